@@ -1,4 +1,4 @@
-"""What all tests share: a home of their own, and one cache of downloads."""
+"""Fixtures of all tests: a temporary home, and one cache of downloads."""
 
 import contextlib
 import io
@@ -36,24 +36,24 @@ from tests.support.passages import VIVALDI, index_of
 from tests.support.real_model import minilm  # noqa: F401
 from tests.support.shared_data import prepare
 
-# Decided before the home changes, so that tests and the processes they start download jars once.
+# The cache is chosen before the home changes, so that all tests and processes download jars once.
 _CACHE = str(cache_folder())
 
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts_as_at_a_terminal() -> None:
-    """Ctrl-C interrupts, also where the tests run in the background and it is ignored."""
+    """Let Ctrl-C interrupt even in background jobs, which ignore it by default."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the home of who runs it."""
+    """Give the tests a temporary home, so that they do not touch the home of their user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv(CACHE_VARIABLE, _CACHE)
         patch.delenv("XDG_CACHE_HOME", raising=False)
-        for name in ("MODEL", "API_KEY", "BASE_URL"):  # nor asks a model of theirs
+        for name in ("MODEL", "API_KEY", "BASE_URL"):  # so that no test calls the user's model
             patch.delenv(f"ARAG_{name}", raising=False)
             patch.delenv(f"OPENAI_{name}", raising=False)
         yield
@@ -87,7 +87,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def built_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two indexes that nothing changes: ``my-index``, and ``plain`` without titles, sentences."""
+    """Build two read-only indexes: ``my-index``, and ``plain`` without titles and sentences."""
     place = tmp_path_factory.mktemp("built")
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "my-index", "--metadata",
@@ -101,7 +101,7 @@ def built_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def commands_folder(built_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with copies of both indexes, for the tests of one module."""
+    """Provide a working folder with copies of both indexes, for the tests of one module."""
     place = tmp_path_factory.mktemp("cli")
     shutil.copytree(built_folder, place, symlinks=True, dirs_exist_ok=True)
     with contextlib.chdir(place):

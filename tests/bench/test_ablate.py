@@ -61,7 +61,7 @@ AGENTS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data and indexes that all tests share."""
+    """Prepare the data and the folder of indexes that all tests share."""
     folder = tmp_path_factory.mktemp("ablate")
     data = folder / "data" / "sample"
     data.mkdir(parents=True)
@@ -73,21 +73,21 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(work: Path, suite: dict[str, Any], *more: str) -> list[str]:
     path = work / f"{suite['name']}.yaml"
     path.write_text(yaml.safe_dump(suite))
-    places = ["--work", str(work / "work"), "--data", str(work / "data")]
-    return [str(path), *places, "--no-plots", *more]
+    folders = ["--work", str(work / "work"), "--data", str(work / "data")]
+    return [str(path), *folders, "--no-plots", *more]
 
 
-class Chosen:
+class SuiteModels:
     """Models for a suite: the offline one, and a scripted one whose answers depend on the seed."""
 
     def __init__(self, failing: str = "", error: BaseException | None = None) -> None:
-        self.asked: list[tuple[str, int | None]] = []
+        self.choices: list[tuple[str, int | None]] = []
         self.questions: list[str] = []
         self.failing = failing
         self.error = error or RuntimeError("The endpoint is on fire.")
 
     def __call__(self, entry: ModelEntry, seed: int | None, preset: Preset) -> ChatModel:
-        self.asked.append((entry.level, seed))
+        self.choices.append((entry.level, seed))
         if entry.model == "offline":
             return OfflineModel()
         return ScriptedModel(lambda request: self._reply(request, seed))
@@ -103,28 +103,28 @@ class Chosen:
         return ModelReply("Answer: Venice" if seed == 1 else "Answer: nothing", usage=usage)
 
 
-def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again(
+def test_two_presets_two_models_and_two_seeds_are_run_once_and_reported(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chosen = Chosen()
+    models = SuiteModels()
     out = work / "out"
-    kept = work / "kept.json"
-    words = command(work, AGENTS, "--out", str(out), "--json", str(kept))
-    assert main(words, chosen) == 0, capsys.readouterr().err
+    results = work / "kept.json"
+    words = command(work, AGENTS, "--out", str(out), "--json", str(results))
+    assert main(words, models) == 0, capsys.readouterr().err
     first = capsys.readouterr()
     assert "- F1: logical_read against 2 steps" in first.out
     assert first.out.index("Primary contrasts") < first.out.index("Report: ")
     assert "4 of 4 cells" in first.err
     runs = sorted(path.parent.name for path in (work / "work").rglob("run.json"))
-    # Rules give one answer whatever the seed: the offline model is asked once.
+    # The offline model follows rules and ignores the seed, so it is run only once.
     assert sum(name.endswith("seed-1") for name in runs) == 4
     assert sum(name.endswith("seed-2") for name in runs) == 2
     report = json.loads((out / "trial.json").read_bytes())["figures"]["trial"]
     assert {"command", "code", "suite", "seed", "commit"} <= report["run"].keys()
-    assert json.loads(kept.read_bytes())["figures"]["trial"] == report
+    assert json.loads(results.read_bytes())["figures"]["trial"] == report
     spread = {
-        (one["data_set"], one["preset"], one["measure"]): (one["least"], one["most"])
-        for one in report["details"]["over_policies"]
+        (entry["data_set"], entry["preset"], entry["measure"]): (entry["least"], entry["most"])
+        for entry in report["details"]["over_policies"]
     }
     for row in report["rows"]:
         set_name, levels = row["what"].split(": ")
@@ -139,10 +139,10 @@ def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again
     assert "## What may be said" in text
     assert str(work) not in text
 
-    again = Chosen()
-    assert main(words, again) == 0
+    new_models = SuiteModels()
+    assert main(words, new_models) == 0
     assert "0 cells measured, 4 were there." in capsys.readouterr().err
-    assert again.questions == []
+    assert new_models.questions == []
     assert (out / "trial.md").read_text() == text
 
 
@@ -152,13 +152,13 @@ def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
     suite = json.loads(json.dumps(AGENTS)) | {"name": "changed"}
     suite["experiment"]["models"] = ["scripted"]
     suite["comparison"]["policy"] = {}
-    assert main(command(work, suite, "--limit", "2"), Chosen()) == 0
+    assert main(command(work, suite, "--limit", "2"), SuiteModels()) == 0
     capsys.readouterr()
     suite["experiment"]["presets"][1]["set"]["max_loops"] = 3
-    assert main(command(work, suite, "--limit", "2"), Chosen()) == 0
-    told = capsys.readouterr().err
-    assert "2 steps, scripted: measured again, for another preset, prompt." in told
-    assert "1 cells measured, 1 were there." in told
+    assert main(command(work, suite, "--limit", "2"), SuiteModels()) == 0
+    errors = capsys.readouterr().err
+    assert "2 steps, scripted: measured again, for another preset, prompt." in errors
+    assert "1 cells measured, 1 were there." in errors
     assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
 
 
@@ -169,36 +169,36 @@ def test_a_judge_judges_each_answer_once(
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
     suite["comparison"]["policy"] = {}
     suite["measures"] = ["JudgeAcc"]
-    judging = ScriptedModel(lambda request: ModelReply("Fine.\nVerdict: correct"))
-    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judging)
-    assert main(command(work, suite, "--judge", "some-model"), Chosen()) == 0
+    judge = ScriptedModel(lambda request: ModelReply("Fine.\nVerdict: correct"))
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judge)
+    assert main(command(work, suite, "--judge", "some-model"), SuiteModels()) == 0
     (report,) = (work / "work" / "judged").rglob("judged.md")
     assert "| sample | logical_read | 1.000 [1.000, 1.000] | 2 |" in report.read_text()
-    assert len(judging.requests) == 2  # both presets give the same answers
+    assert len(judge.requests) == 2  # both presets give the same answers
     assert "wrong answers" not in report.read_text().lower()
     assert capsys.readouterr().out
 
 
-def test_failed_questions_are_asked_again_and_no_others(
+def test_only_failed_questions_are_asked_again(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "failing"}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 3}
     suite["comparison"]["policy"] = {}
-    first = Chosen()
-    assert main(command(work, suite, "--only", "preset=logical_read"), first) == 0
+    first_models = SuiteModels()
+    assert main(command(work, suite, "--only", "preset=logical_read"), first_models) == 0
     assert "**Incomplete**" in next((work / "work" / "failing").rglob("failing.md")).read_text()
-    failing = sorted(set(first.questions))[0]
+    failing = sorted(set(first_models.questions))[0]
     suite["name"] = "failing_again"
-    assert main(command(work, suite), Chosen(failing=failing)) == 0
+    assert main(command(work, suite), SuiteModels(failing=failing)) == 0
     capsys.readouterr()
-    mended = Chosen()
-    assert main(command(work, suite), mended) == 0
-    assert set(mended.questions) == {failing}
+    mended_models = SuiteModels()
+    assert main(command(work, suite), mended_models) == 0
+    assert set(mended_models.questions) == {failing}
     assert "measured again, for another failed questions." in capsys.readouterr().err
 
 
-def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
+def test_a_killed_run_resumes_with_what_is_missing(work: Path) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "killed"}
     suite["experiment"]["models"] = ["offline"]
     suite["comparison"]["policy"] = {}
@@ -210,11 +210,11 @@ def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
     assert _lines(records) >= 1
-    again = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    assert again.returncode == 0, again.stderr
-    assert "Report: " in again.stdout
+    resumed = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "Report: " in resumed.stdout
     folders = [path.parent for path in records.rglob("run.json")]
-    assert sorted(len(read_records(one).by_id) for one in folders) == [12, 12]
+    assert sorted(len(read_records(folder).by_id) for folder in folders) == [12, 12]
 
 
 def test_an_interrupted_run_says_how_to_resume(
@@ -223,24 +223,24 @@ def test_an_interrupted_run_says_how_to_resume(
     suite = json.loads(json.dumps(AGENTS)) | {"name": "interrupted"}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "workers": 1}
     suite["comparison"]["policy"] = {}
-    stopping = Chosen(failing="s03", error=KeyboardInterrupt())
+    interrupted = SuiteModels(failing="s03", error=KeyboardInterrupt())
     words = command(work, suite)
-    assert main(words, stopping) == 130
-    again = shlex.join(["python", "-m", "bench", "ablate", *words])
-    assert capsys.readouterr().err.endswith(f"Interrupted. Resume with: {again}\n")
-    going_on = Chosen()
-    assert main(words, going_on) == 0
-    first = [one for one in stopping.questions if one != "s03"]
-    assert first
-    assert len(going_on.questions) == 2 * (24 - len(set(first)))
+    assert main(words, interrupted) == 130
+    resume_command = shlex.join(["python", "-m", "bench", "ablate", *words])
+    assert capsys.readouterr().err.endswith(f"Interrupted. Resume with: {resume_command}\n")
+    resumed = SuiteModels()
+    assert main(words, resumed) == 0
+    finished = [question for question in interrupted.questions if question != "s03"]
+    assert finished
+    assert len(resumed.questions) == 2 * (24 - len(set(finished)))
 
 
 def _lines(folder: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in folder.rglob("records.jsonl"))
 
 
-def shrunk(name: str, questions: int) -> dict[str, Any]:
-    """A suite of the repository over the sample corpus, with few questions and one seed."""
+def small_suite(name: str, questions: int) -> dict[str, Any]:
+    """Return a suite of the repository over the sample corpus, with few questions and one seed."""
     suite = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
     suite["experiment"] |= {"sets": ["sample"], "questions": questions, "seeds": [1]}
     if "encoder" in suite["experiment"]:
@@ -252,7 +252,9 @@ def shrunk(name: str, questions: int) -> dict[str, Any]:
 def test_a_suite_of_the_repository_can_be_run(
     name: str, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(command(work, shrunk(name, 1), "--dry-run"), Chosen()) == 0, capsys.readouterr().err
+    assert main(command(work, small_suite(name, 1), "--dry-run"), SuiteModels()) == 0, (
+        capsys.readouterr().err
+    )
     assert "cells, nothing was run." in capsys.readouterr().out
 
 
@@ -260,8 +262,8 @@ def test_a_suite_of_the_repository_can_be_run(
 def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     name: str, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    suite = shrunk(name, 2)
-    assert main(command(work, suite), Chosen()) == 0, capsys.readouterr().err
+    suite = small_suite(name, 2)
+    assert main(command(work, suite), SuiteModels()) == 0, capsys.readouterr().err
     report = next((work / "work" / name).rglob(f"{name}.md"))
     assert missing(report.with_suffix(".json")) == []
     text = report.read_text()
@@ -273,7 +275,7 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     assert not any(row.details["unresolved"] for rows in cells for row in rows)
 
 
-def test_a_book_whose_questions_name_no_evidence_is_measured_by_answers(
+def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "data" / "book"
@@ -288,7 +290,7 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_answers(
     suite = json.loads(json.dumps(AGENTS)) | {"name": "book", "measures": ["EvidenceRecall"]}
     suite["experiment"] |= {"sets": ["book"], "models": ["scripted"], "seeds": [1]}
     suite["comparison"] |= {"policy": {}, "secondary": ["RetrievedTokens"]}
-    assert main(command(tmp_path, suite), Chosen()) == 0, capsys.readouterr().err
+    assert main(command(tmp_path, suite), SuiteModels()) == 0, capsys.readouterr().err
     report = next((tmp_path / "work" / "book").rglob("book.md")).read_text()
     assert "| book | logical_read | 0.400 [0.400, 0.400] | 1 |" in report
     assert "EvidenceRecall" not in report
@@ -298,14 +300,14 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_answers(
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = AGENTS | {"name": "dry"}
     arguments = command(work, suite, "--dry-run", "--only", "model=offline")
-    assert main(arguments, Chosen()) == 0
-    told = capsys.readouterr().out
-    assert "- sample, published, 2 steps, offline" in told
-    assert told.endswith("2 cells, nothing was run.\n")
+    assert main(arguments, SuiteModels()) == 0
+    output = capsys.readouterr().out
+    assert "- sample, published, 2 steps, offline" in output
+    assert output.endswith("2 cells, nothing was run.\n")
     assert not (work / "work" / "dry").exists()
 
 
-def test_all_that_cannot_be_used_is_told_before_anything_runs(
+def test_all_problems_of_a_suite_are_reported_before_anything_runs(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "wrong"}
@@ -327,8 +329,8 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
     suite["comparison"]["policy"]["main"] = {"model": "offline"}
     suite["experiment"]["passages"] = ["packed by hand"]
     assert main(command(work, suite)) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("The suite has ")
+    errors = capsys.readouterr().err
+    assert errors.startswith("The suite has ")
     for part in (
         '"packed by hand" is not a packing of passages. Allowed: "published", "packed N" with N',
         "nowhere/questions.jsonl",
@@ -340,7 +342,7 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
         "model environment: No model is named.",
         "model offline: The offline model works with logical_search, which preset arag_full lacks.",
     ):
-        assert part in told, part
+        assert part in errors, part
 
 
 def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
@@ -348,9 +350,9 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 ) -> None:
     data = ["--data", str(work / "data"), "--work", str(work / "work")]
     assert main([str(SUITES / "top_k.yaml"), *data]) == 1
-    told = capsys.readouterr().err
-    assert "No model is named." in told
-    assert "OPENAI_API_KEY" in told
+    errors = capsys.readouterr().err
+    assert "No model is named." in errors
+    assert "OPENAI_API_KEY" in errors
 
 
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""From cells to claims and reports: small tables that can be worked out by hand."""
+"""The way from cells to claims and reports, on small tables that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from bench.ablation.report.tables import (
 from tests.support.ablations import SETS, ComputedExperiment, Values, halved_tokens, suite_of
 
 RUN = {"command": "python -m bench ablate trial.yaml", "code": "abc"}
-ASKED = Contrast("TokensToEvidence", (), "logical", "keyword")
+CONTRAST = Contrast("TokensToEvidence", (), "logical", "keyword")
 MAIN = (("order", "Q1 Q2"),)
 OTHER = (("order", "Q2 Q1"),)
 
 
-def analysed(
+def analysis_of(
     folder: Path,
     values: Values = halved_tokens,
     seeds: int = 1,
@@ -79,55 +79,57 @@ def condition(interface: str, order: str = "Q1 Q2") -> tuple[tuple[str, str], ..
 
 
 def test_tokens_are_geometric_means_and_data_sets_count_the_same(tmp_path: Path) -> None:
-    found = analysed(tmp_path)
-    by_hand = {
+    analysis = analysis_of(tmp_path)
+    expected = {
         name: sum(math.log(100 * (number + 1)) for number in range(count)) / count
         for name, count in SETS.items()
     }
-    for name, value in by_hand.items():
-        estimate = found.estimates["TokensToEvidence", name, condition("keyword")]
+    for name, value in expected.items():
+        estimate = analysis.estimates["TokensToEvidence", name, condition("keyword")]
         assert estimate.value == pytest.approx(value)
         assert estimate.low < estimate.value < estimate.high
-    macro = found.estimates["TokensToEvidence", MACRO, condition("keyword")]
-    assert macro.value == pytest.approx((by_hand["small"] + by_hand["large"]) / 2)
-    rate = found.estimates["FullEvidence", "small", condition("logical")]
+    macro = analysis.estimates["TokensToEvidence", MACRO, condition("keyword")]
+    assert macro.value == pytest.approx((expected["small"] + expected["large"]) / 2)
+    rate = analysis.estimates["FullEvidence", "small", condition("logical")]
     assert rate.value == pytest.approx(4 / 6)
 
 
 def test_half_the_tokens_everywhere_is_a_claim_with_its_factor(tmp_path: Path) -> None:
-    found = analysed(tmp_path)
-    difference = found.differences[ASKED, MACRO, MAIN]
+    analysis = analysis_of(tmp_path)
+    difference = analysis.differences[CONTRAST, MACRO, MAIN]
     assert difference.interval.value == pytest.approx(math.log(0.5))
     assert (difference.interval.low, difference.interval.high) == pytest.approx(
         (math.log(0.5), math.log(0.5))
     )
     assert (difference.wins, difference.losses, difference.ties) == (18, 0, 0)
     assert difference.p == pytest.approx(1 / 10_001)
-    assert found.differences[ASKED, "small", MAIN].p == pytest.approx(2 / 2**6)
-    assert found.claims[ASKED].outcome == "first"
-    assert claim_lines(found) == [
+    assert analysis.differences[CONTRAST, "small", MAIN].p == pytest.approx(2 / 2**6)
+    assert analysis.claims[CONTRAST].outcome == "first"
+    assert claim_lines(analysis) == [
         "- **logical beats keyword**: TokensToEvidence x 0.50 over 2 policies, resolved in 2 "
         "for logical, macro-average of 2 data sets."
     ]
 
 
 def test_a_winner_that_changes_with_the_order_depends_on_policy(tmp_path: Path) -> None:
-    def turned(key: Key, number: int) -> dict[str, float | None]:
+    def reversed_by_order(key: Key, number: int) -> dict[str, float | None]:
         is_ahead = (key["interface"] == "logical") == (key["order"] == "Q1 Q2")
         return {"TokensToEvidence": 100.0 if is_ahead else 400.0, "FullEvidence": 1.0}
 
-    found = analysed(tmp_path, turned)
-    assert found.claims[ASKED].outcome == "depends"
-    (text,) = claim_lines(found)
+    analysis = analysis_of(tmp_path, reversed_by_order)
+    assert analysis.claims[CONTRAST].outcome == "depends"
+    (text,) = claim_lines(analysis)
     assert (
         "**logical against keyword depends on policy**: TokensToEvidence x 0.25 to x 4.00" in text
     )
-    table = "\n".join(policy_table(found, ()))
+    table = "\n".join(policy_table(analysis, ()))
     assert "| contrast (* resolved) | Q1 Q2 | Q2 Q1 |" in table
     assert "| logical to keyword | x 0.25 * | x 4.00 * |" in table
 
 
-def test_what_is_not_resolved_says_what_could_have_been_and_never_equal(tmp_path: Path) -> None:
+def test_an_unresolved_contrast_names_its_resolution_and_is_never_called_equal(
+    tmp_path: Path,
+) -> None:
     def noisy(key: Key, number: int) -> dict[str, float | None]:
         side = 1 if key["interface"] == "logical" else -1
         return {
@@ -135,26 +137,29 @@ def test_what_is_not_resolved_says_what_could_have_been_and_never_equal(tmp_path
             "FullEvidence": 1.0,
         }
 
-    found = analysed(tmp_path, noisy)
-    (text,) = claim_lines(found)
+    analysis = analysis_of(tmp_path, noisy)
+    (text,) = claim_lines(analysis)
     assert text.startswith("- **logical against keyword is not resolved** (from ")
     assert "equal" not in text
-    rate = found.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
+    rate = analysis.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
     assert (rate.p, rate.test, rate.ties) == (1.0, "McNemar", 6)
 
 
 def test_holm_is_over_the_contrasts_of_all_strata(tmp_path: Path) -> None:
-    found = analysed(tmp_path, experiment__title=["off", "on"], comparison__apart=["title"])
+    analysis = analysis_of(tmp_path, experiment__title=["off", "on"], comparison__apart=["title"])
     adjusted = [
-        each.adjusted_p for (one, name, policy), each in found.differences.items()
-        if one.measure == "TokensToEvidence" and name == MACRO and policy == MAIN
+        difference.adjusted_p
+        for (contrast, name, policy), difference in analysis.differences.items()
+        if contrast.measure == "TokensToEvidence" and name == MACRO and policy == MAIN
     ]  # fmt: skip
     assert adjusted == pytest.approx([2 / 10_001] * 2)
     assert all(
-        each.adjusted_p is None for (_, name, _), each in found.differences.items() if name != MACRO
+        difference.adjusted_p is None
+        for (_, name, _), difference in analysis.differences.items()
+        if name != MACRO
     )
-    assert len(found.claims) == 2
-    assert [one.outcome for one in found.claims.values()] == ["first", "first"]
+    assert len(analysis.claims) == 2
+    assert [claim.outcome for claim in analysis.claims.values()] == ["first", "first"]
 
 
 def test_seeds_are_averaged_before_anything_else(tmp_path: Path) -> None:
@@ -163,30 +168,30 @@ def test_seeds_are_averaged_before_anything_else(tmp_path: Path) -> None:
     def by_seed(key: Key, number: int) -> dict[str, float | None]:
         return {"TokensToEvidence": 100.0, "FullEvidence": float(next(calls) % 2)}
 
-    found = analysed(tmp_path, by_seed, seeds=2)
-    assert found.estimates["FullEvidence", "small", condition("logical")].value == 0.5
-    rate = found.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
+    analysis = analysis_of(tmp_path, by_seed, seeds=2)
+    assert analysis.estimates["FullEvidence", "small", condition("logical")].value == 0.5
+    rate = analysis.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
     assert rate.test == "sign flips"
 
 
-def test_questions_without_a_value_are_left_out_of_that_measure_and_counted(tmp_path: Path) -> None:
+def test_questions_without_a_value_are_left_out_of_a_measure_and_counted(tmp_path: Path) -> None:
     def gaps(key: Key, number: int) -> dict[str, float | None]:
         lacks = number == 0 and key["interface"] == "keyword"
         return {**halved_tokens(key, number), "FullEvidence": None if lacks else 1.0}
 
-    found = analysed(tmp_path, gaps)
-    assert found.questions["FullEvidence", "small", ()] == 5
-    assert found.questions["TokensToEvidence", "small", ()] == 6
+    analysis = analysis_of(tmp_path, gaps)
+    assert analysis.questions["FullEvidence", "small", ()] == 5
+    assert analysis.questions["TokensToEvidence", "small", ()] == 6
 
 
-def test_a_measure_that_nothing_has_is_left_out_unless_claims_rest_on_it(tmp_path: Path) -> None:
-    found = analysed(tmp_path, measures=["JudgeAcc"])
-    assert not any(name == "JudgeAcc" for name, _, _ in found.estimates)
+def test_a_measure_without_values_is_left_out_unless_claims_rest_on_it(tmp_path: Path) -> None:
+    analysis = analysis_of(tmp_path, measures=["JudgeAcc"])
+    assert not any(name == "JudgeAcc" for name, _, _ in analysis.estimates)
     with pytest.raises(BenchError, match="The primary measure JudgeAcc has no value"):
-        analysed(tmp_path, comparison__primary="JudgeAcc")
+        analysis_of(tmp_path, comparison__primary="JudgeAcc")
 
 
-def test_cells_of_other_questions_are_refused(tmp_path: Path) -> None:
+def test_cells_of_other_questions_are_rejected(tmp_path: Path) -> None:
     suite = suite_of()
     measure(tmp_path, suite, halved_tokens)
     path = next(tmp_path.glob("*keyword-surface-Q1*"))
@@ -195,7 +200,7 @@ def test_cells_of_other_questions_are_refused(tmp_path: Path) -> None:
         load_values(tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures)
 
 
-def test_conditions_that_one_data_set_lacks_are_left_out_and_said(tmp_path: Path) -> None:
+def test_conditions_that_one_data_set_lacks_are_left_out_and_reported(tmp_path: Path) -> None:
     suite = suite_of()
     measure(tmp_path, suite, halved_tokens)
     for path in tmp_path.glob("small-*-Q2-Q1-*"):
@@ -203,11 +208,11 @@ def test_conditions_that_one_data_set_lacks_are_left_out_and_said(tmp_path: Path
     sets, missing = load_values(
         tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures
     )
-    found = analyse(Design(suite, ComputedExperiment(suite, halved_tokens).keys), sets)
+    analysis = analyse(Design(suite, ComputedExperiment(suite, halved_tokens).keys), sets)
     assert len(missing) == 2
-    assert found.policies == [MAIN]
-    assert found.claims[ASKED].outcome == "too few policies"
-    text = markdown(Report(found, missing, [], tmp_path, RUN), [], tmp_path)
+    assert analysis.policies == [MAIN]
+    assert analysis.claims[CONTRAST].outcome == "too few policies"
+    text = markdown(Report(analysis, missing, [], tmp_path, RUN), [], tmp_path)
     assert "**Incomplete**: 2 cells were not measured yet, the first of them set small" in text
     for path in tmp_path.glob("large-*"):
         path.unlink()
@@ -215,12 +220,12 @@ def test_conditions_that_one_data_set_lacks_are_left_out_and_said(tmp_path: Path
         load_values(tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures)
 
 
-def test_the_questions_that_differ_most_are_named_with_their_records(tmp_path: Path) -> None:
+def test_the_questions_that_differ_most_are_listed_with_their_records(tmp_path: Path) -> None:
     def one_far(key: Key, number: int) -> dict[str, float | None]:
         tokens = 9.0 if (number, key["interface"]) == (3, "keyword") else 100.0
         return {"TokensToEvidence": tokens, "FullEvidence": 1.0}
 
-    (first, second) = differing(analysed(tmp_path, one_far))
+    (first, second) = differing(analysis_of(tmp_path, one_far))
     assert (first.set_name, second.set_name) == ("small", "large")
     assert first.question_id == "q3"
     assert first.values == (pytest.approx(100), pytest.approx(9))
@@ -228,31 +233,39 @@ def test_the_questions_that_differ_most_are_named_with_their_records(tmp_path: P
 
 
 def test_groups_are_by_hops_and_by_type(tmp_path: Path) -> None:
-    found = groups(analysed(tmp_path), "TokensToEvidence", ())
-    parts = [(one.part, one.questions) for one in found if one.set_name == "small"]
+    question_groups = groups(analysis_of(tmp_path), "TokensToEvidence", ())
+    parts = [
+        (group.part, group.questions) for group in question_groups if group.set_name == "small"
+    ]
     assert parts == [("2 hops", 2), ("3 hops", 2), ("4 hops", 2), ("even", 3), ("odd", 3)]
-    two_hops = found[0].estimates["keyword"].value
+    two_hops = question_groups[0].estimates["keyword"].value
     assert two_hops == pytest.approx((math.log(100) + math.log(400)) / 2)
 
 
 def test_tables_have_tests_wins_and_calls(tmp_path: Path) -> None:
-    found = analysed(tmp_path)
-    text = "\n".join(contrast_tables(found, ()))
+    analysis = analysis_of(tmp_path)
+    text = "\n".join(contrast_tables(analysis, ()))
     assert "first to second [95.00%]" in text
     row = "| TokensToEvidence | logical | keyword | macro-average | x 0.50 [x 0.50, x 0.50] |"
     assert f"{row} < 0.001 (sign flips) | < 0.001 | 18 | 0 | 0 |" in text
     assert "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) | 1.000 (McNemar)" in text
-    calls = "\n".join(coverage_table(found, ()))
+    calls = "\n".join(coverage_table(analysis, ()))
     assert "| small | logical | 6 | 0 | 0 | 4.0 | 25.0% | - | - | - |" in calls
 
 
-def test_a_page_of_questions_promises_records_only_where_they_are_kept(tmp_path: Path) -> None:
-    found = analysed(tmp_path)
-    without = [replace(one, records={each: {} for each in one.conditions}) for one in found.sets]
-    kept = "with their records (`arag-search show FOLDER ID` prints one); the main policy."
-    for each, told in ((found, True), (replace(found, sets=without), False)):
-        text = "\n".join(differing_lines(Report(each, [], [], tmp_path, RUN), tmp_path))
-        assert (kept in text) == ("record" in text.split("| data set |")[1]) == told
+def test_a_page_of_questions_promises_records_only_if_they_exist(tmp_path: Path) -> None:
+    with_records = analysis_of(tmp_path)
+    without_records = replace(
+        with_records,
+        sets=[
+            replace(data_set, records={condition: {} for condition in data_set.conditions})
+            for data_set in with_records.sets
+        ],
+    )
+    promise = "with their records (`arag-search show FOLDER ID` prints one); the main policy."
+    for analysis, has_records in ((with_records, True), (without_records, False)):
+        text = "\n".join(differing_lines(Report(analysis, [], [], tmp_path, RUN), tmp_path))
+        assert (promise in text) == ("record" in text.split("| data set |")[1]) == has_records
         assert "Those that differ most by TokensToEvidence" in text
 
 
@@ -260,8 +273,8 @@ def test_a_page_of_questions_promises_records_only_where_they_are_kept(tmp_path:
 
 
 def searches(number: int) -> dict[str, Any]:
-    """Every odd question has a search that failed; after those of the first ones the next found
-    something. Pairs share half."""
+    """Return the sums of a question: every odd question has a failed search, which in the first
+    questions is followed by a search with hits. Pairs share half."""
     failed, at_once = number % 2, number % 2 * (number < 5)
     counts = dict.fromkeys(SUMS, 0) | {
         "searches": 4, "pairs": number, "of_larger": number / 2, "failed": failed,
@@ -270,47 +283,53 @@ def searches(number: int) -> dict[str, Any]:
     return {"search_sums": counts}
 
 
-def test_rates_of_searches_are_sums_by_sums_and_data_sets_count_the_same(tmp_path: Path) -> None:
-    found = analysed(tmp_path, more=searches)
-    by_place = {(one.set_name, one.level): one for one in searched(found, ())}
-    assert len(by_place) == 3 * 2
-    small, macro = by_place["small", "logical"], by_place[MACRO, "logical"]
+def test_rates_of_searches_are_quotients_of_sums_and_data_sets_count_the_same(
+    tmp_path: Path,
+) -> None:
+    analysis = analysis_of(tmp_path, more=searches)
+    by_condition = {(row.set_name, row.level): row for row in searched(analysis, ())}
+    assert len(by_condition) == 3 * 2
+    small, macro = by_condition["small", "logical"], by_condition[MACRO, "logical"]
     assert (small.counts["searches"], small.counts["failed"]) == (24, 3)
     assert small.rates["of the larger"] == Interval(0.5, 0.5, 0.5)
-    wanted = {"failed": (3 / 24, 3 / 24), "the next found something": (2 / 3, (2 / 3 + 2 / 6) / 2),
-              "none": (1 / 3, (1 / 3 + 4 / 6) / 2), "searches until one did": (1, 1)}  # fmt: skip
-    for name, values in wanted.items():
-        for one, value in zip((small, macro), values, strict=True):
-            rate = one.rates[name]
+    expected = {
+        "failed": (3 / 24, 3 / 24),
+        "the next found something": (2 / 3, (2 / 3 + 2 / 6) / 2),
+        "none": (1 / 3, (1 / 3 + 4 / 6) / 2),
+        "searches until one did": (1, 1),
+    }
+    for name, values in expected.items():
+        for row, value in zip((small, macro), values, strict=True):
+            rate = row.rates[name]
             assert rate is not None
             assert rate.value == pytest.approx(value)
             assert rate.low <= rate.value <= rate.high
-    text = "\n".join(searching_tables(found, ()))
+    text = "\n".join(searching_tables(analysis, ()))
     assert "| small | logical | 15 | 0 | 0.500 [0.500, 0.500] | 0.000 [0.000, 0.000] |" in text
     assert "| small | logical | 24 | 3 | 0.125 [" in text
     assert "Whether two searches meant the same, and which succeeded: not measured" in text
 
 
-def test_nothing_to_divide_by_is_no_rate_and_no_records_are_no_table(tmp_path: Path) -> None:
-    none = analysed(tmp_path / "none", more=lambda _: {"search_sums": dict.fromkeys(SUMS, 0)})
-    assert {rate for one in searched(none, ()) for rate in one.rates.values()} == {None}
-    assert "| small | logical | 0 | 0 | - | - | - | - |" in "\n".join(searching_tables(none, ()))
-    # A single search that failed: most draws have it, those without are left out.
-    one = analysed(
+def test_without_searches_there_is_no_rate_and_without_records_no_table(tmp_path: Path) -> None:
+    empty = analysis_of(tmp_path / "none", more=lambda _: {"search_sums": dict.fromkeys(SUMS, 0)})
+    assert {rate for row in searched(empty, ()) for rate in row.rates.values()} == {None}
+    assert "| small | logical | 0 | 0 | - | - | - | - |" in "\n".join(searching_tables(empty, ()))
+    # There is a single failed search; draws without it are left out.
+    single = analysis_of(
         tmp_path / "one",
         more=lambda number: {"search_sums": searches(number)["search_sums"] if number == 1 else
                              dict.fromkeys(SUMS, 0)},
     )  # fmt: skip
-    rate = searched(one, ())[0].rates["the next found something"]
+    rate = searched(single, ())[0].rates["the next found something"]
     assert rate == Interval(1, 1, 1)
-    assert searching_tables(analysed(tmp_path / "bare"), ()) == []
+    assert searching_tables(analysis_of(tmp_path / "bare"), ()) == []
 
 
 def test_a_report_has_text_json_and_pictures_and_names_no_folder(tmp_path: Path) -> None:
-    found = analysed(tmp_path / "work" / "cells")
-    report = Report(found, [], [], tmp_path / "work", RUN)
+    analysis = analysis_of(tmp_path / "work" / "cells")
+    report = Report(analysis, [], [], tmp_path / "work", RUN)
     path = write_report(report, tmp_path / "out")
-    names = {one.name for one in (tmp_path / "out").iterdir()}
+    names = {file.name for file in (tmp_path / "out").iterdir()}
     pictures = {
         f"trial_{what}{ending}"
         for what in ("tokens", "evidence", "quality", "parts")
@@ -323,5 +342,5 @@ def test_a_report_has_text_json_and_pictures_and_names_no_folder(tmp_path: Path)
     assert str(tmp_path) not in text + (tmp_path / "out" / "trial.json").read_text()
     questions = (tmp_path / "out" / "trial_questions.md").read_text()
     assert "| small | `q0` | logical 50 (`cells/logical`) | keyword 100 (`" in questions
-    beside = "\n".join(differing_lines(report, tmp_path / "work" / "report"))
-    assert "| small | `q0` | logical 50 ([record](../cells/logical)) |" in beside
+    linked = "\n".join(differing_lines(report, tmp_path / "work" / "report"))
+    assert "| small | `q0` | logical 50 ([record](../cells/logical)) |" in linked

@@ -1,4 +1,4 @@
-"""The list of benches, and the frame that their command lines share."""
+"""The list of benches, and the shared handling of their command lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bench.arguments import BenchParser, command_line, names_from
 def test_every_bench_has_help_and_a_summary_of_one_sentence(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit:
         main([name, "--help"])
-    assert ended.value.code == 0
+    assert exit.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: python -m bench {name} ")
     assert callable(importlib.import_module(BENCHES[name]).main)
     (line,) = [line for line in listing().splitlines() if line.startswith(f"  {name} ")]
@@ -33,7 +33,7 @@ def test_no_name_lists_the_benches(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{listing()}\n"
 
 
-def test_an_unknown_name_is_exit_code_2_with_the_names_that_there_are(
+def test_an_unknown_name_is_exit_code_2_with_the_known_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["speed"]) == 2
@@ -64,11 +64,11 @@ def test_an_interrupt_is_exit_code_130_and_only_a_bench_that_resumes_says_so(
 
 
 def test_a_list_of_names_drops_duplicates_and_rejects_what_is_not_a_choice() -> None:
-    two = names_from(("a", "b", "c"), least=2)
-    assert two("b,a,b") == ("b", "a")
+    parse_names = names_from(("a", "b", "c"), least=2)
+    assert parse_names("b,a,b") == ("b", "a")
     for text in ("a,d", "a", "a,a", ""):
         with pytest.raises(Exception, match="is not 2 or more of a,b,c"):
-            two(text)
+            parse_names(text)
 
 
 def test_a_command_names_no_folder_of_the_machine(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from tests.support.passages import VIVALDI, index_of
 
 def test_sentences_are_drawn_from_all_over_the_corpus() -> None:
     chunks = list(index_of(*VIVALDI).scan())
-    everything = drawn(chunks, 10_000)
-    assert len(everything) > 4
-    assert all(sentence == sentence.strip() != "" for sentence in everything)
-    few = drawn(chunks, 3)
-    assert few == [everything[int(number * len(everything) / 3)] for number in range(3)]
+    sentences = drawn(chunks, 10_000)
+    assert len(sentences) > 4
+    assert all(sentence == sentence.strip() != "" for sentence in sentences)
+    sample = drawn(chunks, 3)
+    assert sample == [sentences[int(number * len(sentences) / 3)] for number in range(3)]
 
 
 def test_a_missing_corpus_is_a_message_and_exit_code_1(

@@ -52,8 +52,8 @@ CHAIN = Chain(
 
 @pytest.fixture(scope="module")
 def index() -> Iterator[Index]:
-    with vector_index(*PASSAGES) as opened:
-        yield opened
+    with vector_index(*PASSAGES) as gold_index:
+        yield gold_index
 
 
 # Through the tools
@@ -61,7 +61,7 @@ def index() -> Iterator[Index]:
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_the_agent_walks_as_the_fast_run_does(
+def test_the_agent_takes_the_same_steps_as_the_fast_run(
     index: Index, interface: Interface, reply: ReplyLevel
 ) -> None:
     searcher = Searcher(index, interface, reply)
@@ -71,15 +71,15 @@ def test_the_agent_walks_as_the_fast_run_does(
             searcher.audit(CHAIN, setting)
             hops = searcher.walk(CHAIN, setting)
             assert [hop.shown for hop in hops] == [True, True]
-            assert searcher.walk(CHAIN, setting) == hops  # whatever was asked before
+            assert searcher.walk(CHAIN, setting) == hops  # earlier questions have no influence
 
 
 def test_what_a_hop_costs_is_what_the_tool_counts(index: Index) -> None:
     hops = Searcher(index, "logical", "full").walk(CHAIN, Setting("logical", (0, 1, 2)))
-    found = index.logical_search('"Blue Door" AND director', top_k=1)
-    whole = index.chunk_read(["film.1"])[0].chunk
-    assert [hit.id for hit in found.hits] == ["film.1"]
-    assert hops[0].tokens == count_tokens(whole.title) + count_tokens(whole.content)
+    result = index.logical_search('"Blue Door" AND director', top_k=1)
+    film = index.chunk_read(["film.1"])[0].chunk
+    assert [hit.id for hit in result.hits] == ["film.1"]
+    assert hops[0].tokens == count_tokens(film.title) + count_tokens(film.content)
     assert hops[0].searches == 1
 
 
@@ -93,12 +93,12 @@ def test_an_audit_fails_where_the_agent_finds_other_passages(index: Index) -> No
             searcher.audit(CHAIN, setting)
 
 
-def test_a_query_that_is_refused_costs_no_retrieved_tokens(index: Index) -> None:
+def test_a_rejected_query_costs_no_retrieved_tokens(index: Index) -> None:
     chain = Chain("q", "?", (Link("***", "birth", {"person.1": ("Oslo",)}),))
     (hop,) = Searcher(index, "logical", "full").walk(chain, Setting("logical", (1, 0, 2)))
     assert hop.refused == 2
     assert hop.failed_tokens > 0
-    assert hop.shown  # by the words
+    assert hop.shown  # by the search for its words
 
 
 # As a model
@@ -106,18 +106,18 @@ def test_a_query_that_is_refused_costs_no_retrieved_tokens(index: Index) -> None
 
 def test_the_model_knows_no_question_but_its_own() -> None:
     model = GoldChainModel({}, Setting("logical", (0, 1, 2)))
-    with pytest.raises(ModelReplyError) as caught:
+    with pytest.raises(ModelReplyError) as raised:
         model.reply(ModelRequest((Message("user", "?"),), question_id="other"))
-    assert str(caught.value) == (
+    assert str(raised.value) == (
         "The gold-chain agent does not know the chain of this question.\n"
         "Where: question other\n"
         "Allowed: one of 0 questions"
     )
 
 
-def test_a_history_of_another_policy_is_refused(index: Index) -> None:
-    orders = [Setting("logical", order) for order in ((0, 1, 2), (1, 0, 2))]
-    first, second = (GoldChainModel({"q": CHAIN}, one) for one in orders)
+def test_a_history_of_another_policy_is_rejected(index: Index) -> None:
+    settings = [Setting("logical", order) for order in ((0, 1, 2), (1, 0, 2))]
+    first, second = (GoldChainModel({"q": CHAIN}, setting) for setting in settings)
     agent = Agent(index, preset_of("logical", "full"), first)
     state = agent.start(CHAIN.question, "q")
     next(agent._steps(state))
@@ -126,7 +126,7 @@ def test_a_history_of_another_policy_is_refused(index: Index) -> None:
     assert first.fingerprint != second.fingerprint
 
 
-def test_the_last_reply_says_how_many_hops_were_found(index: Index) -> None:
+def test_the_last_reply_states_how_many_hops_were_found(index: Index) -> None:
     agent = Agent(
         index,
         preset_of("keyword", "full"),
@@ -140,18 +140,18 @@ def test_the_last_reply_says_how_many_hops_were_found(index: Index) -> None:
 # Evidence
 
 
-def test_the_sentences_with_the_answer_tell_it_else_the_whole_passage() -> None:
+def test_evidence_is_the_sentences_with_the_answer_or_else_the_whole_passage() -> None:
     person = PASSAGES[1]
     assert telling(person, "OSLO") == ("Her place of birth was in Oslo.",)
     assert telling(person, "Os") == (person.content.strip(),)  # whole words
 
 
-def test_evidence_is_found_where_a_passage_is_now() -> None:
-    text = "\n\n".join(f"{one.title}\n{one.content}" for one in PASSAGES[:2])
-    now = chunk(0, "packed-1", "", text)
-    held = ("Her place of birth was in Oslo.",)
-    assert evidence_of("Oslo", PASSAGES[1:2], {"person.1": PASSAGES[1]}) == {"person.1": held}
-    assert evidence_of("Oslo", PASSAGES[1:2], {"packed-1.1": now}) == {"packed-1.1": held}
+def test_evidence_is_found_in_the_current_place_of_a_passage() -> None:
+    text = "\n\n".join(f"{passage.title}\n{passage.content}" for passage in PASSAGES[:2])
+    packed = chunk(0, "packed-1", "", text)
+    sentences = ("Her place of birth was in Oslo.",)
+    assert evidence_of("Oslo", PASSAGES[1:2], {"person.1": PASSAGES[1]}) == {"person.1": sentences}
+    assert evidence_of("Oslo", PASSAGES[1:2], {"packed-1.1": packed}) == {"packed-1.1": sentences}
     assert evidence_of("Oslo", PASSAGES[1:2], {"film.1": PASSAGES[0]}) == {}
     assert evidence_of("Oslo", [], {}) == {}
 
@@ -174,10 +174,11 @@ def test_another_policy_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    """A data set of the passages above, with three questions, one of which no passage answers."""
+    """Write a data set of the passages above, with three questions, one of them without an answer
+    in any passage."""
     data = tmp_path / "data" / "towns"
     data.mkdir(parents=True)
-    lines = [{"title": one.title, "text": one.content} for one in PASSAGES]
+    lines = [{"title": passage.title, "text": passage.content} for passage in PASSAGES]
     (data / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)))
     chains = [
         [["Blue Door", "director", "Ann Lee"], ["Ann Lee", "place of birth", "Oslo"]],
@@ -194,7 +195,7 @@ def folders(tmp_path: Path) -> Folders:
 
 
 def suite(**changes: object) -> GoldChain:
-    given: dict[str, object] = {
+    defaults: dict[str, object] = {
         "kind": "gold_chain",
         "sets": ("towns",),
         "passages": ("published", "packed 60"),
@@ -203,7 +204,7 @@ def suite(**changes: object) -> GoldChain:
         "names": ("surface", "dropped"),
         "encoder": "hashing:32",
     }
-    return GoldChain.model_validate({**given, **changes})
+    return GoldChain.model_validate({**defaults, **changes})
 
 
 def test_an_experiment_measures_every_cell_with_every_question(folders: Folders) -> None:
@@ -211,9 +212,9 @@ def test_an_experiment_measures_every_cell_with_every_question(folders: Folders)
     assert len(experiment.keys) == 2 * 6 * 2 * 2
     try:
         for key in experiment.keys:
-            made_of = experiment.fingerprints(key)
-            assert made_of["policy"] == policy_hash()
-            assert set(NEEDED["gold_chain"]) - {"suite"} <= made_of.keys()
+            fingerprints = experiment.fingerprints(key)
+            assert fingerprints["policy"] == policy_hash()
+            assert set(NEEDED["gold_chain"]) - {"suite"} <= fingerprints.keys()
             rows = {row.question_id: row for row in experiment.measure(key)}
             assert list(rows) == ["q0", "q1", "q2"]
             assert rows["q2"].details["unresolved"]
@@ -225,35 +226,35 @@ def test_an_experiment_measures_every_cell_with_every_question(folders: Folders)
         experiment.close()
 
 
-def test_what_an_interface_does_not_have_is_no_condition(folders: Folders) -> None:
+def test_options_that_an_interface_lacks_are_no_condition(folders: Folders) -> None:
     passages = ("published", "packed 60", "packed 60 untitled")
     experiment = GoldChainExperiment(
         suite(title=("off", "on"), reply=REPLIES, passages=passages), folders
     )
     keys = experiment.keys
-    on = {key["interface"] for key in keys if key["title"] == "on"}
-    assert on == {"logical", "no operators", "sentence"}
+    titled = {key["interface"] for key in keys if key["title"] == "on"}
+    assert titled == {"logical", "no operators", "sentence"}
     assert "packed 60 untitled" not in {key["passages"] for key in keys if key["title"] == "on"}
     snippets = {key["interface"] for key in keys if key["reply"] == "snippets"}
     assert snippets == set(INTERFACES) - {"hybrid"}
 
 
-def test_levels_that_there_are_not_are_named(folders: Folders) -> None:
-    with pytest.raises(BenchError) as caught:
+def test_unknown_levels_are_named(folders: Folders) -> None:
+    with pytest.raises(BenchError) as raised:
         GoldChainExperiment(suite(names=("nicknames",)), folders)
-    assert str(caught.value) == (
+    assert str(raised.value) == (
         '"nicknames" is not a level of names.\nWhere: the suite\n'
         "Allowed: canonical, surface, dropped"
     )
 
 
-def test_questions_without_a_chain_are_refused(folders: Folders) -> None:
+def test_questions_without_a_chain_are_rejected(folders: Folders) -> None:
     path = folders.data / "towns" / "questions.jsonl"
     facts = {"id": "h", "question": "?", "answer": "x", "supporting_facts": [["Oslo", 0]]}
     path.write_text(json.dumps(facts))
-    with pytest.raises(BenchError) as caught:
+    with pytest.raises(BenchError) as raised:
         GoldChainExperiment(suite(), folders)
-    assert str(caught.value) == (
+    assert str(raised.value) == (
         '1 questions name no chain of facts, the first of them "h".\n'
         "Where: towns\n"
         "Allowed: questions with a chain: 2WikiMultiHopQA, MuSiQue\n"

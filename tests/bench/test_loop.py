@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.speed import agent_loop
 
 
-def test_the_bench_of_the_loop_runs() -> None:
+def test_the_bench_of_the_agent_loop_runs() -> None:
     figure, _ = agent_loop.measure(rounds=1, steps=2)
     long, short = figure.rows
     assert (long.what, long.unit) == ("a step from 60,000 tokens of history on", "ms")

@@ -1,4 +1,4 @@
-"""The bench of the offline model: its parts by hand, and that it runs. No figure is judged here."""
+"""The bench of the offline model: its parts by hand, and a small run. No test judges a figure."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def hit(number: int, text: str) -> SearchHit:
 
 def test_hits_are_shown_until_their_tokens_are_spent() -> None:
     hits = [hit(number, "Some words of text.") for number in range(3)]
-    each = count_tokens("Title") + count_tokens("Some words of text.")
+    hit_tokens = count_tokens("Title") + count_tokens("Some words of text.")
 
     assert cut_hits(hits, 0) == []
     assert cut_hits(hits, 1) == hits[:1]
-    assert cut_hits(hits, each) == hits[:1]
-    assert cut_hits(hits, each + 1) == hits[:2]
+    assert cut_hits(hits, hit_tokens) == hits[:1]
+    assert cut_hits(hits, hit_tokens + 1) == hits[:2]
 
 
 def test_the_guess_is_the_first_of_two_names_or_yes() -> None:
@@ -79,8 +79,6 @@ def test_the_bench_measures_the_model_its_rules_and_what_it_is_compared_with(
     assert "evidence recall" in capsys.readouterr().out
 
 
-def test_a_corpus_that_is_not_there_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_corpus_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([MAIN, "--data", str(tmp_path)]) == 1
     assert "The corpus is not there." in capsys.readouterr().err

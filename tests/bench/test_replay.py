@@ -1,4 +1,4 @@
-"""The replay of recorded queries: what is taken from records, how peers are asked and compared."""
+"""The replay of recorded queries: reading them from records, and asking and comparing peers."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ K1, B = 1.2, 0.75
 # Recorded queries
 
 
-def searching(*calls: tuple[str, str]) -> ScriptedModel:
-    """A model that makes these calls of tools, then answers."""
+def searching_model(*calls: tuple[str, str]) -> ScriptedModel:
+    """Return a model that makes these calls of tools, then answers."""
 
     def reply(request: ModelRequest) -> ModelReply:
-        done = sum(message.role == "tool" for message in request.messages)
-        if done < len(calls):
-            return ModelReply("", (ToolCall(f"c{done}", *calls[done]),))
+        replies = sum(message.role == "tool" for message in request.messages)
+        if replies < len(calls):
+            return ModelReply("", (ToolCall(f"c{replies}", *calls[replies]),))
         return ModelReply("Answer: x\nSources: vivaldi.1")
 
     return ScriptedModel(reply)
@@ -61,15 +61,15 @@ def searching(*calls: tuple[str, str]) -> ScriptedModel:
 
 def queries_of(folder: Path, index: Index, preset: str, *calls: tuple[str, str]):
     questions = [Question("q", "Who?", ("x",))]
-    run(index, questions, load_preset(preset), searching(*calls), folder / "run")
+    run(index, questions, load_preset(preset), searching_model(*calls), folder / "run")
     return read_queries([folder / "run"], index)
 
 
-def test_the_searches_of_a_run_are_taken_in_order_and_refused_ones_are_counted(
+def test_the_searches_of_a_run_are_read_in_order_and_rejected_ones_are_counted(
     tmp_path: Path,
 ) -> None:
     search = "logical_search"
-    found = queries_of(
+    recorded_queries = queries_of(
         tmp_path,
         index_of(*VIVALDI),
         "logical_read",
@@ -79,7 +79,7 @@ def test_the_searches_of_a_run_are_taken_in_order_and_refused_ones_are_counted(
         (search, '{"query": "opera violin", "default_operator": "AND"}'),
         (search, '{"query": "year:1678"}'),
     )
-    assert [(each.text, each.words, each.keywords) for each in found.queries] == [
+    assert [(query.text, query.words, query.keywords) for query in recorded_queries.queries] == [
         (
             '"antonio vivaldi" AND libret* NOT title:venice',
             ("antonio", "vivaldi", "libret"),
@@ -87,20 +87,20 @@ def test_the_searches_of_a_run_are_taken_in_order_and_refused_ones_are_counted(
         ),
         ("(opera AND violin)", ("opera", "violin"), ("opera", "violin")),
     ]
-    assert found.counts == {
+    assert recorded_queries.counts == {
         "logical_search": 4, "refused or without a word": 2, "queries": 2, "different queries": 2,
     }  # fmt: skip
-    assert found.runs[0].preset == "logical_read"
+    assert recorded_queries.runs[0].preset == "logical_read"
 
 
 def test_keywords_of_a_run_become_alternatives(tmp_path: Path) -> None:
-    found = queries_of(
+    recorded_queries = queries_of(
         tmp_path,
         index_of(*VIVALDI),
         "arag_without_semantic",
         ("keyword_search", '{"keywords": ["antonio \\"vivaldi\\"", "opera"]}'),
     )
-    (query,) = found.queries
+    (query,) = recorded_queries.queries
     assert query.words == ("antonio", "vivaldi", "opera")
     assert str(query.tree) == '("antonio vivaldi" OR "opera")'
 
@@ -112,13 +112,15 @@ def test_a_run_without_a_search_is_an_error(tmp_path: Path) -> None:
 
 def test_some_queries_are_drawn_by_a_seed_and_keep_their_order() -> None:
     index = index_of(*VIVALDI)
-    all_of_them = [recorded(f"opera w{number}", index) for number in range(50)]
-    queries = [each for each in all_of_them if each is not None]
-    found = replay.RecordedQueries(queries, {}, ())
-    some = found.some(10).queries
-    assert list(some) == list(found.some(10).queries)
-    assert [queries.index(each) for each in some] == sorted(queries.index(each) for each in some)
-    assert found.some(50).queries == queries
+    searches = [recorded(f"opera w{number}", index) for number in range(50)]
+    queries = [query for query in searches if query is not None]
+    everything = replay.RecordedQueries(queries, {}, ())
+    sample = everything.some(10).queries
+    assert list(sample) == list(everything.some(10).queries)
+    assert [queries.index(query) for query in sample] == sorted(
+        queries.index(query) for query in sample
+    )
+    assert everything.some(50).queries == queries
 
 
 # Clients
@@ -126,16 +128,16 @@ def test_some_queries_are_drawn_by_a_seed_and_keep_their_order() -> None:
 
 def test_latencies_are_those_of_the_last_rounds() -> None:
     latencies = Latencies()
-    given = iter([Played(9.0, [9.0]), Played(1.0, [0.25, 0.75]), Played(2.0, [1.0, 1.0])])
-    side = latencies.side("a", lambda clients: next(given), 2)
+    rounds = iter([Played(9.0, [9.0]), Played(1.0, [0.25, 0.75]), Played(2.0, [1.0, 1.0])])
+    side = latencies.side("a", lambda clients: next(rounds), 2)
     assert [side() for _ in range(3)] == [9.0, 1.0, 2.0]
     assert latencies.of("a", 2) == [0.25, 0.75, 1.0, 1.0]
 
 
-def test_every_query_is_asked_once_by_the_clients_together() -> None:
-    asked: list[int] = []
-    played = threads(asked.append, 20)(4)
-    assert sorted(asked) == list(range(20))
+def test_the_clients_together_ask_every_query_once() -> None:
+    numbers: list[int] = []
+    played = threads(numbers.append, 20)(4)
+    assert sorted(numbers) == list(range(20))
     assert len(played.latencies) == 20
     assert played.seconds > 0
 
@@ -158,14 +160,16 @@ PASSAGES = [chunk(number, f"d{number}", "", text) for number, text in enumerate(
 
 
 def words_of_passages() -> dict[str, list[str]]:
-    return {each.doc_id: searched_words(each) for each in PASSAGES}
+    return {passage.doc_id: searched_words(passage) for passage in PASSAGES}
 
 
-def agreement_of(there: Sequence[Scored], counting: Counting = LUCENE, query: str = "opera venice"):
-    queries = [query.split()] * len(there)
-    here = ours(index_of(*PASSAGES), queries)
+def agreement_of(
+    peer_hits: Sequence[Scored], counting: Counting = LUCENE, query: str = "opera venice"
+):
+    queries = [query.split()] * len(peer_hits)
+    our_hits = ours(index_of(*PASSAGES), queries)
     formula = Bm25(words_of_passages(), K1, B)
-    return compared(queries, here, there, formula, counting)
+    return compared(queries, our_hits, peer_hits, formula, counting)
 
 
 def first_ten(query: str = "opera venice") -> Scored:
@@ -173,8 +177,8 @@ def first_ten(query: str = "opera venice") -> Scored:
 
 
 def test_the_formula_gives_the_scores_of_our_index() -> None:
-    found = agreement_of([first_ten()])
-    assert (found.overlap, dict(found.reasons)) == (1.0, {SAME: 1})
+    agreement = agreement_of([first_ten()])
+    assert (agreement.overlap, dict(agreement.reasons)) == (1.0, {SAME: 1})
 
 
 def test_equal_scores_in_another_order_are_ties() -> None:
@@ -185,33 +189,33 @@ def test_equal_scores_in_another_order_are_ties() -> None:
     assert dict(agreement_of([hits]).reasons) == {TIES: 1}
 
 
-def test_which_of_equal_scores_a_peer_shows_changes_no_figure_but_same_and_ties() -> None:
-    """As on another processor, which sums floats to other last bits."""
+def test_a_peers_choice_among_equal_scores_changes_only_the_figures_same_and_ties() -> None:
+    """Simulate another processor, which may sum floats to other last bits."""
     passages = [chunk(number, f"d{number}", "", f"opera {number}") for number in range(14)]
-    words = {each.doc_id: searched_words(each) for each in passages}
+    words = {passage.doc_id: searched_words(passage) for passage in passages}
     formula = Bm25(words, K1, B)
-    here = ours(index_of(*passages), [["opera"]])
-    orders: set[str] = set()
+    our_hits = ours(index_of(*passages), [["opera"]])
+    reasons: set[str] = set()
     for seed in range(20):
-        shown = random.Random(seed).sample(sorted(words), 10)
-        there = [(name, formula.score(name, ["opera"], BM25S)) for name in shown]
-        found = compared([["opera"]], here, [there], formula, BM25S)
-        orders.add(*found.reasons)
-        values = {row.what.removeprefix("peer: "): row.value for row in found.rows("peer")}
+        names = random.Random(seed).sample(sorted(words), 10)
+        peer_hits = [(name, formula.score(name, ["opera"], BM25S)) for name in names]
+        agreement = compared([["opera"]], our_hits, [peer_hits], formula, BM25S)
+        reasons.add(*agreement.reasons)
+        values = {row.what.removeprefix("peer: "): row.value for row in agreement.rows("peer")}
         assert values["mean overlap of the top 10"] == 1.0
         assert values["top 10 same but for ties"] == 1.0
         assert values["top 10 lengths in a byte"] == 0.0
-    assert TIES in orders
+    assert TIES in reasons
 
 
-def test_hits_that_no_rule_explains_are_told() -> None:
+def test_hits_that_no_rule_explains_are_reported() -> None:
     hits = first_ten()
     for wrong in (hits[::-1], hits[1:], [(name, score * 1.01) for name, score in hits], []):
-        found = agreement_of([wrong])
-        assert dict(found.reasons) in ({UNKNOWN: 1}, {SAME: 1})
-    found = agreement_of([hits[::-1]])
-    assert found.examples == ["opera venice"]
-    assert found.rows("peer")[-1].verdict == "missed"
+        agreement = agreement_of([wrong])
+        assert dict(agreement.reasons) in ({UNKNOWN: 1}, {SAME: 1})
+    agreement = agreement_of([hits[::-1]])
+    assert agreement.examples == ["opera venice"]
+    assert agreement.rows("peer")[-1].verdict == "missed"
 
 
 def test_bm25s_differs_from_ours_by_lengths_in_a_byte_and_by_ties_alone() -> None:
@@ -219,17 +223,17 @@ def test_bm25s_differs_from_ours_by_lengths_in_a_byte_and_by_ties_alone() -> Non
     words = words_of_passages()
     peer = Bm25s(list(words), list(words.values()), K1, B)
     queries = ["opera venice", "violin", "opera word", "nowhere", "opera opera priest"]
-    there = [peer.search(query.split(), 10) for query in queries]
-    here = ours(index_of(*PASSAGES), [query.split() for query in queries])
+    peer_hits = [peer.search(query.split(), 10) for query in queries]
+    our_hits = ours(index_of(*PASSAGES), [query.split() for query in queries])
     formula = Bm25(words, K1, B)
-    found = compared([q.split() for q in queries], here, there, formula, BM25S)
-    assert found.queries == 4
-    assert UNKNOWN not in found.reasons
-    assert found.reasons[LENGTHS] >= 1
-    assert there[3] == []
+    agreement = compared([q.split() for q in queries], our_hits, peer_hits, formula, BM25S)
+    assert agreement.queries == 4
+    assert UNKNOWN not in agreement.reasons
+    assert agreement.reasons[LENGTHS] >= 1
+    assert peer_hits[3] == []
 
 
-def test_scores_that_a_peer_rounds_are_ties_for_pyserini_and_no_other() -> None:
+def test_rounded_scores_are_ties_for_pyserini_and_for_no_other_peer() -> None:
     hits = first_ten()
     scores = [score for _, score in hits]
     at = next(n for n in range(len(hits) - 1) if scores[n] == scores[n + 1])
@@ -241,16 +245,18 @@ def test_scores_that_a_peer_rounds_are_ties_for_pyserini_and_no_other() -> None:
 
 def test_a_word_with_an_apostrophe_is_found_in_both_spellings_by_ours_alone() -> None:
     words = {"1.1": ["o'hara", "sings"], "2.1": ["o\u2019hara", "sings", "here"], "3.1": ["none"]}
-    chunks = [chunk(at, str(at + 1), "", " ".join(each)) for at, each in enumerate(words.values())]
+    chunks = [
+        chunk(at, str(at + 1), "", " ".join(terms)) for at, terms in enumerate(words.values())
+    ]
     queries = [["o\u2019hara"]]
-    formula = Bm25({name.split(".")[0]: each for name, each in words.items()}, K1, B)
-    there = [[("2", formula.score("2", queries[0], LUCENE))]]
-    found = compared(queries, ours(index_of(*chunks), queries), there, formula, LUCENE)
-    assert dict(found.reasons) == {APART: 1}
-    assert found.overlap == 0.5
+    formula = Bm25({name.split(".")[0]: terms for name, terms in words.items()}, K1, B)
+    peer_hits = [[("2", formula.score("2", queries[0], LUCENE))]]
+    agreement = compared(queries, ours(index_of(*chunks), queries), peer_hits, formula, LUCENE)
+    assert dict(agreement.reasons) == {APART: 1}
+    assert agreement.overlap == 0.5
 
 
-# Pyserini, in a process of its own
+# Pyserini, in its own process
 
 
 FAKE = """
@@ -269,7 +275,7 @@ class LuceneSearcher:
 
 @pytest.fixture(name="fake")
 def fake_pyserini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that looks like Pyserini, for the process alone."""
+    """Install a package that looks like Pyserini, for this process only."""
     folder = tmp_path / "packages"
     for name, text in (
         ("pyserini/__init__.py", ""),
@@ -285,7 +291,7 @@ def fake_pyserini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
-def test_pyserini_is_asked_through_a_pipe_and_its_loggers_do_no_harm(fake: None) -> None:
+def test_pyserini_answers_through_a_pipe_and_its_loggers_do_no_harm(fake: None) -> None:
     with Pyserini() as peer:
         assert peer.versions["pyserini"] == "2.0"
         assert peer.open(Path("index"), [["a", "b", "c"], ["d"]], K1, B) == 2
@@ -298,11 +304,11 @@ def test_pyserini_is_asked_through_a_pipe_and_its_loggers_do_no_harm(fake: None)
         assert peer.open(Path("index"), [], K1, B) == 2
 
 
-def test_pyserini_that_is_not_there_is_an_error_and_a_gap_of_the_replay(tmp_path: Path) -> None:
+def test_missing_pyserini_is_an_error_and_a_gap_of_the_replay(tmp_path: Path) -> None:
     absent = str(tmp_path / "python")
-    with pytest.raises(BenchError) as caught:
+    with pytest.raises(BenchError) as raised:
         Pyserini(absent)
-    assert caught.value.what == ("Pyserini does not start (No such file or directory).")
+    assert raised.value.what == ("Pyserini does not start (No such file or directory).")
     with ExitStack() as stack:
         sources = Sources(tmp_path / "corpus.jsonl", tmp_path)
         builds = Builds(stack, tmp_path, sources, "hashing:16", absent, frozenset(("OpenSearch",)))
@@ -313,7 +319,7 @@ def test_pyserini_that_is_not_there_is_an_error_and_a_gap_of_the_replay(tmp_path
             builds.attempt("embedded", lambda: builds._cost("embedded", str(tmp_path / "out")))  # pyright: ignore
 
 
-# The whole
+# A small run
 
 
 def test_the_replay_runs_over_the_sample(
@@ -331,23 +337,23 @@ def test_the_replay_runs_over_the_sample(
     ]  # fmt: skip
     assert replay.main(command) == 0, capsys.readouterr().err
     assert missing(results) == []
-    found = read_results(results)
-    built = {row.what: row.value for row in found["build"].rows}
+    figures = read_results(results)
+    build_costs = {row.what: row.value for row in figures["build"].rows}
     for side in ("embedded", "bare Lucene", "bm25s", "hybrid"):
-        assert built[f"{side}: seconds"] > 0
-        assert built[f"{side}: on disk"] > 0.001
-    assert built["scan: on disk"] == 0
-    figure = found["replay"]
+        assert build_costs[f"{side}: seconds"] > 0
+        assert build_costs[f"{side}: on disk"] > 0.001
+    assert build_costs["scan: on disk"] == 0
+    figure = figures["replay"]
     assert figure.details["gaps"].keys() == {"OpenSearch", "pyserini"}
     assert set(figure.details["given"]) == {
         "embedded", "embedded, tool reply", "bare Lucene", "embedded, words", "bm25s", "hybrid",
         "keyword_search", "A-RAG's scan",
     }  # fmt: skip
     rows = {row.what: row for row in figure.rows}
-    for of in ("1 client", "16 clients"):
-        assert rows[f"bare Lucene, {of}: embedded is faster by"].unit == "x"
-        assert rows[f"hybrid, {of}: P50"].value <= rows[f"hybrid, {of}: P99"].value
-    agreed = {row.what: row.value for row in found["agreement"].rows}
-    assert agreed["bm25s: differences without a reason"] == 0
-    assert agreed["bm25s: mean overlap of the top 10"] > 0.5
+    for clients in ("1 client", "16 clients"):
+        assert rows[f"bare Lucene, {clients}: embedded is faster by"].unit == "x"
+        assert rows[f"hybrid, {clients}: P50"].value <= rows[f"hybrid, {clients}: P99"].value
+    agreement = {row.what: row.value for row in figures["agreement"].rows}
+    assert agreement["bm25s: differences without a reason"] == 0
+    assert agreement["bm25s: mean overlap of the top 10"] > 0.5
     assert str(tmp_path) not in results.read_text()

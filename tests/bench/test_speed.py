@@ -1,4 +1,4 @@
-"""The bench itself: its numbers by hand, and that every comparison runs. No time is judged here."""
+"""The bench of speed: its numbers by hand, and a run of every comparison. No test judges a time."""
 
 import gc
 import sys
@@ -23,8 +23,8 @@ from tests.support.bench_passages import chunk, passages
 
 
 @pytest.fixture(scope="module", autouse=True)
-def fixture_quick_collections() -> Iterator[None]:
-    """Rounds collect garbage; what other tests have left need not be looked through each time."""
+def fast_garbage_collections() -> Iterator[None]:
+    """Freeze the objects of other tests, so that the collection in every round is fast."""
     gc.collect()
     gc.freeze()
     yield
@@ -37,8 +37,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     corpus = folder / "corpus.jsonl"
     lines = [orjson.dumps({"title": c.title, "text": c.content}) for c in passages(12)]
     corpus.write_bytes(b"\n".join(lines))
-    with set_up(corpus, folder) as made:
-        yield made
+    with set_up(corpus, folder) as workbench:
+        yield workbench
 
 
 # Statistics
@@ -60,7 +60,7 @@ def test_the_median_of_an_even_number_of_rounds_is_the_mean_of_the_two_in_the_mi
     assert Timings({"a": (1.0, 10.0, 4.0, 2.0)}).median_s("a") == 3.0
 
 
-def test_sides_take_turns_in_coming_first_and_the_warm_up_does_not_count() -> None:
+def test_sides_take_turns_in_running_first_and_the_warm_up_does_not_count() -> None:
     order: list[str] = []
     seconds = iter(range(100))
 
@@ -74,7 +74,7 @@ def test_sides_take_turns_in_coming_first_and_the_warm_up_does_not_count() -> No
     assert timings.seconds == {"a": (3.0, 8.0), "b": (4.0, 7.0), "c": (5.0, 6.0)}
 
 
-def test_no_rounds_are_refused() -> None:
+def test_zero_rounds_are_rejected() -> None:
     with pytest.raises(ValueError, match="0 rounds"):
         interleaved({"a": lambda: 1.0}, 0)
 
@@ -113,7 +113,7 @@ def test_a_value_on_the_bound_reaches_the_target(kind: str, verdict: str) -> Non
     assert Row("x", 0.6, "x", target=Target(kind, 0.6)).verdict == verdict  # pyright: ignore
 
 
-def test_parts_that_are_run_alone_meet_in_one_file(tmp_path: Path) -> None:
+def test_parts_that_run_separately_are_merged_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "results" / "efficiency.json"
     write_results(path, [Figure("search", (Row("ours", 1.0, "s"),))], {"command": "first"})
     write_results(path, [Figure("indexing", ())], {"command": "second"})
@@ -124,14 +124,14 @@ def test_parts_that_are_run_alone_meet_in_one_file(tmp_path: Path) -> None:
     assert figures["search"]["run"] == {"command": "third"}
 
 
-# What is measured
+# Queries and the scan
 
 
 def test_queries_are_different_and_the_same_for_a_seed() -> None:
-    drawn = logical_queries(passages(40), 150)
-    assert len({query.tree for query in drawn}) == 150
-    assert drawn == logical_queries(passages(40), 150)
-    assert drawn != logical_queries(passages(40), 150, seed=2)
+    queries = logical_queries(passages(40), 150)
+    assert len({query.tree for query in queries}) == 150
+    assert queries == logical_queries(passages(40), 150)
+    assert queries != logical_queries(passages(40), 150, seed=2)
 
 
 def test_queries_are_of_every_kind() -> None:
@@ -139,9 +139,9 @@ def test_queries_are_of_every_kind() -> None:
     for piece in ("AND", "OR", "NOT", '"', "~", "*", "title:", "^", "("):
         assert piece in texts
     for query in logical_queries(passages(40), 150):
-        found = list(leaves(query.tree))
-        assert 1 <= len(found) <= 5
-        assert sum(isinstance(leaf, Prefix) for leaf in found) <= 4
+        query_leaves = list(leaves(query.tree))
+        assert 1 <= len(query_leaves) <= 5
+        assert sum(isinstance(leaf, Prefix) for leaf in query_leaves) <= 4
 
 
 def test_too_few_passages_for_so_many_queries_are_an_error(
@@ -158,7 +158,7 @@ def test_passages_without_a_word_are_an_error() -> None:
 
 
 def test_keyword_sets_have_one_to_three_keywords_of_a_passage() -> None:
-    texts = [each.content for each in passages(20)]
+    texts = [passage.content for passage in passages(20)]
     for keywords in keyword_sets(passages(20), 30):
         assert 1 <= len(keywords) <= 3
         assert any(all(keyword in text for keyword in keywords) for text in texts)
@@ -174,7 +174,7 @@ def test_copies_have_other_ids_and_the_same_sentences_in_another_order() -> None
     assert len({copy.text for copy in others}) > 1
 
 
-def test_the_scan_scores_count_times_length_and_prefers_the_earlier_of_equals() -> None:
+def test_the_scan_scores_count_times_length_and_prefers_the_earlier_of_equal_passages() -> None:
     texts = ["opera", "opera opera libretto", "a libretto", "opera", "none"]
     # opera counts 5, libretto 8: 5, 18, 8, 5, 0.
     assert scan(texts, ["Opera", "libretto"], 3) == [(18.0, -1), (8.0, -2), (5.0, 0)]
@@ -186,11 +186,11 @@ def test_the_scan_equals_keyword_search_by_substrings() -> None:
     with Index(MemoryEngine(chunks), "memory") as index:
         for keywords in keyword_sets(chunks, 20):
             hits = index.keyword_search(keywords, matching="substring").hits
-            found = [(chunks[-place].id, score) for score, place in scan(texts, keywords, 5)]
-            assert [(hit.id, hit.score) for hit in hits] == found
+            scored = [(chunks[-place].id, score) for score, place in scan(texts, keywords, 5)]
+            assert [(hit.id, hit.score) for hit in hits] == scored
 
 
-# Every comparison, on a few passages
+# A run of every comparison, on a few passages
 
 
 def test_indexing_compares_our_build_with_the_faster_bare_loop(bench: Workbench) -> None:
@@ -227,11 +227,11 @@ def test_startup_runs_processes_and_takes_what_they_report() -> None:
     assert (figure.rows[1].unit, figure.rows[1].target) == ("s", startup.FIRST_SEARCH_TARGET)
 
 
-def test_a_process_that_fails_is_an_error_with_its_words() -> None:
-    with pytest.raises(BenchError) as caught:
+def test_a_process_that_fails_is_an_error_with_its_message() -> None:
+    with pytest.raises(BenchError) as raised:
         startup.reported([sys.executable, "-S", "-c", "import sys; sys.exit('no index')"])()
-    assert caught.value.what == "A process ended with exit code 1."
-    assert caught.value.do == "no index"
+    assert raised.value.what == "A process ended with exit code 1."
+    assert raised.value.do == "no index"
 
 
 def test_a_build_beyond_its_time_is_stopped(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The benches of vectors: small runs, and what recall is."""
+"""The benches of vectors: small runs, and the definition of recall."""
 
 import json
 from pathlib import Path
@@ -31,15 +31,15 @@ def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
     ]
     assert vectors.main([*arguments, "--work", str(work), "--json", str(results)]) == 0
     (figure,) = json.loads(results.read_text())["figures"].values()
-    found = {row["what"]: row for row in figure["rows"]}
-    assert found["bytes a row"]["value"] > 64
-    assert found["search, 4 at once: ours over FAISS"]["target"] == "at most 1.2"
+    rows = {row["what"]: row for row in figure["rows"]}
+    assert rows["bytes a row"]["value"] > 64
+    assert rows["search, 4 at once: ours over FAISS"]["target"] == "at most 1.2"
     assert "flat, 2,000 rows" in capsys.readouterr().out
     assert list(work.iterdir()) == []
 
 
-def test_sides_that_find_something_else_are_an_error_of_the_bench(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(30))
+def test_sides_that_find_different_rows_are_an_error(tmp_path: Path) -> None:
+    published = publish(tmp_path, chunks_of(30))
 
     class Other:
         def search(self, queries: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,18 +47,18 @@ def test_sides_that_find_something_else_are_an_error_of_the_bench(tmp_path: Path
 
     queries = vectors.synthetic_vectors(3, 16, 0)
     with pytest.raises(vectors.BenchError, match="do not find the same"):
-        vectors._check_same(Other(), one.open(), queries)  # pyright: ignore[reportPrivateUsage]
+        vectors._check_same(Other(), published.open(), queries)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_recall_is_the_share_of_the_exact_ones_that_were_found() -> None:
+def test_recall_is_the_share_of_the_exact_neighbours_that_were_found() -> None:
     exact = [
         [Nearest(1, 0.9, b""), Nearest(2, 0.8, b"")],
         [Nearest(3, 0.7, b""), Nearest(4, 0.6, b"")],
     ]
-    found = [
+    approximate = [
         [Nearest(2, 0.8, b""), Nearest(9, 0.1, b"")],
         [Nearest(4, 0.6, b""), Nearest(3, 0.5, b"")],
     ]
-    assert recall.recall(exact, found) == 0.75
+    assert recall.recall(exact, approximate) == 0.75
     assert recall.recall(exact, exact) == 1.0
     assert recall.recall(exact, [[], []]) == 0.0

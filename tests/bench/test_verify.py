@@ -1,4 +1,4 @@
-"""Figures that are run again and compared: what is off is seen, and so is what failed."""
+"""Figures that are measured again and compared: deviations and failures are detected."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from bench.scale import synthetic
 from bench.scale.words import main as count_words
 
 
-def written(path: Path, **expectations: dict[str, Any]) -> Path:
+def write_expected(path: Path, **expectations: dict[str, Any]) -> Path:
     path.write_text(yaml.safe_dump(expectations, sort_keys=False))
     return path
 
 
-def expecting(command: str, expected: dict[str, float], tolerance: float = 0) -> dict[str, Any]:
+def expectation_of(
+    command: str, expected: dict[str, float], tolerance: float = 0
+) -> dict[str, Any]:
     return {
         "command": command,
         "kind": "deterministic",
@@ -36,8 +38,8 @@ def expecting(command: str, expected: dict[str, float], tolerance: float = 0) ->
 
 
 @pytest.fixture(name="words", scope="module")
-def counted_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, float]]:
-    """A command that counts the words of a small corpus, and what it comes to."""
+def word_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, float]]:
+    """Return a command that counts the words of a small corpus, and the values of its figures."""
     folder = tmp_path_factory.mktemp("words")
     corpus = folder / "2wikimultihopqa" / "corpus.jsonl"
     corpus.parent.mkdir()
@@ -48,36 +50,38 @@ def counted_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[s
     return f"words --data {folder}", {f"words/{row.what}": row.value for row in rows}
 
 
-def test_a_figure_that_comes_out_again_is_as_expected_and_an_altered_one_is_off(
+def test_a_reproduced_figure_is_as_expected_and_an_altered_one_is_off(
     tmp_path: Path, words: tuple[str, dict[str, float]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, values = words
-    expected = written(tmp_path / "e.yaml", words=expecting(command, values))
+    expected = write_expected(tmp_path / "e.yaml", words=expectation_of(command, values))
     assert verify.main(["--expected", str(expected)]) == 0
     assert f"{len(values)} of {len(values)} values are as expected" in capsys.readouterr().out
 
     altered = {**values, "words/real: Zipf slope": values["words/real: Zipf slope"] + 0.001}
-    written(expected, words=expecting(command, altered), other=expecting("absent", {"a": 1}))
+    write_expected(
+        expected, words=expectation_of(command, altered), other=expectation_of("absent", {"a": 1})
+    )
     assert verify.main(["--expected", str(expected), "--only", "words"]) == 1
     out = capsys.readouterr().out
     (off,) = [line for line in out.splitlines() if line.endswith("OFF")]
     assert "words/real: Zipf slope" in off
 
 
-def test_a_command_that_fails_and_a_value_that_is_not_there_are_off(
+def test_a_command_that_fails_and_a_missing_value_are_off(
     tmp_path: Path, words: tuple[str, dict[str, float]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, _ = words
-    expected = written(
+    expected = write_expected(
         tmp_path / "e.yaml",
-        absent=expecting(f"words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
-        renamed=expecting(command, {"words/no such row": 1.0}),
+        absent=expectation_of(f"words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
+        renamed=expectation_of(command, {"words/no such row": 1.0}),
     )
     assert verify.main(["--expected", str(expected)]) == 1
-    shown = capsys.readouterr()
-    assert "It ended with exit code 1.\nThe corpus is not there." in shown.err
-    assert [line.split()[-1] for line in shown.out.splitlines()[1:3]] == ["OFF", "OFF"]
-    assert shown.out.endswith("0 of 2 values are as expected; 0 of 2 figures are ratios of times,"
+    output = capsys.readouterr()
+    assert "It ended with exit code 1.\nThe corpus is not there." in output.err
+    assert [line.split()[-1] for line in output.out.splitlines()[1:3]] == ["OFF", "OFF"]
+    assert output.out.endswith("0 of 2 values are as expected; 0 of 2 figures are ratios of times,"
                               " the others deterministic.\n")  # fmt: skip
 
 
@@ -91,48 +95,48 @@ def test_a_tolerance_is_in_the_unit_of_the_value() -> None:
     assert not exact.is_near(0.3001, 0.3)
 
 
-def test_what_takes_longer_than_a_minute_runs_only_when_it_is_asked_for() -> None:
-    found = read_expected()
-    slow = {name for name, each in found.items() if not each.is_quick}
+def test_figures_that_take_longer_than_a_minute_run_only_on_request() -> None:
+    expectations = read_expected()
+    slow = {name for name, expected in expectations.items() if not expected.is_quick}
     assert "recall" in slow
     choose = verify._chosen  # pyright: ignore[reportPrivateUsage]
-    assert set(choose(found, [], all_of_them=False)) == set(found) - slow
-    assert set(choose(found, [], all_of_them=True)) == set(found)
-    assert set(choose(found, ["recall"], all_of_them=False)) == {"recall"}
+    assert set(choose(expectations, [], all_of_them=False)) == set(expectations) - slow
+    assert set(choose(expectations, [], all_of_them=True)) == set(expectations)
+    assert set(choose(expectations, ["recall"], all_of_them=False)) == {"recall"}
 
 
-def test_a_name_that_is_not_known_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert verify.main(["--only", "speed"]) == 1
     assert "--only: nothing is expected of speed.\nAllowed: " in capsys.readouterr().err
 
 
-def test_what_is_expected_is_what_the_files_of_results_say() -> None:
-    kept = Kept(ROOT / "bench" / "results")
+def test_the_expected_values_are_those_of_the_result_files() -> None:
+    results = Kept(ROOT / "bench" / "results")
     compared = 0
-    for name, each in read_expected().items():
-        for what, value in each.expected.items():
-            if each.results and kept.has(f"{each.results}/{what.partition('/')[0]}"):
-                found = kept.row(f"{each.results}/{what}").value
-                assert each.is_near(found, value), (name, what, found)
+    for name, figure in read_expected().items():
+        for what, value in figure.expected.items():
+            if figure.results and results.has(f"{figure.results}/{what.partition('/')[0]}"):
+                result = results.row(f"{figure.results}/{what}").value
+                assert figure.is_near(result, value), (name, what, result)
                 compared += 1
     assert compared >= 10
 
 
-def test_all_problems_of_the_file_are_told_at_once(tmp_path: Path) -> None:
-    path = written(
+def test_all_problems_of_the_file_are_reported_at_once(tmp_path: Path) -> None:
+    path = write_expected(
         tmp_path / "e.yaml",
-        one={**expecting("bench.scale.words", {"a": 1.0}), "colour": "red"},
-        two={**expecting("words", {}), "tolerance": -1},
+        one={**expectation_of("bench.scale.words", {"a": 1.0}), "colour": "red"},
+        two={**expectation_of("words", {}), "tolerance": -1},
     )
-    with pytest.raises(BenchError) as caught:
+    with pytest.raises(BenchError) as raised:
         read_expected(path)
-    text = caught.value.what
+    text = raised.value.what
     assert text.startswith("The file of expected figures has 4 problems.\n1. one.command: ")
     for piece in ("one.colour", "two.tolerance", "two.expected"):
         assert piece in text
 
 
-# Recall, which is expected there too
+# The expected recall, which is in the same file
 
 
 def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
@@ -141,12 +145,12 @@ def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
     assert set(targets) == {"IVF-flat", "IVF+PQ, rescored"}
 
 
-def test_the_tolerance_is_taken_off_the_recall_that_is_expected(tmp_path: Path) -> None:
+def test_the_tolerance_is_subtracted_from_the_expected_recall(tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
-    each = expecting("recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
-    written(path, recall=each)
+    recall_expectation = expectation_of("recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
+    write_expected(path, recall=recall_expectation)
     assert recall.expected(path) == {"IVF-flat": Target("at least", 0.93)}
-    written(path, other=each)
+    write_expected(path, other=recall_expectation)
     with pytest.raises(ConfigError, match='Nothing is expected of "recall"'):
         expectation("recall", path)
     assert EXPECTED.name == "expected.yaml"

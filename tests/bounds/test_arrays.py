@@ -16,20 +16,20 @@ from tests.support.corpus_files import documents, source_at
 @pytest.mark.parametrize(
     "item", ['"1:' + "x" * (5 << 20) + '"', "[" + "[1, 2], " * (1 << 19) + "3]", "x" * (5 << 20)]
 )
-def test_an_item_that_is_too_long_is_told_and_those_after_it_are_read(
+def test_an_item_that_is_too_long_is_reported_and_later_items_are_read(
     item: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrays, "MAX_LINE_BYTES", 1 << 20)
     Path("c.json.gz").write_bytes(gzip.compress(f'["0:a", {item}, "2:c"]'.encode()))
-    held = [entry for _, entry in source_at("c.json.gz").documents()]
-    assert [document.id for document in held if isinstance(document, Document)] == ["0", "2"]
-    assert str(held[1]) == (
+    entries = [entry for _, entry in source_at("c.json.gz").documents()]
+    assert [document.id for document in entries if isinstance(document, Document)] == ["0", "2"]
+    assert str(entries[1]) == (
         "The item is longer than 1 MiB.\nWhere: c.json.gz, item 2\n"
         "Do: Correct it, or leave it out with --skip-bad-lines."
     )
 
 
-def test_an_item_that_never_ends_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_item_that_never_ends_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MAX_LINE_BYTES", 1 << 20)
     Path("c.json.gz").write_bytes(gzip.compress(b'["0:a", "1:' + b"x" * (50 << 20)))
     tracemalloc.start()

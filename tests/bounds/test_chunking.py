@@ -16,14 +16,14 @@ from index_jobs.cutting import chunking
 def test_an_endless_word_or_line_is_cut_without_loss_and_its_characters_are_counted_a_few_times(
     alphabet: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_at = 0
+    counted = 0
 
     def counting(function: Callable[[str, Any], Any]) -> Callable[..., Any]:
         def call(text: str, *arguments: int) -> Any:
-            nonlocal looked_at
+            nonlocal counted
             limit = arguments[0] if function is tokens.count_up_to else None
-            known = len(text) if limit is None else tokens.characters_of(text, limit)
-            looked_at += known
+            length = len(text) if limit is None else tokens.characters_of(text, limit)
+            counted += length
             return function(text, *arguments)
 
         return call
@@ -33,10 +33,10 @@ def test_an_endless_word_or_line_is_cut_without_loss_and_its_characters_are_coun
     chance = Random(1)
     word = "".join(chance.choice(alphabet) for _ in range(40_000))
     passages = list(chunking.passages_of(word, None, 500))
-    assert looked_at < 8 * len(word)
+    assert counted < 8 * len(word)
     assert "".join(word[passage.start : passage.end] for passage in passages) == word
     for passage in passages:
         assert passage.tokens == tokens.count_tokens(word[passage.start : passage.end]) <= 500
-    once, looked_at = looked_at, 0
+    count_of_one_word, counted = counted, 0
     list(chunking.passages_of(2 * word, None, 500))
-    assert looked_at < 2.2 * once
+    assert counted < 2.2 * count_of_one_word

@@ -1,4 +1,4 @@
-"""Queries as large as they come: problems, messages and time stay bounded."""
+"""Very large queries: problems, messages and time stay bounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("name", HUGE)
-def test_huge_and_hostile_text_is_refused_or_read(name: str) -> None:
+def test_huge_and_hostile_text_is_rejected_or_parsed(name: str) -> None:
     text = HUGE[name]
     if len(text) > MAX_CHARACTERS:
         with pytest.raises(QueryError, match="characters; at most 2,000"):
@@ -75,12 +75,12 @@ def test_without_limits_the_problems_and_their_message_are_bounded(name: str) ->
             assert len(str(error)) < 4_000
 
 
-def test_reading_without_limits_ends_where_the_problems_are_beyond_counting() -> None:
-    with pytest.raises(QueryError) as caught:
+def test_parsing_without_limits_stops_at_the_maximum_of_problems() -> None:
+    with pytest.raises(QueryError) as raised:
         parse("vi* " * 100_000, SCHEMA, limits=False)
-    assert len(caught.value.problems) == MAX_PROBLEMS
-    assert caught.value.problems[-1].column == 4 * MAX_PROBLEMS - 3
-    assert str(caught.value).splitlines()[-1] == "And at least 1,980 more, further on."
+    assert len(raised.value.problems) == MAX_PROBLEMS
+    assert raised.value.problems[-1].column == 4 * MAX_PROBLEMS - 3
+    assert str(raised.value).splitlines()[-1] == "And at least 1,980 more, further on."
 
 
 def test_without_limits_the_spellings_are_bounded() -> None:
@@ -95,16 +95,16 @@ def test_twice_the_text_takes_at_most_2_6_times_as_long() -> None:
 
     def seconds(unit: str, length: int) -> float:
         text = (unit * length)[:length]
-        started = time.process_time()
+        start = time.process_time()
         with contextlib.suppress(QueryError):
             parse(text, SCHEMA)
-        return time.process_time() - started
+        return time.process_time() - start
 
-    gc.disable()  # what other tests hold would be looked through while a long query is read
+    gc.disable()  # a collection would scan the objects of other tests during a long parse
     try:
         for unit in units:
             ratios: list[float] = []
-            while not ratios or min(ratios) > 2.6:  # a pause of the machine is not a slow parser
+            while not ratios or min(ratios) > 2.6:  # a slow ratio may be a pause of the machine
                 assert len(ratios) < 5, (unit, ratios)
                 short, long = (min(seconds(unit, n) for _ in range(3)) for n in (1_000, 2_000))
                 ratios.append(long / short)

@@ -11,8 +11,8 @@ from tests.support.mcp_servers import (
 NOTIFICATIONS = 2_000
 
 
-def test_thousands_of_notifications_neither_stop_a_server_nor_stay_with_it() -> None:
-    served = LocalServer()
+def test_thousands_of_notifications_neither_stop_a_server_nor_stay_in_memory() -> None:
+    server = LocalServer()
 
     async def talk(client: ClientSession) -> None:
         for number in range(NOTIFICATIONS):
@@ -24,8 +24,8 @@ def test_thousands_of_notifications_neither_stop_a_server_nor_stay_with_it() -> 
                     )
                 )
             )
-        found = await client.call_tool("logical_search", {"query": "opera"})
-        assert not found.isError
-        assert served.workers.busy == 0
+        result = await client.call_tool("logical_search", {"query": "opera"})
+        assert not result.isError
+        assert server.workers.busy == 0
 
-    served.serve(talk)
+    server.serve(talk)

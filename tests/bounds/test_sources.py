@@ -24,7 +24,7 @@ from tests.support.corpus_files import FIX
     ],
 )
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_a_line_that_is_too_long_is_told_and_those_after_it_are_read(
+def test_a_line_that_is_too_long_is_reported_and_later_lines_are_read(
     name: str,
     head: str,
     row: str,

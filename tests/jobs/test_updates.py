@@ -466,8 +466,8 @@ def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
 def test_readers_that_open_during_updates_see_complete_states() -> None:
     build_from(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
-        "from tests.support.updated_corpora import added, document\n"
-        "for n in range(1, 8): added(document('a', f'State {n}. Sea.'))\n"
+        "from tests.support.updated_corpora import add_report, document\n"
+        "for n in range(1, 8): add_report(document('a', f'State {n}. Sea.'))\n"
     )
     child = process(script, PYTHONPATH=str(Path(__file__).parents[2]))
     states: set[str] = set()

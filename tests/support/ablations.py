@@ -1,4 +1,4 @@
-"""A suite and an experiment for tests: values by a formula, nothing is searched."""
+"""A suite and an experiment for tests: a formula computes the values, and nothing is searched."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bench.ablation.experiment.suite import Suite, checked_suite
 SETS = {"small": 6, "large": 12}
 
 Values = Callable[[Key, int], dict[str, float | None]]
-"""Of a condition and the number of a question."""
+"""The values of a condition and the number of a question."""
 
 
 def suite_values(**changes: Any) -> dict[str, Any]:
-    """A gold-chain suite as YAML gives it: two interfaces, two orders, a pair."""
+    """Return a gold-chain suite as YAML gives it: two interfaces, two orders, a pair."""
     values: dict[str, Any] = {
         "name": "trial",
         "description": "Two interfaces.",
@@ -37,8 +37,8 @@ def suite_values(**changes: Any) -> dict[str, Any]:
             "policy": {"most": "order", "at_least": 2, "main": {"order": "Q1 Q2"}},
         },
     }
-    for place, value in changes.items():
-        part, _, key = place.rpartition("__")
+    for path, value in changes.items():
+        part, _, key = path.rpartition("__")
         target = values
         for step in part.split("__") if part else ():
             target = target[step]
@@ -51,9 +51,9 @@ def suite_of(**changes: Any) -> Suite:
 
 
 class ComputedExperiment:
-    """An experiment whose values are computed. ``measured`` lists the keys as they are measured;
-    ``stop_at`` raises KeyboardInterrupt before that one; ``more`` are further details of a
-    question, by its number."""
+    """An experiment whose values are computed. ``measured`` lists the keys in the order in which
+    they are measured; ``stop_at`` is the number of the measurement that raises KeyboardInterrupt
+    instead; ``more`` returns further details of a question, by its number."""
 
     def __init__(
         self, suite: Suite, values: Values, *, code: str = "one", stop_at: int | None = None
@@ -102,6 +102,6 @@ class ComputedExperiment:
 
 
 def halved_tokens(key: Key, number: int) -> dict[str, float | None]:
-    """Logical takes half of the tokens of keyword, under every order."""
+    """Return values in which logical takes half of the tokens of keyword, under every order."""
     tokens = 100.0 * (number + 1) * (0.5 if key["interface"] == "logical" else 1.0)
     return {"TokensToEvidence": tokens, "FullEvidence": float(number % 4 != 0)}

@@ -1,7 +1,7 @@
-"""What two engines that hold the same corpora must agree on, tried on drawn requests.
+"""Checks that two engines with the same corpora agree on drawn requests.
 
-How many requests are tried: 300, in CI 2,000, always the same ones; or as many as
-ARAG_TEST_EXAMPLES says, drawn anew each time.
+The checks run on 300 requests, or on 2,000 in CI, and these are always the same. If
+ARAG_TEST_EXAMPLES is set, they run on that number of requests, drawn anew each time.
 """
 
 import os
@@ -36,13 +36,13 @@ from tests.support.strategies import (
     trees,
 )
 
-ASKED_FOR = os.environ.get("ARAG_TEST_EXAMPLES")
-EXAMPLES = int(ASKED_FOR or (2000 if os.environ.get("CI") else 300))
+EXAMPLES_SETTING = os.environ.get("ARAG_TEST_EXAMPLES")
+EXAMPLES = int(EXAMPLES_SETTING or (2000 if os.environ.get("CI") else 300))
 TOLERANCE = 1e-4
-"""How far scores of two engines may differ, as a share of them."""
+"""The largest relative difference between the scores of two engines."""
 
 Pair = tuple[SearchEngine, SearchEngine]
-"""The engine that is right, and the one that is tried."""
+"""The reference engine, and the engine under test."""
 
 _EVERYTHING = 10_000
 _GRANULARITIES: st.SearchStrategy[Granularity] = st.sampled_from(("chunk", "chunk", "sentence"))
@@ -52,8 +52,8 @@ _SCOPES = st.none() | scopes()
 
 
 def corpora_in_memory(sizes: Sequence[int]) -> list[MemoryEngine]:
-    """Corpora of so many documents, and one of 1,010 for totals beyond 1,000, each with its own
-    parameters of BM25."""
+    """Build corpora of these sizes, and a corpus of 1,010 documents for totals beyond 1,000, each
+    with its own parameters of BM25."""
     random = Random(1678)
     engines: list[MemoryEngine] = []
     for number, chunks in enumerate([*(corpus(random, size) for size in sizes), _long_corpus()]):
@@ -74,13 +74,13 @@ def _long_corpus() -> list[Any]:
 
 
 def run_on_examples(examples: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., Any]:
-    """Run what is decorated, at once, on that many draws."""
+    """Run the decorated check at once, on that many draws."""
 
     def run(check: Callable[..., None]) -> None:
         limits = settings(
             max_examples=examples,
             database=None,
-            derandomize=not ASKED_FOR,
+            derandomize=not EXAMPLES_SETTING,
             suppress_health_check=[HealthCheck.too_slow],
         )
         limits(given(*strategies)(check))()
@@ -88,11 +88,11 @@ def run_on_examples(examples: int, *strategies: st.SearchStrategy[Any]) -> Calla
     return run
 
 
-# What is agreed on
+# The checks
 
 
 def agree_on_pages(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
-    """The same hits in the same order, their scores to 1e-4, the same texts and totals."""
+    """Check for the same hits in the same order, scores to 1e-4, and the same texts and totals."""
     with_hits: list[bool] = []
 
     @run_on_examples(
@@ -133,7 +133,7 @@ def agree_on_pages(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
 
 
 def agree_on_keywords(pairs: Sequence[Pair]) -> None:
-    """The same pages of keyword searches, their scores included."""
+    """Check for the same pages of keyword searches, including their scores."""
     with_hits: list[bool] = []
 
     @run_on_examples(
@@ -164,7 +164,7 @@ def agree_on_keywords(pairs: Sequence[Pair]) -> None:
 
 
 def agree_on_counts(pairs: Sequence[Pair]) -> None:
-    """The same number of matches of each of several queries."""
+    """Check for the same number of matches of each of several queries."""
     queries = st.lists(st.tuples(trees(), _GRANULARITIES), max_size=5)
 
     @run_on_examples(EXAMPLES // 10, st.sampled_from(pairs), queries, _SCOPES)
@@ -174,7 +174,7 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
 
 
 def agree_on_explanations(pairs: Sequence[Pair]) -> None:
-    """The same scores of each leaf in each field."""
+    """Check for the same scores of each leaf in each field."""
 
     @run_on_examples(EXAMPLES // 8, st.sampled_from(pairs), trees(), _GRANULARITIES)
     def check(pair: Pair, query: Node, granularity: Granularity) -> None:
@@ -184,15 +184,15 @@ def agree_on_explanations(pairs: Sequence[Pair]) -> None:
             return
         request = SearchRequest(query, granularity=granularity, with_text=False)
         ids = [hit.id for hit in right.search(request).hits]
-        expected, found = right.explain(request, ids), tested.explain(request, ids)
-        for ours, theirs in zip(expected, found, strict=True):
-            for one, other in zip(ours, theirs, strict=True):
-                scores = pytest.approx(one.scores, rel=TOLERANCE)
-                assert (other.leaf, other.scores) == (one.leaf, scores)
+        expected, explanations = right.explain(request, ids), tested.explain(request, ids)
+        for expected_leaves, leaf_scores in zip(expected, explanations, strict=True):
+            for expected_leaf, leaf_score in zip(expected_leaves, leaf_scores, strict=True):
+                scores = pytest.approx(expected_leaf.scores, rel=TOLERANCE)
+                assert (leaf_score.leaf, leaf_score.scores) == (expected_leaf.leaf, scores)
 
 
 def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
-    """The same chunks by id, neighbours, and scans; ``unknown`` are ids that no index holds."""
+    """Check for the same chunks by id, neighbours and scans; no index has the ``unknown`` ids."""
 
     @run_on_examples(
         EXAMPLES // 15, st.sampled_from(pairs), _SCOPES, st.randoms(use_true_random=False)
@@ -200,40 +200,42 @@ def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
     def check(pair: Pair, scope: Scope | None, random: Random) -> None:
         right, tested = pair
         chunks = list(right.scan(None))
-        some = random.sample(chunks, min(3, len(chunks)))
-        ids = ["nowhere", *unknown, *(chunk.id for chunk in some)]
+        sample = random.sample(chunks, min(3, len(chunks)))
+        ids = ["nowhere", *unknown, *(chunk.id for chunk in sample)]
         assert tested.read(ids, scope) == right.read(ids, scope)
-        for chunk in some:
+        for chunk in sample:
             assert tested.neighbours(chunk, scope) == right.neighbours(chunk, scope)
         assert list(tested.scan(scope)) == list(right.scan(scope))
 
 
 def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
-    """The same chunks by ordinal, in and out of scopes, in any order; the same ordinals."""
+    """Check for the same chunks by ordinal, in and out of scopes, in any order, and the same
+    ordinals."""
     random = Random(1741)
     for right, tested in pairs:
-        here = list(right.ordinals())
-        assert list(tested.ordinals()) == here == sorted(set(here))
-        some = [here[0], *random.choices(here, k=10), 0, here[0] + 1, here[-1] + (1 << 40)]
-        random.shuffle(some)
-        found = tested.chunks_at(some, None)
-        assert found == right.chunks_at(some, None)
-        assert [chunk and chunk.ordinal for chunk in found] == [
-            ordinal if ordinal in here else None for ordinal in some
+        ordinals = list(right.ordinals())
+        assert list(tested.ordinals()) == ordinals == sorted(set(ordinals))
+        beyond = (0, ordinals[0] + 1, ordinals[-1] + (1 << 40))
+        sample = [ordinals[0], *random.choices(ordinals, k=10), *beyond]
+        random.shuffle(sample)
+        chunks = tested.chunks_at(sample, None)
+        assert chunks == right.chunks_at(sample, None)
+        assert [chunk and chunk.ordinal for chunk in chunks] == [
+            ordinal if ordinal in ordinals else None for ordinal in sample
         ]
-        for chunk in filter(None, found[:3]):
+        for chunk in filter(None, chunks[:3]):
             scope = Scope((), (KeywordEquals(DOC_ID, chunk.doc_id),))
-            within = tested.chunks_at(some, scope)
-            assert within == right.chunks_at(some, scope)
-            assert chunk not in within
+            scoped = tested.chunks_at(sample, scope)
+            assert scoped == right.chunks_at(sample, scope)
+            assert chunk not in scoped
         assert tested.chunks_at([], None) == []
 
 
-# How it is compared
+# Comparison
 
 
 def has_a_loose_repetition(query: Node) -> bool:
-    """Whether a phrase with slop holds a word twice, which the engines score differently."""
+    """Return whether a phrase with slop repeats a word, which the engines score differently."""
     return any(
         isinstance(leaf, Phrase) and leaf.slop and len(set(spelling)) < len(spelling)
         for leaf in leaves(query)
@@ -242,7 +244,7 @@ def has_a_loose_repetition(query: Node) -> bool:
 
 
 def assert_equal(page: Page, expected: Page) -> None:
-    """The same hits in the same order, their scores to 1e-4, and the same totals."""
+    """Assert that two pages have the same hits in the same order, scores to 1e-4, and totals."""
     assert list(map(_unscored, page.hits)) == list(map(_unscored, expected.hits))
     scores = [pytest.approx(hit.score, rel=TOLERANCE) for hit in expected.hits]
     assert [hit.score for hit in page.hits] == scores

@@ -1,4 +1,4 @@
-"""Questions put to an agent whose model's replies are written beforehand."""
+"""Questions to an agent whose model replies from a script."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def call(name: str, call_id: str = "c", /, **arguments: object) -> ToolCall:
     return ToolCall(call_id, name, json.dumps(arguments))
 
 
-def calls(*made: ToolCall, text: str = "", **more: Any) -> ModelReply:
-    return ModelReply(text, made, **more)
+def calls(*tool_calls: ToolCall, text: str = "", **more: Any) -> ModelReply:
+    return ModelReply(text, tool_calls, **more)
 
 
 def search(query: str, **arguments: object) -> ModelReply:
@@ -45,7 +45,7 @@ def read(*ids: str) -> ModelReply:
 
 
 class AskedQuestion:
-    """A question that was asked: its record, and what the model saw."""
+    """A question that an agent answered: its record, and the requests that the model received."""
 
     def __init__(self, record: Record, model: ScriptedModel) -> None:
         self.record = record

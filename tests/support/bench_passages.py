@@ -6,7 +6,7 @@ WORDS = ["the", "opera", "composer", "wrote", "a", "libretto", "about", "Griseld
 
 
 def chunk(number: int, *sentences: str) -> Chunk:
-    """A chunk of these sentences."""
+    """Build a chunk of these sentences."""
     content = "".join(sentences)
     ends = [sum(map(len, sentences[: n + 1])) for n in range(len(sentences))]
     identifier = f"c-{number}"
@@ -15,7 +15,7 @@ def chunk(number: int, *sentences: str) -> Chunk:
 
 
 def passages(count: int) -> list[Chunk]:
-    """Chunks of two sentences whose words differ from one to the next."""
+    """Build chunks of two sentences; neighbouring chunks have different words."""
     return [
         chunk(
             number,

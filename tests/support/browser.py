@@ -1,4 +1,4 @@
-"""A real browser for tests: Chromium as the system has it, watched while it shows a page."""
+"""A real browser for tests: the system's Chromium, observed while it shows a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ TIMEOUT_MS = 20_000
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium for the tests of one module: while it runs, nothing else can run an event loop."""
+    """Start Chromium for the tests of one module; while it runs, nothing else can run an event
+    loop."""
     from playwright.sync_api import sync_playwright
 
     path = next(filter(None, map(shutil.which, NAMES)), None)
@@ -32,9 +33,9 @@ def browser() -> Iterator[Browser]:
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path)
-        yield opened
-        opened.close()
+        chromium = playwright.chromium.launch(executable_path=path)
+        yield chromium
+        chromium.close()
 
 
 @dataclass
@@ -46,7 +47,7 @@ class PageEvents:
     requests: list[str] = field(default_factory=list[str])
 
     def check_quiet(self) -> None:
-        """Nothing may have happened."""
+        """Check that nothing happened."""
         assert self.messages == []
         assert self.requests == []
 
@@ -68,24 +69,24 @@ class PageEvents:
 def open_page(
     browser: Browser, path: Path, *, size: tuple[int, int] = DESK, dark: bool = False
 ) -> tuple[Page, PageEvents]:
-    """A page from disk, and what happens beside it."""
+    """Open a page from disk; return the page and the events beside it."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
     )
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
-    watched = PageEvents()
-    page.route("**/*", watched.answer)
-    page.on("console", watched.note_message)
-    page.on("pageerror", lambda error: watched.messages.append(f"error: {error}"))
-    page.on("dialog", watched.note_dialog)
+    events = PageEvents()
+    page.route("**/*", events.answer)
+    page.on("console", events.note_message)
+    page.on("pageerror", lambda error: events.messages.append(f"error: {error}"))
+    page.on("dialog", events.note_dialog)
     page.goto(path.absolute().as_uri())
-    return page, watched
+    return page, events
 
 
 def overflow(page: Page) -> int:
-    """By how many pixels the page is wider than what shows it."""
+    """Return by how many pixels the page is wider than its window."""
     return page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )

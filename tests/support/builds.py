@@ -1,4 +1,4 @@
-"""Corpora that are made for tests of building, and what was built of them."""
+"""Corpora for tests of building, and the indexes that were built from them."""
 
 import json
 import os
@@ -32,26 +32,26 @@ def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
-    """Manifest, chunks and the hits of a query, of what is live."""
-    held = hold_live(Path(location))
-    engine = LuceneEngine.open(held.path, str(location))
+    """Return the manifest, the chunks and the hits of a query, from the live index."""
+    hold = hold_live(Path(location))
+    engine = LuceneEngine.open(hold.path, str(location))
     try:
         page = engine.search(SearchRequest(QUERY, top_k=50))
         hits = [(hit.id, hit.score) for hit in page.hits]
         return engine.manifest, list(engine.scan(None)), hits
     finally:
         engine.close()
-        held.release()
+        hold.release()
 
 
 def same_index(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
-    """The contents without what differs from build to build."""
+    """Return the contents of an index without what differs from build to build."""
     manifest, chunks, hits = contents(location)
     return replace(manifest, created="", sources=()), chunks, hits
 
 
 def corpus(name: str, documents: int, words: int = 30) -> str:
-    """A corpus of seeded nonsense, the same for the same arguments."""
+    """Write a corpus of seeded nonsense, the same for the same arguments."""
     chance = random.Random(documents)
     with Path(name).open("w") as file:
         for number in range(documents):
@@ -66,7 +66,7 @@ def corpus(name: str, documents: int, words: int = 30) -> str:
 
 
 class InterruptingProgress(SilentProgress):
-    """Presses Ctrl-C when so many documents are taken; keeps notes."""
+    """A progress that presses Ctrl-C after so many documents, and records notes."""
 
     def __init__(self, documents: int) -> None:
         self.notes: list[str] = []
@@ -101,12 +101,12 @@ def resident(process):
 
 def resident_in_all():
     # this process and its workers, in KB
-    found = [resident("self")]
+    sizes = [resident("self")]
     for task in Path("/proc/self/task").iterdir():
         for child in (task / "children").read_text().split():
             if b"index_jobs.workers.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(resident(child))
-    return sum(found)
+                sizes.append(resident(child))
+    return sum(sizes)
 
 class Stopping(arag_search.system.progress.PlainProgress):
     def update(self, read_bytes, documents, details=""):
@@ -148,9 +148,10 @@ def command(
     to: str = "index",
     folder: Path | None = None,
 ) -> "subprocess.Popen[str]":
-    """arag-search index in a process of its own to which something happens: it kills itself when
-    ``moment`` documents are written (SIGKILL), may write files of ``moment`` bytes (LIMIT), prints
-    its peak of memory in KB (MEMORY), or prints how many documents it has, slowly (SLOW)."""
+    """Start arag-search index in its own process, with an action: the process kills itself when it
+    has written ``moment`` documents (SIGKILL), may only write files of up to ``moment`` bytes
+    (LIMIT), prints its peak memory in KB (MEMORY), or prints its count of documents, slowly
+    (SLOW)."""
     return subprocess.Popen(
         [
             sys.executable,
@@ -174,7 +175,7 @@ def command(
 def kill_build_at_random(
     chance: random.Random, documents: int, *sources: str, to: str, workers: int
 ) -> None:
-    """Kill a build somewhere after it has written so many documents."""
+    """Kill a build at a random moment after it has written so many documents."""
     child = command("SLOW", 0, *sources, to=to, workers=workers)
     assert child.stdout is not None
     written = 0
@@ -199,7 +200,7 @@ ODD = [
 
 
 def troublesome_corpus(name: str, documents: int) -> str:
-    """A corpus with odd Unicode, bad lines, and ids that come again near and far apart."""
+    """Write a corpus with odd Unicode, bad lines, and duplicate ids, near and far apart."""
     lines: list[str] = []
     for number in range(documents):
         record = {

@@ -1,4 +1,4 @@
-"""What the tests of commands share: a result of one, and files to give it."""
+"""Helpers for the tests of commands: the result of a command, and files to pass to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Command = Callable[..., CommandResult]
 
 
 def file_of(name: str, *lines: object) -> str:
-    """A file of lines; what is not a string becomes JSON."""
+    """Write a file of lines, in which anything but a string becomes JSON; return its name."""
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
     Path(name).write_text("\n".join(texts), encoding="utf-8")
     return name

@@ -1,4 +1,4 @@
-"""Corpus files as sources, and what is read from them."""
+"""Corpus files as sources, and the documents that sources read from them."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ def source_of(
     fields: Fields = USUAL,
     metadata: str = "",
 ) -> Source:
-    """A file with this content, below the current folder, as a source."""
+    """Write a file with this content below the current folder, and open it as a source."""
     Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
     return source_at(name, format, fields, metadata)
 
@@ -31,32 +31,32 @@ def source_of(
 def source_at(
     name: str, format: Format | None = None, fields: Fields = USUAL, metadata: str = ""
 ) -> Source:
-    """What is there as a source."""
+    """Open an existing file or folder as a source."""
     declared = parse_metadata(metadata) if metadata else {}
     return open_source(name, format, fields, MetadataReader(declared))
 
 
 def documents(source: Source, skip: int = 0) -> list[Document]:
-    """The documents; the first that cannot be read is raised."""
-    found: list[Document] = []
+    """Return the documents of a source; raise the error of the first that cannot be read."""
+    readable: list[Document] = []
     for _, entry in source.documents(skip):
         if isinstance(entry, SourceError):
             raise entry
-        found.append(entry)
-    return found
+        readable.append(entry)
+    return readable
 
 
 def problems(source: Source) -> list[str]:
-    """The messages about those that cannot be read."""
+    """Return the messages about the documents that cannot be read."""
     return [str(entry) for _, entry in source.documents() if isinstance(entry, SourceError)]
 
 
 def resumes(source: Source) -> bool:
-    """Whether it goes on after each record with what an uninterrupted reading gives."""
-    whole = [(number, str(entry)) for number, entry in source.documents()]
+    """Return whether a source that resumes after any record reads the rest of the records."""
+    entries = [(number, str(entry)) for number, entry in source.documents()]
     return all(
-        [(number, str(entry)) for number, entry in source.documents(done)] == whole[place + 1 :]
-        for place, (done, _) in enumerate(whole)
+        [(number, str(entry)) for number, entry in source.documents(done)] == entries[place + 1 :]
+        for place, (done, _) in enumerate(entries)
     )
 
 
@@ -69,6 +69,6 @@ ROWS = [
 
 
 def table(rows: list[list[str]]) -> str:
-    written = io.StringIO()
-    csv.writer(written, delimiter="\t", lineterminator="\n").writerows(rows)
-    return written.getvalue()
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
+    return text.getvalue()

@@ -1,4 +1,4 @@
-"""Indexes that are embedded by tests, and what was made of them."""
+"""Indexes that tests embed, and the vectors of their sidecars."""
 
 import dataclasses
 import os
@@ -32,12 +32,12 @@ Rows = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 def with_options(**changes: object) -> EmbedOptions:
-    """Small shards, and what is changed."""
+    """Return options with small shards and these changes."""
     return dataclasses.replace(SMALL, **changes)  # type: ignore[arg-type]
 
 
 def build_small_index(documents: int, words: int = 30) -> None:
-    """``index``: so many passages, each of a short and two long sentences."""
+    """Build ``index``: so many passages, each of one short and two long sentences."""
     build_index([corpus("index.jsonl", documents, words)], Path("index"), PLAIN)
 
 
@@ -48,7 +48,7 @@ def only_sidecar(root: str | Path) -> tuple[Path, VectorManifest]:
 
 
 def rows_in(path: Path, manifest: VectorManifest, unit: VectorUnit) -> Rows:
-    """Ordinals and vectors of the rows of a sidecar that have a text, in order of ordinal."""
+    """Return the ordinals and vectors of the rows of a sidecar that have a text, by ordinal."""
     ordinals = map_array(ordinals_file(path, unit))
     vectors = np.concatenate(
         [map_array(shard.file(vectors_role(unit))) for shard in manifest.shards_in(path)]
@@ -59,28 +59,28 @@ def rows_in(path: Path, manifest: VectorManifest, unit: VectorUnit) -> Rows:
 
 
 def expected_rows(location: str, unit: VectorUnit, encoder: Encoder) -> Rows:
-    """The same as it must be, from the chunks of an index."""
+    """Return the ordinals and vectors that a sidecar must have, from the chunks of an index."""
     with open_index(location) as index:
         rows = [row for chunk in index.scan() for row in rows_of(chunk, unit)]
-    return np.array([each for each, _ in rows]), encoder.encode([text for _, text in rows])
+    return np.array([ordinal for ordinal, _ in rows]), encoder.encode([text for _, text in rows])
 
 
 def check_embedded(location: str, root: str | Path | None = None, encoder: str = ENCODER) -> None:
-    """The only sidecar of an index holds, for each row, its vector."""
+    """Check that an index has one sidecar, which holds the right vector for each row."""
     path, manifest = only_sidecar(root or Path(location) / "vectors")
-    opened = open_encoder(encoder)
+    open_model = open_encoder(encoder)
     for unit in VECTOR_UNITS:
         ordinals, vectors = rows_in(path, manifest, unit)
-        ordinals_wanted, vectors_wanted = expected_rows(location, unit, opened)
-        assert ordinals.tolist() == ordinals_wanted.tolist()
-        np.testing.assert_allclose(vectors, vectors_wanted, atol=1e-6)
+        expected_ordinals, expected_vectors = expected_rows(location, unit, open_model)
+        assert ordinals.tolist() == expected_ordinals.tolist()
+        np.testing.assert_allclose(vectors, expected_vectors, atol=1e-6)
         assert manifest.live_rows[unit] == len(ordinals)
     with open_index(location) as index:
         assert manifest.placement == index.manifest.placement
 
 
 class NotingProgress(SilentProgress):
-    """Keeps notes."""
+    """A progress that records notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -90,7 +90,7 @@ class NotingProgress(SilentProgress):
 
 
 class InterruptingProgress(NotingProgress):
-    """Presses Ctrl-C when so many rows are encoded."""
+    """A progress that presses Ctrl-C when so many rows are encoded."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
@@ -138,10 +138,10 @@ if action == "PUBLISH":
     def publish(*arguments, **others):
         for name in ("replace", "rename", "link", "unlink", "fsync", "mkdir", "rmdir"):
             setattr(os, name, counting(name))
-        made = real_publish(*arguments, **others)
+        manifest = real_publish(*arguments, **others)
         print("calls", calls, flush=True)
-        return made
-    index_jobs.embed.embedding.publish_sidecar = publish
+        return manifest
+    index_jobs.embed.embed.publish_sidecar = publish
 try:
     code = embed_command(
         "index", "hashing:16", shard_size=50, batch_size=1, workers=int(arguments[0]),
@@ -154,9 +154,10 @@ sys.exit(code)
 
 
 def command(action: str, moment: int, *, workers: int = 0) -> "subprocess.Popen[str]":
-    """arag-search embed in a process of its own to which something happens: it kills itself when
-    ``moment`` rows are encoded (SIGKILL) or at the ``moment``-th step of publishing (PUBLISH), may
-    write files of ``moment`` bytes (LIMIT), or prints how many rows it has, slowly (SLOW)."""
+    """Start arag-search embed in its own process, with an action: the process kills itself when it
+    has encoded ``moment`` rows (SIGKILL) or at the ``moment``-th step of publishing (PUBLISH), may
+    only write files of up to ``moment`` bytes (LIMIT), or prints its count of rows, slowly
+    (SLOW)."""
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, action, str(moment), str(workers)],
         stdout=subprocess.PIPE,
@@ -176,10 +177,10 @@ def newest_sidecar() -> tuple[Path, VectorManifest]:
 
 
 def check_rows_of_live_chunks() -> None:
-    """Of all chunks of the index there are rows, and the right ones."""
+    """Check that all chunks of the index have rows, and the right ones."""
     path, manifest = newest_sidecar()
     encoder = open_encoder(ENCODER)
     for unit in VECTOR_UNITS:
-        found = dict(zip(*rows_in(path, manifest, unit), strict=True))
+        vectors = dict(zip(*rows_in(path, manifest, unit), strict=True))
         for ordinal, vector in zip(*expected_rows("index", unit, encoder), strict=True):
-            np.testing.assert_allclose(found[ordinal], vector, atol=1e-6)
+            np.testing.assert_allclose(vectors[ordinal], vector, atol=1e-6)

@@ -1,4 +1,4 @@
-"""An endpoint on loopback, which behaves as well or badly as it is told."""
+"""An endpoint on loopback that answers as a test tells it to."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """What one request is answered with. ``cut`` ends the connection in the middle of the body,
-    ``silent`` answers nothing until the endpoint is closed."""
+    """The answer to one request. ``cut`` ends the connection in the middle of the body; ``silent``
+    holds the answer back until the endpoint is closed."""
 
     status: int = 200
     body: object = ""
@@ -29,7 +29,7 @@ def completion(
     usage: object = "absent",
     **message: object,
 ) -> Answer:
-    """A reply with calls, each a name and its arguments."""
+    """Return a reply with tool calls, each a name and its arguments."""
     message = {"role": "assistant", "content": content, **message}
     if calls:
         message["tool_calls"] = [
@@ -53,7 +53,7 @@ def completion(
 
 
 def embeddings(*vectors: object, order: Sequence[int] | None = None, **fields: object) -> Answer:
-    """A reply with vectors, listed in another order than theirs where one is given."""
+    """Return a reply with vectors, listed in ``order`` if it is given."""
     places = range(len(vectors)) if order is None else order
     data = [{"object": "embedding", "index": n, "embedding": vectors[n]} for n in places]
     return Answer(body={"object": "list", "data": data, "model": "m", **fields})
@@ -62,12 +62,12 @@ def embeddings(*vectors: object, order: Sequence[int] | None = None, **fields: o
 def refusal(
     status: int, message: str, *, headers: Mapping[str, str] | None = None, **error: object
 ) -> Answer:
-    """An error as OpenAI writes it."""
+    """Return an error as OpenAI writes it."""
     return Answer(status, {"error": {"message": message, **error}}, headers or {})
 
 
 class Endpoint:
-    """What is to be answered, in order (the last answer again and again), and what was asked."""
+    """The answers to give, in order (the last answer again and again), and the requests so far."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
@@ -79,7 +79,7 @@ class Endpoint:
         self._lock = threading.Lock()
 
     def reply_with(self, *answers: Answer) -> None:
-        """Forget all that was, and answer so from now on."""
+        """Forget earlier requests, and give these answers from now on."""
         self.answers = list(answers)
         self.requests, self.paths, self.keys = [], [], []
 
@@ -93,7 +93,7 @@ class Endpoint:
 
 @contextmanager
 def running_endpoint() -> Iterator[Endpoint]:
-    """A server in a thread, on a free port."""
+    """Run an endpoint in a thread, on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -120,7 +120,7 @@ def running_endpoint() -> Iterator[Endpoint]:
             self.close_connection = answer.cut
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing on stderr."""
+            """Write nothing to stderr."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         endpoint = Endpoint(server)

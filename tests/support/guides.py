@@ -77,7 +77,7 @@ def prose_of(guide: str) -> str:
 
 
 def spans_of(guide: str) -> list[str]:
-    """Return what stands in backticks within the prose of a guide."""
+    """Return the text of the code spans in the prose of a guide."""
     return _CODE.findall(prose_of(guide))
 
 

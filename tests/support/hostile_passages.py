@@ -1,4 +1,4 @@
-"""Passages whose lines and titles imitate those of replies, and an agent that comes upon them."""
+"""Passages whose lines and titles imitate those of replies, and an agent that reads them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TITLES = (
 
 
 def hostile_chunks(random: Random) -> list[Chunk]:
-    """Passages whose lines and titles imitate those of replies."""
+    """Build passages whose lines and titles imitate those of replies."""
     chunks: list[Chunk] = []
     for number, id in enumerate(random.sample(IDS, random.randint(1, len(IDS)))):
         parts = random.choice((1, 2))
@@ -58,14 +58,14 @@ def hostile_chunks(random: Random) -> list[Chunk]:
             filler = " la" * random.choice((0, 0, 150))
             words = f"opera {random.choice(('Goldoni', 'Venice', ''))}{filler}"
             sentences.append(random.choice(ENDS).join([*lines, words, ""]))
-        made = chunk(number, f"doc{number}", random.choice(TITLES), *sentences, parts=parts)
-        chunks.append(replace(made, id=id))
+        passage = chunk(number, f"doc{number}", random.choice(TITLES), *sentences, parts=parts)
+        chunks.append(replace(passage, id=id))
     return chunks
 
 
 def random_record(index: Index, random: Random, ids: Sequence[str]) -> Record:
-    """The record of an agent that searches and reads at random, repeating itself until it is told
-    that nothing is new."""
+    """Return the record of an agent that searches and reads at random, and repeats itself until
+    the tools report that nothing is new."""
     script: list[ModelReply] = []
     for _ in range(8):
         search = call("logical_search", query=random.choice(("opera", "goldoni", "venice")))

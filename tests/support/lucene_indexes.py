@@ -1,4 +1,4 @@
-"""Small corpora, and generations of a Lucene index made of them."""
+"""Small corpora, and generations of a Lucene index that are built from them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def chunk(
     parts: int = 1,
     metadata: Mapping[str, MetadataValue] | None = None,
 ) -> Chunk:
-    """A chunk whose sentences are the lines of its content."""
+    """Build a chunk whose sentences are the lines of its content."""
     ends: list[int] = []
     for line in content.splitlines(keepends=True):
         ends.append((ends[-1] if ends else 0) + len(line))
@@ -35,14 +35,14 @@ def chunk(
 def final_data(
     chunks: Sequence[Chunk], *, sentences: bool = True, already_chunked: bool = False
 ) -> dict[str, str]:
-    """The user data that finishes a build of these chunks."""
+    """Return the user data that finishes a build of these chunks."""
     manifest = Manifest(
         engine="lucene",
         engine_version="10.5.0",
         created="2001-05-31T12:00:00+00:00",
-        documents=len({each.doc_id for each in chunks}),
+        documents=len({chunk.doc_id for chunk in chunks}),
         chunks=len(chunks),
-        sentences=sum(len(each.sentence_ends) for each in chunks),
+        sentences=sum(len(chunk.sentence_ends) for chunk in chunks),
         tokens=0,
         chunk_tokens=1000,
         already_chunked=already_chunked,

@@ -1,4 +1,4 @@
-"""MCP servers in this process, over small indexes in plain Python: engines wait or fail as told."""
+"""MCP servers in this process over small in-memory indexes whose engines can wait or fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ DOWN = UnavailableError("No node answers.", where="http://127.0.0.1:9200", do="S
 
 
 class MoodyEngine(MemoryEngine):
-    """Fails while ``failure`` is set; while ``gate`` is not, searches and reads wait."""
+    """An engine whose searches and reads fail while ``failure`` is set, and wait while ``gate`` is
+    not set."""
 
     def __init__(self, chunks: Sequence[Chunk] = VIVALDI) -> None:
         super().__init__(chunks, metadata=SCHEMA.metadata)
@@ -63,7 +64,7 @@ class MoodyEngine(MemoryEngine):
 
 
 class LocalServer:
-    """A server over one index or several, and what is below it."""
+    """A server over one index or several, with its first engine and its workers."""
 
     def __init__(
         self,
@@ -76,8 +77,8 @@ class LocalServer:
         self.engine = engines[0] if engines else MoodyEngine()
         self.workers = workers or Workers()
         if indexes is None:
-            named = zip(("memory", "other"), engines or (self.engine,), strict=False)
-            indexes = {name: Index(engine, name, scope) for name, engine in named}
+            names = zip(("memory", "other"), engines or (self.engine,), strict=False)
+            indexes = {name: Index(engine, name, scope) for name, engine in names}
         served = [ServedIndex.of(name, index, preset) for name, index in indexes.items()]
         self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers)
 
@@ -91,7 +92,7 @@ class LocalServer:
         self.run(main)
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
-        """Run a conversation, and see that no call is left behind."""
+        """Run a conversation, and check that no call is still running."""
 
         async def bounded() -> None:
             with anyio.fail_after(20):
@@ -110,15 +111,15 @@ class LocalServer:
             yield client
 
 
-async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something that another thread or task does."""
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until another thread or task makes the condition true."""
     with anyio.fail_after(10):
-        while not happened():
+        while not condition():
             await anyio.sleep(0.005)
 
 
 async def cancel_last(client: ClientSession) -> None:
-    """Tell the server that the request sent last is not waited for."""
+    """Tell the server that the client cancels its last request."""
     last = client._request_id - 1
     await client.send_notification(
         types.ClientNotification(
@@ -128,7 +129,7 @@ async def cancel_last(client: ClientSession) -> None:
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """The text of a result, which is all of its content."""
+    """Return the text of a result, which must be its only content."""
     (content,) = result.content
     assert isinstance(content, types.TextContent)
     return content.text

@@ -1,4 +1,4 @@
-"""A hub of models on loopback, with one model, as huggingface_hub asks for it."""
+"""A hub on loopback with one model, which huggingface_hub can download from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ COMMIT = "c" * 40
 
 
 class Hub:
-    """What is there, and which files were fetched. ``error`` is a status for all requests."""
+    """The files of a hub, and the names of those that were fetched. ``error`` is a status and an
+    error code for all requests."""
 
     def __init__(self, url: str, name: str, files: Mapping[str, bytes]) -> None:
         self.url, self.name, self.files = url, name, dict(files)
@@ -22,7 +23,7 @@ class Hub:
         self.error: tuple[int, str] | None = None
 
     def answer(self, method: str, path: str) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body."""
+        """Return the status, headers and body of the answer to a request."""
         self.requests += 1
         path = path.partition("?")[0]
         if self.error:
@@ -52,7 +53,7 @@ def _etag(body: bytes) -> str:
 
 @contextmanager
 def running_hub(name: str, files: Mapping[str, bytes]) -> Iterator[Hub]:
-    """A server in a thread, on a free port."""
+    """Run a hub in a thread, on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -70,7 +71,7 @@ def running_hub(name: str, files: Mapping[str, bytes]) -> Iterator[Hub]:
         do_HEAD = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing on stderr."""
+            """Write nothing to stderr."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         hub = Hub(f"http://127.0.0.1:{server.server_address[1]}", name, files)

@@ -1,4 +1,4 @@
-"""Indexes and vectors as version 0.1.0 wrote them: without a placement, bound by ordinals alone."""
+"""Indexes and vectors in the format of version 0.1.0: no placement, ordinals alone bind them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from arag_search.vectors.storage.shards import shard_file
 
 
 def forget_placement(location: str) -> None:
-    """Let the manifest of an index not state its placement."""
+    """Remove the placement from the manifest of an index."""
     with LuceneUpdate(Path(location)) as target:
         target.describe(dataclasses.replace(target.manifest, placement=""))
 
@@ -33,7 +33,7 @@ def write_old_vectors(
     shard_chunks: int = 7,
     created: str = "2099-01-01T00:00:00+00:00",
 ) -> Path:
-    """Write the sidecar of an index in format version 1, but for what was only searched in; its
+    """Write the sidecar of an index in format version 1, without its search structures; return its
     folder."""
     encoder = open_encoder(encoder_name)
     with open_index(location) as index:

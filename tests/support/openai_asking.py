@@ -1,4 +1,4 @@
-"""Requests to an endpoint on loopback, and what comes of them."""
+"""Requests to an endpoint on loopback, with their waits and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINAL = ModelRequest([Message("user", "Who?")])
 
 
 class WaitLog:
-    """Stands for time: notes how long would have been waited."""
+    """A log of waits, which takes the place of sleeping."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []

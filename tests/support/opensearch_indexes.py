@@ -1,4 +1,4 @@
-"""Names on a real cluster that tests may use, and what lies behind them."""
+"""Names on a real cluster for tests, and the physical indexes behind them."""
 
 import uuid
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from arag_search.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An address that nothing else uses, and a client that looks behind it."""
+    """An address that nothing else uses, and a client that inspects the indexes behind it."""
 
     address: str
     client: Client
@@ -27,34 +27,34 @@ class Site:
         return parse_address(self.address).name
 
     def live(self) -> list[str]:
-        """The physical indexes behind the name and its sentences, sorted."""
+        """Return the physical indexes behind the name and its sentences, sorted."""
         names = f"{self.name},{self.name}.sentences"
-        found = self.client.call("GET", f"/{names}/_alias", params={"ignore_unavailable": "true"})
-        return sorted(found)
+        aliases = self.client.call("GET", f"/{names}/_alias", params={"ignore_unavailable": "true"})
+        return sorted(aliases)
 
     def indexes(self) -> list[str]:
-        """All physical indexes of the name, sorted."""
+        """Return all physical indexes of the name, sorted."""
         return sorted(self.client.call("GET", f"/{self.name}*/_alias"))
 
     def meta(self, physical: str) -> Meta:
-        """What ``_meta`` of a chunk index says."""
+        """Return the ``_meta`` of a chunk index."""
         mapping = self.client.call("GET", f"/{physical}/_mapping")[physical]["mappings"]
-        found = schema.read_meta(mapping, physical)
-        assert found is not None
-        return found
+        meta = schema.read_meta(mapping, physical)
+        assert meta is not None
+        return meta
 
     def documents(self, index: str) -> list[dict[str, Any]]:
-        """All documents of an index in order of ordinal, at most 10,000, with ``_id``."""
+        """Return the documents of an index by ordinal, at most 10,000, with their ``_id``."""
         body = {"size": 10_000, "sort": ["ordinal"]}
         hits = self.client.call("POST", f"/{index}/_search", body)["hits"]["hits"]
         return [{"_id": hit["_id"], **hit["_source"]} for hit in hits]
 
     def chunks(self) -> list[Chunk]:
-        """All chunks of the live index."""
-        return [schema.chunk_of(each) for each in self.documents(self.name)]
+        """Return all chunks of the live index."""
+        return [schema.chunk_of(document) for document in self.documents(self.name)]
 
     def deleted(self, index: str) -> int:
-        """How many deleted documents an index still holds."""
+        """Return how many deleted documents an index still holds."""
         stats = self.client.call("GET", f"/{index}/_stats/docs")
         return int(stats["_all"]["primaries"]["docs"]["deleted"])
 
@@ -65,14 +65,14 @@ class Site:
 
 
 def fresh_site(url: str) -> Site:
-    """A name on a server that nothing else uses; whoever made it removes and closes it."""
+    """Create a name on a server that nothing else uses; the caller removes and closes it."""
     address = f"{url}/arag-test-{uuid.uuid4().hex}-x"
     return Site(address, Client.connect(parse_address(address)))
 
 
 @pytest.fixture
 def opensearch(opensearch_url: str) -> Iterator[Site]:
-    """A name of one test; what it leaves is deleted."""
+    """Provide a name for one test, and delete its indexes afterwards."""
     site = fresh_site(opensearch_url)
     try:
         yield site
@@ -82,14 +82,14 @@ def opensearch(opensearch_url: str) -> Iterator[Site]:
 
 
 def live_manifest(site: Site) -> Manifest:
-    """The manifest of what is searched."""
-    found = site.meta(site.live()[0]).manifest
-    assert found is not None
-    return found
+    """Return the manifest of the live index."""
+    manifest = site.meta(site.live()[0]).manifest
+    assert manifest is not None
+    return manifest
 
 
 def comparable(manifest: Manifest) -> Manifest:
-    """The manifest without what differs from build to build and engine to engine."""
+    """Return a manifest without what differs from build to build and engine to engine."""
     return replace(manifest, created="", engine="", engine_version="", sources=())
 
 

@@ -1,5 +1,5 @@
-"""Real OpenSearch for all tests of a session: one node, or the cluster that is named for them; and
-three nodes."""
+"""Real OpenSearch for all tests of a session: one node, or the cluster that the environment names;
+and three nodes."""
 
 import json
 import os
@@ -16,48 +16,48 @@ from arag_search.errors import EngineError
 from bench.cluster.cluster import LocalCluster, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
-"""A cluster to test against, ``http://host:port``: only ``arag-test-<uuid>-*`` is made there."""
+"""A cluster to test against, ``http://host:port``; tests only create ``arag-test-<uuid>-*``."""
 
 REQUIRE_VARIABLE = "ARAG_REQUIRE_OPENSEARCH"
-"""1 makes a failure of what would be a skipped test."""
+"""If it is 1, a test fails where it would otherwise be skipped."""
 
 
 @pytest.fixture(scope="session")
 def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """``http://host:port`` of a server, which ends with the session where it was started here."""
-    given = os.environ.get(URL_VARIABLE)
-    if given:
-        yield given.rstrip("/")
+    """Provide ``http://host:port`` of a server; one that starts here ends with the session."""
+    url = os.environ.get(URL_VARIABLE)
+    if url:
+        yield url.rstrip("/")
         return
     data = tmp_path_factory.mktemp("opensearch")
     try:
-        started = cluster.up(data, port=0, owned=True, short_lived=True)
+        status = cluster.up(data, port=0, owned=True, short_lived=True)
     except EngineError as error:
         no_server(str(error))
     else:
-        yield started.url
+        yield status.url
         cluster.down(data)
 
 
 @pytest.fixture(scope="session")
 def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three nodes, green, which a test that kills one has to revive."""
+    """Start three nodes, green; a test that kills a node must restart it."""
     with ExitStack() as stack:
         try:
             place = tmp_path_factory.mktemp("three-nodes")
-            made = stack.enter_context(local_cluster(place, short_lived=True))
+            three_nodes = stack.enter_context(local_cluster(place, short_lived=True))
         except EngineError as error:
             no_server(str(error))
         else:
-            yield made
+            yield three_nodes
 
 
 @pytest.fixture(scope="session")
 def own_node(
     opensearch_jars: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ClusterStatus]:
-    """A node that nobody else uses: a test may kill it and start it again, or register a
-    repository of snapshots."""
+    """Start a node that no other test session uses: a test may kill and restart it, or register a
+    snapshot repository."""
     data = tmp_path_factory.mktemp("own-node")
     yield cluster.up(data, port=0, owned=True, short_lived=True)
     cluster.down(data)
@@ -65,7 +65,7 @@ def own_node(
 
 @pytest.fixture(scope="session")
 def opensearch_jars() -> None:
-    """What nodes of a test's own need: the jars, here or downloaded now."""
+    """Make sure that the jars which a test's own nodes need are in the cache."""
     try:
         jars.class_path()
     except EngineError as error:
@@ -73,7 +73,7 @@ def opensearch_jars() -> None:
 
 
 def no_server(reason: str) -> None:
-    """End a test that needs a server: skipped with the reason, or failed where one is required."""
+    """Skip a test that needs a server, with the reason; fail it if a server is required."""
     if os.environ.get(REQUIRE_VARIABLE) == "1":
         pytest.fail(f"No OpenSearch: {reason}", pytrace=False)
     pytest.skip(f"no OpenSearch: {reason.splitlines()[0]}")

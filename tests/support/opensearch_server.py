@@ -1,4 +1,4 @@
-"""Indexes on a real server, filled without the writer, and deleted in the end."""
+"""Indexes on a real server that tests fill without the writer, and delete at the end."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,29 +20,29 @@ LONG = ConnectionOptions(attempt_timeout_s=60.0, opening_budget_s=60.0)
 
 
 class Server:
-    """What a test session makes on a server. Everything is named ``arag-test-<uuid>-*``."""
+    """The indexes that a test session creates on a server, all named ``arag-test-<uuid>-*``."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.prefix = f"arag-test-{uuid.uuid4().hex[:12]}-"
         self.client = Client.connect(self.address("any"), LONG)
-        self._made: list[str] = []
+        self._indexes: list[str] = []
 
     def address(self, name: str) -> Address:
-        """The address of an index named for this session."""
+        """Return the address of an index of this session."""
         return parse_address(f"{self.url}/{self.prefix}{name}")
 
     def create(self, index: str, body: Mapping[str, object]) -> str:
-        """A physical index with this body; its name."""
+        """Create a physical index with this body, and return its name."""
         name = f"{self.prefix}{index}"
         self.client.call("PUT", f"/{name}", body)
-        self._made.append(name)
+        self._indexes.append(name)
         return name
 
     def publish(
         self, name: str, chunks: Sequence[Chunk], manifest: Manifest, shards: int = 1
     ) -> OpenSearchEngine:
-        """The chunks and their sentences as an index of ours, opened."""
+        """Publish the chunks and their sentences as an index of the project, and open it."""
         manifest = replace(manifest, engine=schema.ENGINE)
         declared = manifest.metadata
         options: dict[str, Any] = {"k1": manifest.k1, "b": manifest.b, "shards": shards, "meta": {}}
@@ -58,8 +58,12 @@ class Server:
         if meta.sentences is not None:
             body = schema.sentence_index(declared, **options)
             self.create(schema.sentences_name(physical), body)
-            sentences = (schema.sentence_documents(chunk, declared) for chunk in chunks)
-            self.fill(meta.sentences, [each for some in sentences for each in some])
+            sentences = [
+                sentence
+                for chunk in chunks
+                for sentence in schema.sentence_documents(chunk, declared)
+            ]
+            self.fill(meta.sentences, sentences)
             terms = find_shard_terms(self.client, meta.sentences, shards)
             meta = replace(meta, sentence_terms=terms)
         self.describe(main, meta.to_json())
@@ -72,34 +76,34 @@ class Server:
         """Write documents into a physical index, and make them visible."""
         for start in range(0, len(documents), 2000):
             lines: list[Mapping[str, object]] = []
-            for each in documents[start : start + 2000]:
-                at = {"_id": str(each[schema.ORDINAL]), "routing": each[schema.DOC_ID]}
-                lines += [{"create": at}, each]
-            done = self.client.call("POST", f"/{index}/_bulk", lines)
-            assert not done["errors"]
+            for document in documents[start : start + 2000]:
+                at = {"_id": str(document[schema.ORDINAL]), "routing": document[schema.DOC_ID]}
+                lines += [{"create": at}, document]
+            reply = self.client.call("POST", f"/{index}/_bulk", lines)
+            assert not reply["errors"]
         self.client.call("POST", f"/{index}/_refresh")
 
     def describe(self, index: str, meta: Mapping[str, object] | None) -> None:
-        """Set what ``_meta`` of a physical index says of it, or make it that of somebody else."""
-        said = {} if meta is None else {schema.META_KEY: meta}
-        self.client.call("PUT", f"/{index}/_mapping", {"_meta": said})
+        """Set the ``_meta`` of a physical index; None makes it an index of another program."""
+        content = {} if meta is None else {schema.META_KEY: meta}
+        self.client.call("PUT", f"/{index}/_mapping", {"_meta": content})
 
     def alias(self, index: str, name: str) -> None:
-        """Publish a physical index, and that of its sentences, under a name."""
+        """Publish a physical index and its sentence index under a name."""
         aliases = {index: f"{self.prefix}{name}"}
         sentences = schema.sentences_name(index)
-        if sentences in self._made:
+        if sentences in self._indexes:
             aliases[sentences] = schema.sentences_name(aliases[index])
-        actions = [{"add": {"index": each, "alias": alias}} for each, alias in aliases.items()]
+        actions = [{"add": {"index": name, "alias": alias}} for name, alias in aliases.items()]
         self.client.call("POST", "/_aliases", {"actions": actions})
 
     def delete(self, index: str) -> None:
         """Delete one physical index."""
-        self._made.remove(index)
+        self._indexes.remove(index)
         self.client.call("DELETE", f"/{index}")
 
     def clean(self) -> None:
-        """Delete what was made."""
-        for index in list(self._made):
+        """Delete the indexes of this session, and close the client."""
+        for index in list(self._indexes):
             self.delete(index)
         self.client.close()

@@ -1,4 +1,4 @@
-"""A server on loopback that answers with bytes as they are, as slowly as it is told."""
+"""A server on loopback that answers with raw bytes, as slowly as a test tells it to."""
 
 import socket
 import threading
@@ -9,11 +9,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\
 
 
 class RawServer:
-    """What every connection is answered with, piece by piece, a pause after each; what was asked,
-    and how many bytes went out."""
+    """The answer to every connection, piece by piece with pauses between them, the requests so far,
+    and the number of bytes sent."""
 
-    def __init__(self, listening: socket.socket) -> None:
-        self.port = listening.getsockname()[1]
+    def __init__(self, listener: socket.socket) -> None:
+        self.port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.pieces: Iterable[bytes] = ()
         self.pause_s = 0.0
@@ -22,12 +22,12 @@ class RawServer:
         self.closing = threading.Event()
 
     def reply_with(self, pieces: Iterable[bytes], pause_s: float = 0.0) -> None:
-        """Forget all that was, and answer so from now on."""
+        """Forget earlier requests, and answer with these pieces from now on."""
         self.pieces, self.pause_s = pieces, pause_s
         self.requests, self.sent = [], 0
 
     def answer(self, connection: socket.socket) -> None:
-        """Read a request, and answer until the other side has enough."""
+        """Read a request, and answer until the other side hangs up."""
         with connection, suppress(OSError):
             self.requests.append(_request(connection))
             for piece in self.pieces:
@@ -38,12 +38,12 @@ class RawServer:
 
 
 def byte_by_byte(reply: bytes) -> list[bytes]:
-    """The reply, a byte at a time."""
+    """Split a reply into single bytes."""
     return [reply[at : at + 1] for at in range(len(reply))]
 
 
 def reply(body: bytes, *headers: str) -> bytes:
-    """A reply of status 200 with this body."""
+    """Return a reply of status 200 with this body."""
     lines = [f"Content-Length: {len(body)}", *headers]
     return HEAD + "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
 
@@ -54,24 +54,24 @@ def _request(connection: socket.socket) -> bytes:
         received += connection.recv(65_536)
     head, _, body = received.partition(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    wanted = int(lengths[0].partition(b":")[2]) if lengths else 0
-    while len(body) < wanted:
+    length = int(lengths[0].partition(b":")[2]) if lengths else 0
+    while len(body) < length:
         body += connection.recv(65_536)
     return head + b"\r\n\r\n" + body
 
 
 @contextmanager
 def raw_server() -> Generator[RawServer]:
-    """A server in threads, on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(0.02)
-        server = RawServer(listening)
+    """Run a server in threads, on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.02)
+        server = RawServer(listener)
         threads: list[threading.Thread] = []
 
         def accept() -> None:
             while not server.closing.is_set():
                 with suppress(TimeoutError):
-                    connection, _ = listening.accept()
+                    connection, _ = listener.accept()
                     connection.settimeout(5)
                     thread = threading.Thread(target=server.answer, args=(connection,))
                     thread.start()

@@ -24,7 +24,7 @@ _ROOM = 256
 
 
 def main() -> None:
-    """Print one line where all is as it should be; raises otherwise."""
+    """Print one line if everything is as it should be; raise otherwise."""
     build_small_index(60)
     before = handlers()
     assert all(before)
@@ -47,9 +47,9 @@ def on_a_cluster() -> None:
     assert report.continued_shards >= 1
     assert (report.ray, report.processes) == (True, 3)
     check_embedded("index")
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(ArgumentError) as raised:
         embed_index("index", ENCODER, dataclasses.replace(on_ray, workers=3, overwrite=True))
-    assert caught.value.what == "--workers: the Ray cluster has room for 2 workers, 3 are wanted."
+    assert raised.value.what == "--workers: the Ray cluster has room for 2 workers, 3 are wanted."
     assert ray.is_initialized(), "it is not ours to shut down"
     wrong = EncoderChoice("hashing:x", None, 1)
     with RayMaking(wrong, 1, 10) as making, pytest.raises(ArgumentError, match="dimension"):
@@ -57,11 +57,11 @@ def on_a_cluster() -> None:
 
 
 def handlers() -> list[int]:
-    """The addresses of what answers the signals that Java needs."""
+    """Return the addresses of the handlers of the signals that Java needs."""
     libc = ctypes.CDLL(None)
-    found: list[int] = []
+    addresses: list[int] = []
     for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
         room = ctypes.create_string_buffer(_ROOM)
         assert libc.sigaction(int(number), None, room) == 0
-        found.append(int.from_bytes(room.raw[: ctypes.sizeof(ctypes.c_void_p)], "little"))
-    return found
+        addresses.append(int.from_bytes(room.raw[: ctypes.sizeof(ctypes.c_void_p)], "little"))
+    return addresses

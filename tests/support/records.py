@@ -1,4 +1,4 @@
-"""Records of questions, written by hand."""
+"""Handwritten records of questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def search(
     status: Status | None = None,
     tokens: int = 100,
 ) -> Step:
-    """A step that shows these chunks, by default with nothing but their ids."""
+    """Build a step that shows these chunks, by default only their ids."""
     return Step(
         step=1,
         tool_name=tool,
@@ -35,7 +35,7 @@ def search(
 
 
 def read(*ids: str, text: str = "", tokens: int = 100) -> Step:
-    """A step that reads these chunks."""
+    """Build a step that reads these chunks."""
     return search(*ids, text=text, tool="chunk_read", tokens=tokens)
 
 
@@ -52,6 +52,6 @@ def record(
         explanation=explanation, cited_ids=(), wrong_ids=(), citation=None, status=status,
         failure="ModelUnavailableError: busy" if status == "failed" else None, trajectory=steps,
         total_cost=None, loops=1, tool_usage_summary={}, chunks_read_count=0, chunks_read_ids=(),
-        total_retrieved_tokens=sum(one.retrieved_tokens for one in steps),
+        total_retrieved_tokens=sum(step.retrieved_tokens for step in steps),
         usage=Usage(1, 1, "endpoint"), seconds=seconds, fingerprints={},
     )  # fmt: skip

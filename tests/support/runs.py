@@ -1,4 +1,4 @@
-"""Runs of a scripted model over questions about operas, and what they write."""
+"""Runs of a scripted model over questions about operas, and their records and progress."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,19 +28,19 @@ def questions(count: int) -> list[Question]:
 
 
 def without_times(records: dict[str, Any]) -> dict[str, Any]:
-    """Records by id without their times."""
+    """Return records by id, without their times."""
     return {
         name: replace(
-            one,
+            record,
             seconds=0.0,
-            trajectory=tuple(replace(step, seconds=0.0) for step in one.trajectory),
+            trajectory=tuple(replace(step, seconds=0.0) for step in record.trajectory),
         )
-        for name, one in records.items()
+        for name, record in records.items()
     }
 
 
 class RecordingProgress(SilentProgress):
-    """A progress that keeps what it is told."""
+    """A progress that records its updates and notes."""
 
     def __init__(self) -> None:
         self.recorded: list[int] = []

@@ -12,7 +12,7 @@ LOGIN = ("anna", "s3cret/päss word")
 
 
 def forms_of(secret: str) -> list[str]:
-    """The secret in the forms that servers give it."""
+    """Return a secret in the forms in which servers repeat it."""
     raw = secret.encode()
     return [
         secret,

@@ -21,8 +21,8 @@ from tests.support.passages import SCHEMA, chunk
 
 
 class TableEncoder:
-    """Texts to the vectors of a table, each scaled to unit length; what is not in it is the last
-    axis. ``encoded`` holds the queries that were asked for together."""
+    """An encoder that looks texts up in a table of vectors and scales these to unit length; a text
+    that is not in the table becomes the last axis. ``encoded`` lists the batches of queries."""
 
     def __init__(self, table: Mapping[str, Sequence[float]], dimension: int = 3) -> None:
         self.identity = EncoderIdentity(
@@ -55,7 +55,7 @@ def vector_index(
     units: Sequence[VectorUnit] = VECTOR_UNITS,
     note: str | None = None,
 ) -> Index:
-    """An index of the chunks and their vectors; by hashed words where no encoder is given."""
+    """Build an index of the chunks and their vectors, which hash words by default."""
     encoder = encoder or HashingEncoder()
     vectors = MemoryVectors(chunks, encoder, units=units, metadata=SCHEMA.metadata)
     return Index(
@@ -73,7 +73,7 @@ WORDS = (
 
 
 def random_corpus(random: Random, documents: int) -> list[Chunk]:
-    """Chunks of up to 12 sentences of few words, so that many sentences are equally near."""
+    """Build chunks of up to 12 sentences of few words, so that many sentences are equally near."""
     return [
         chunk(
             number,

@@ -1,4 +1,4 @@
-"""The real corpora and questions, which are no part of the project: a folder beside it."""
+"""The real corpora and questions, which are not part of the project but in a folder beside it."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MARKER = "shared_data"
 
 _marked = False
-"""Whether the test that runs now may read the data."""
+"""Whether the current test may read the data."""
 
 
 def prepare(item: pytest.Item) -> None:
-    """Skip a marked test where the data are absent, and let no other test read them."""
+    """Skip a marked test if the data are absent, and let no unmarked test read them."""
     global _marked
     _marked = item.get_closest_marker(MARKER) is not None
     if _marked and not DATA.is_dir():

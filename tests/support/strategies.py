@@ -1,7 +1,7 @@
 """Hypothesis strategies: corpora, and trees of every kind to run on them or to print.
 
-Corpora and trees share a small vocabulary, so that queries find something. With ``awkward`` the
-texts of a tree are also what is hard to write in the query language.
+Corpora and trees share a small vocabulary, so that queries have hits. With ``awkward``, the texts
+of a tree also include texts that are hard to write in the query language.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ T = TypeVar("T")
 
 
 def corpus(random: Random, documents: int) -> list[Chunk]:
-    """A corpus in order: documents of one to three chunks, some empty, some long, some twice."""
+    """Draw a corpus in order: documents of one to three chunks, some empty, long or duplicated."""
     chunks: list[Chunk] = []
     for number in range(documents):
         if chunks and random.random() < 0.15:
@@ -98,7 +98,7 @@ def corpus(random: Random, documents: int) -> list[Chunk]:
 
 
 def corpora(max_documents: int = 60) -> st.SearchStrategy[list[Chunk]]:
-    """Corpora of one document or more."""
+    """Draw corpora of one document or more."""
 
     def seeded(seed: int, documents: int) -> list[Chunk]:
         return corpus(Random(seed), documents)
@@ -112,7 +112,7 @@ def document_chunks(
     contents: Sequence[Sequence[str]],
     metadata: Mapping[str, MetadataValue],
 ) -> list[Chunk]:
-    """The chunks of document ``d<number>``, given the sentences of each."""
+    """Build the chunks of document ``d<number>`` from the sentences of each chunk."""
     chunks: list[Chunk] = []
     for part, sentences in enumerate(contents):
         ends: list[int] = []
@@ -171,10 +171,10 @@ def _metadata(random: Random) -> Mapping[str, MetadataValue]:
 def trees(
     *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 3
 ) -> st.SearchStrategy[Node]:
-    """Trees of every kind of node over SCHEMA, within the limits of the query language.
+    """Draw trees of every kind of node over SCHEMA, within the limits of the query language.
 
-    ``awkward`` is for printing and parsing: the texts are then also AWKWARD ones and any Unicode,
-    and the weights any that are allowed. A failing tree shrinks in its number of leaves and depth.
+    ``awkward`` is for printing and parsing: the texts then include AWKWARD ones and any Unicode,
+    and the weights any valid weight. A failing tree shrinks in its number of leaves and depth.
     """
 
     def tree(seed: int, leaves: int, depth: int) -> Node:
@@ -184,7 +184,7 @@ def trees(
 
 
 def scopes() -> st.SearchStrategy[Scope]:
-    """Scopes of up to two inclusions and two exclusions, at least one of them."""
+    """Draw scopes of up to two inclusions and two exclusions, at least one of them."""
 
     def scope(seed: int) -> Scope:
         random = Random(seed)
@@ -197,23 +197,23 @@ def scopes() -> st.SearchStrategy[Scope]:
 
 
 def queried_keywords() -> st.SearchStrategy[tuple[str, ...]]:
-    """Lists of keywords: words, phrases of common words, parts of words, and awkward texts."""
-    one = st.one_of(
+    """Draw lists of keywords: words, phrases of common words, prefixes, and awkward texts."""
+    keyword = st.one_of(
         st.sampled_from(WORDS),
         st.lists(st.sampled_from(COMMON), min_size=1, max_size=3).map(" ".join),
         st.sampled_from(PREFIXES),
         st.sampled_from(AWKWARD),
     )
-    return st.lists(one, min_size=1, max_size=4).map(tuple)
+    return st.lists(keyword, min_size=1, max_size=4).map(tuple)
 
 
 def _seeds() -> st.SearchStrategy[int]:
-    # Every choice within a tree as a draw of its own would take 10 ms a tree.
+    # If every choice within a tree were its own draw, a tree would take 10 ms.
     return st.integers(0, 1 << 48)
 
 
 class _TreeMaker:
-    """Makes nodes; what would be refused is made anew or left out."""
+    """A maker of random nodes, which draws invalid nodes again or leaves them out."""
 
     def __init__(
         self, random: Random, awkward: bool, metadata: bool, leaves: int, prefixes: int
@@ -225,7 +225,7 @@ class _TreeMaker:
         self.prefixes_left = prefixes
 
     def node(self, depth: int) -> Node:
-        """A node with at most ``depth`` groups above its leaves."""
+        """Draw a node with at most ``depth`` groups above its leaves."""
         kind = self.random.choice(("leaf", "and", "or", "or", "not"))
         if depth == 0 or kind == "leaf" or self.leaves_left < 2:
             return self._weighted(self._leaf())
@@ -241,7 +241,7 @@ class _TreeMaker:
         return self._weighted(all_of(*children))
 
     def condition(self) -> Node:
-        """A node of metadata clauses alone."""
+        """Draw a node of metadata clauses only."""
         clauses = [self._metadata_leaf() for _ in range(self.random.randint(1, 2))]
         if self.random.random() < 0.5:
             return any_of(*clauses)
@@ -249,10 +249,10 @@ class _TreeMaker:
         return all_of(*clauses, *excluded)
 
     def _again(self, node: Node) -> Node:
-        """The node once more, perhaps with another weight: engines make one of equal clauses."""
-        found = list(leaves(node))
-        self.leaves_left -= len(found)
-        self.prefixes_left -= sum(isinstance(leaf, Prefix) for leaf in found)
+        """Repeat a node, perhaps with another weight, because engines merge equal clauses."""
+        repeated = list(leaves(node))
+        self.leaves_left -= len(repeated)
+        self.prefixes_left -= sum(isinstance(leaf, Prefix) for leaf in repeated)
         return node if self.prefixes_left < 0 else self._weighted(node)
 
     def _leaf(self) -> Leaf:
@@ -262,11 +262,11 @@ class _TreeMaker:
             return self._metadata_leaf()
         if kind < 0.3 and self.prefixes_left > 0:
             self.prefixes_left -= 1
-            return self._made(lambda: Prefix(self._text(PREFIXES), self._field()))
+            return self._valid(lambda: Prefix(self._text(PREFIXES), self._field()))
         if kind < 0.6:
             slop = self.random.choice((0, 0, 1, 2, 3, 5, 20))
-            return self._made(lambda: _phrase(self._phrase_text(), slop, self._field()))
-        return self._made(lambda: Term(self._text(WORDS), self._field()))
+            return self._valid(lambda: _phrase(self._phrase_text(), slop, self._field()))
+        return self._valid(lambda: Term(self._text(WORDS), self._field()))
 
     def _metadata_leaf(self) -> Leaf:
         kind = self.random.randint(0, 4)
@@ -274,13 +274,13 @@ class _TreeMaker:
             return KeywordEquals("doc_id", f"d{self.random.randint(0, 12)}")
         if kind <= 2:
             name = self.random.choice(("lang", "topics"))
-            return self._made(lambda: KeywordEquals(name, self._text(KEYWORDS)))
+            return self._valid(lambda: KeywordEquals(name, self._text(KEYWORDS)))
         inclusive = self.random.random() < 0.5, self.random.random() < 0.5
         if kind == 3:
-            return self._made(
+            return self._valid(
                 lambda: NumberRange("year", self._number(), self._number(), *inclusive)
             )
-        return self._made(lambda: DateRange("published", self._date(), self._date(), *inclusive))
+        return self._valid(lambda: DateRange("published", self._date(), self._date(), *inclusive))
 
     def _date(self) -> str | None:
         return self.random.choice((None, *DATES))
@@ -301,7 +301,7 @@ class _TreeMaker:
         except ArgumentError:
             return node
 
-    def _made(self, make: Callable[[], T]) -> T:
+    def _valid(self, make: Callable[[], T]) -> T:
         while True:
             try:
                 return make()
@@ -328,7 +328,7 @@ class _TreeMaker:
 
 
 def _unweighted(node: Node) -> Node:
-    """What is excluded has no weight of its own."""
+    """Remove the weight of an excluded node, which must not have its own."""
     return node if isinstance(node, MetadataLeaf) else dataclasses.replace(node, weight=1.0)
 
 

@@ -1,4 +1,4 @@
-"""What a terminal obeys, and what finds it in a text."""
+"""Control sequences that a terminal obeys, and the pattern that finds them in a text."""
 
 import re
 

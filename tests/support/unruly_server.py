@@ -16,12 +16,12 @@ WHOLE: Mapping[str, Any] = {
     "_shards": {"total": 3, "successful": 3, "skipped": 0, "failed": 0},
     "hits": {"total": {"value": 0, "relation": "eq"}, "hits": []},
 }
-"""The answer of a search that found nothing."""
+"""The answer of a search without hits."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one request is answered with; ``silent`` answers nothing until the server is closed,
+    """The answer to one request; ``silent`` holds the answer back until the server is closed,
     ``broken`` ends the connection at once."""
 
     body: Any = None
@@ -29,23 +29,23 @@ class Answer:
     silent: bool = False
     broken: bool = False
     location: str = ""
-    """Where a redirect leads."""
+    """The target of a redirect."""
 
 
 def version(number: str = "3.8.0", distribution: str | None = "opensearch") -> Answer:
-    """What a server says of itself."""
-    said = {"number": number, **({"distribution": distribution} if distribution else {})}
-    return Answer({"version": said})
+    """Return the answer in which a server states its version."""
+    content = {"number": number, **({"distribution": distribution} if distribution else {})}
+    return Answer({"version": content})
 
 
 def refusal(status: int, kind: str, reason: str, **more: Any) -> Answer:
-    """An error as OpenSearch writes it."""
+    """Return an error as OpenSearch writes it."""
     cause = {"type": kind, "reason": reason}
     return Answer({"error": {"root_cause": [cause], **cause, **more}, "status": status}, status)
 
 
 def failed_phase(kind: str, reason: str, status: int = 500) -> Answer:
-    """The error of a search that failed on its shards for this reason."""
+    """Return the error of a search that failed on its shards for this reason."""
     cause = {"type": kind, "reason": reason}
     error = {
         "root_cause": [],
@@ -58,8 +58,8 @@ def failed_phase(kind: str, reason: str, status: int = 500) -> Answer:
 
 
 class UnrulyServer:
-    """What is to be answered, in order (the last answer again and again) or by a rule from path and
-    body, and what was asked."""
+    """The answers to give, in order (the last answer again and again) or by a rule from path and
+    body, and the requests so far."""
 
     def __init__(self, port: int, scheme: str) -> None:
         self.url = f"{scheme}://127.0.0.1:{port}"
@@ -71,7 +71,7 @@ class UnrulyServer:
         self._lock = threading.Lock()
 
     def reply_with(self, *answers: Answer) -> None:
-        """Answer so from now on."""
+        """Forget earlier requests, and give these answers from now on."""
         with self._lock:
             self.answers, self.requests = list(answers), []
 
@@ -87,8 +87,8 @@ class UnrulyServer:
 def unruly(
     certificate: Path | None = None, key: Path | None = None, clients: Path | None = None
 ) -> Iterator[UnrulyServer]:
-    """A server in a thread, on a free port; with a certificate it speaks TLS, and with that of
-    its ``clients`` no other may speak to it."""
+    """Run a server in a thread, on a free port. With a certificate it speaks TLS, and with the
+    certificate of its ``clients`` it rejects all others."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -129,7 +129,7 @@ def unruly(
             super().process_request(request, client_address)
 
         def handle_error(self, *_: Any) -> None:
-            """Clients that hang up are what is tested."""
+            """Ignore clients that hang up, because tests make them do so."""
 
     http = Quiet(("127.0.0.1", 0), Handler)
     if certificate is not None:

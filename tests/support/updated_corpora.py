@@ -1,4 +1,4 @@
-"""Corpora that change: random updates, and what the index must then be equal to."""
+"""Corpora that change: random updates, and the comparison of the index with a fresh build."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ QUERIES = (
 
 
 def error_message(call: Callable[..., object], *arguments: object, **options: object) -> str:
-    """What a call says that is refused."""
-    with pytest.raises(AragError) as caught:
+    """Return the message of the error that a call raises."""
+    with pytest.raises(AragError) as raised:
         call(*arguments, **options)
-    return str(caught.value)
+    return str(raised.value)
 
 
 def run_until_killed(script: str, moment: str, *command: str) -> None:
     """Run a command in a process that kills itself at a moment that the script knows."""
     arguments = [sys.executable, "-c", script, moment, *command]
-    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    process = subprocess.run(arguments, check=False, capture_output=True, text=True)
+    assert process.returncode == -signal.SIGKILL, process.stderr
 
 
 class Corpus:
@@ -61,12 +61,12 @@ class Corpus:
         self._folder = folder
         self._files = 0
 
-    def some(self, count: int) -> list[str]:
-        """So many ids of documents that are there, fewer where there are fewer."""
+    def sample_ids(self, count: int) -> list[str]:
+        """Draw so many ids of documents of the corpus, or all if there are fewer."""
         return self._random.sample(sorted(self.documents), min(count, len(self.documents)))
 
     def document(self, identifier: str) -> dict[str, object]:
-        """A random document with this id."""
+        """Draw a random document with this id."""
         chance = self._random
         sentences = [
             " ".join(
@@ -75,7 +75,7 @@ class Corpus:
             )
             for _ in range(chance.choice((0, 1, 3, 12)))
         ]
-        text = ". ".join(each.capitalize() for each in sentences)
+        text = ". ".join(map(str.capitalize, sentences))
         document: dict[str, object] = {"id": identifier, "text": text}
         if not text or chance.random() < 0.7:
             document["title"] = f"T{chance.randrange(3)} opera"
@@ -84,24 +84,24 @@ class Corpus:
         return document
 
     def file_of(self, identifiers: Sequence[str]) -> str:
-        """A file of new versions of these documents, which are in the corpus from now on."""
-        changed = {each: self.document(each) for each in identifiers}
-        for each in identifiers:
-            self.documents.pop(each, None)
-        self.documents.update(changed)
-        return self.file(list(changed.values()))
+        """Write a file of new versions of these documents, and update the corpus with them."""
+        versions = {identifier: self.document(identifier) for identifier in identifiers}
+        for identifier in identifiers:
+            self.documents.pop(identifier, None)
+        self.documents.update(versions)
+        return self.file(list(versions.values()))
 
     def file(self, documents: Sequence[dict[str, object]] | None = None) -> str:
-        """A file of these documents, or of all."""
-        given = list(self.documents.values()) if documents is None else documents
+        """Write a file of these documents, by default of all."""
+        selected = list(self.documents.values()) if documents is None else documents
         self._files += 1
         path = self._folder / f"c{self._files}.jsonl"
-        path.write_text("\n".join(map(json.dumps, given)), encoding="utf-8")
+        path.write_text("\n".join(map(json.dumps, selected)), encoding="utf-8")
         return str(path)
 
 
 def comparable(manifest: Manifest) -> Manifest:
-    """What two indexes of the same corpus have in common, however they came to it."""
+    """Return what all manifests of the same corpus have in common, whatever its history."""
     return replace(
         manifest,
         created="",
@@ -115,7 +115,7 @@ def comparable(manifest: Manifest) -> Manifest:
 
 
 def without_ordinals(chunks: Sequence[Chunk]) -> list[Chunk]:
-    return [replace(each, ordinal=0) for each in chunks]
+    return [replace(chunk, ordinal=0) for chunk in chunks]
 
 
 def _outcome(result: SearchResult, with_scores: bool) -> object:
@@ -127,28 +127,29 @@ def _outcome(result: SearchResult, with_scores: bool) -> object:
 
 
 def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
-    """Sets and totals always; scores and order where the updated one is compact."""
+    """Compare the hits and totals, and also scores and order if the updated index is compact."""
     assert comparable(updated.manifest) == comparable(fresh.manifest)
     chunks = list(updated.scan())
     assert updated.manifest.placement == fingerprint_hex(CorpusDigest.of(chunks).placement)
     assert without_ordinals(chunks) == without_ordinals(list(fresh.scan()))
-    assert [each.ordinal for each in chunks] == sorted({each.ordinal for each in chunks})
+    ordinals = [chunk.ordinal for chunk in chunks]
+    assert ordinals == sorted(set(ordinals))
     for query in QUERIES:
         for granularity in ("chunk", "sentence"):
-            found, expected = (
+            outcome, expected = (
                 _outcome(
                     index.logical_search(query, top_k=1000, granularity=granularity),
                     compact,
                 )
                 for index in (updated, fresh)
             )
-            assert found == expected, (query, granularity)
+            assert outcome == expected, (query, granularity)
     for words in (["opera", "the sea"], ["ÿđ"]):
-        found, expected = (index.keyword_search(words, top_k=1000) for index in (updated, fresh))
-        assert _outcome(found, compact) == _outcome(expected, compact)
-    ids = [each.id for each in chunks[:8]] + [each.id for each in chunks[8::3]]
-    for one, other in zip(updated.chunk_read(ids), fresh.chunk_read(ids), strict=True):
-        assert (one.previous_id, one.next_id) == (other.previous_id, other.next_id)
+        result, expected = (index.keyword_search(words, top_k=1000) for index in (updated, fresh))
+        assert _outcome(result, compact) == _outcome(expected, compact)
+    ids = [chunk.id for chunk in chunks[:8]] + [chunk.id for chunk in chunks[8::3]]
+    for chunk, expected in zip(updated.chunk_read(ids), fresh.chunk_read(ids), strict=True):
+        assert (chunk.previous_id, chunk.next_id) == (expected.previous_id, expected.next_id)
 
 
 def random_updates(
@@ -159,7 +160,7 @@ def random_updates(
     options: BuildOptions = OPTIONS,
     actions: Sequence[str] = ("add", "add", "delete", "compact"),
 ) -> None:
-    """Build, change and compact an index at random, and compare it with fresh builds in folders."""
+    """Build, change and compact an index at random; compare every state with a fresh build."""
     random = Random(seed)
     corpus = Corpus(random, folder)
     build_index([corpus.file_of([f"d{n}" for n in range(8)])], _location(location), options)
@@ -170,19 +171,19 @@ def random_updates(
             compact_index(_location(location))
             compact = True
         elif action in ("compact", "delete"):
-            gone = corpus.some(random.randrange(1, 5))
-            if len(gone) == len(corpus.documents):
+            deleted = corpus.sample_ids(random.randrange(1, 5))
+            if len(deleted) == len(corpus.documents):
                 continue
-            delete_documents(_location(location), gone)
-            for each in gone:
-                del corpus.documents[each]
+            delete_documents(_location(location), deleted)
+            for identifier in deleted:
+                del corpus.documents[identifier]
             compact = False
         else:
-            there = corpus.some(random.choice((0, 2)))
-            new = [f"n{seed}-{step}-{at}" for at in range(random.choice((1, 4)))]
-            report = add_documents([corpus.file_of([*there, *new])], _location(location))
-            assert (report.added, report.replaced) == (len(new), len(there))
-            compact = compact and not there
+            old_ids = corpus.sample_ids(random.choice((0, 2)))
+            new_ids = [f"n{seed}-{step}-{at}" for at in range(random.choice((1, 4)))]
+            report = add_documents([corpus.file_of([*old_ids, *new_ids])], _location(location))
+            assert (report.added, report.replaced) == (len(new_ids), len(old_ids))
+            compact = compact and not old_ids
         fresh = folder / f"fresh{step}"
         build_index([corpus.file()], fresh, OPTIONS)
         with open_index(location) as updated, open_index(fresh) as expected:

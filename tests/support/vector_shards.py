@@ -1,4 +1,4 @@
-"""Shards and sidecars of random vectors, and what numpy finds among them."""
+"""Shards and sidecars of random vectors, and the neighbours that numpy computes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Vectors = NDArray[np.float32]
 
 
 def unit_vectors(rows: int, seed: int = 0, dimension: int = DIMENSION) -> Vectors:
-    """Random directions."""
-    drawn = np.random.default_rng(seed).standard_normal((rows, dimension), dtype=np.float32)
-    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    """Draw random directions."""
+    vectors = np.random.default_rng(seed).standard_normal((rows, dimension), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def chunks_of(count: int, sentences: int = 3, first: int = 0) -> list[Chunk]:
-    """Chunks of so many sentences, each chunk a document of a year and a language."""
+    """Build chunks of so many sentences; each chunk is a document with a year and a language."""
     return [
         chunk(
             number,
@@ -59,7 +59,7 @@ def chunks_of(count: int, sentences: int = 3, first: int = 0) -> list[Chunk]:
 def manifest_of(
     chunks: Sequence[Chunk], metadata: Mapping[str, MetadataType] = METADATA
 ) -> Manifest:
-    """The manifest of an index of these chunks."""
+    """Return the manifest of an index of these chunks."""
     return MemoryEngine(chunks, metadata=metadata).manifest
 
 
@@ -74,9 +74,9 @@ def write_shards(
     first: int = 0,
     vectors: Mapping[VectorUnit, Vectors] | None = None,
 ) -> Mapping[VectorUnit, Vectors]:
-    """Write the chunks as shards of so many; random vectors unless some are given."""
+    """Write the chunks as shards of ``size`` chunks, by default with random vectors."""
     folder.mkdir(parents=True, exist_ok=True)
-    counts = {unit: [len(rows_of(each, unit)) for each in chunks] for unit in units}
+    counts = {unit: [len(rows_of(chunk, unit)) for chunk in chunks] for unit in units}
     vectors = vectors or {unit: unit_vectors(sum(counts[unit]), seed) for unit in units}
     done = dict.fromkeys(units, 0)
     for number, start in enumerate(range(0, len(chunks), size), first):
@@ -92,9 +92,9 @@ def write_shards(
 def keys_of(
     chunks: Sequence[Chunk], units: Sequence[VectorUnit] = VECTOR_UNITS
 ) -> dict[VectorUnit, list[bytes]]:
-    """The keys of the rows of chunks."""
+    """Return the keys of the rows of chunks."""
     return {
-        unit: [row_key(text) for each in chunks for _, text in rows_of(each, unit)]
+        unit: [row_key(text) for chunk in chunks for _, text in rows_of(chunk, unit)]
         for unit in units
     }
 
@@ -105,10 +105,10 @@ def write_placement(
     units: Sequence[VectorUnit] = VECTOR_UNITS,
     metadata: Mapping[str, MetadataType] = METADATA,
 ) -> Path:
-    """The placement of an index of these chunks, whose n-th text has the n-th row."""
+    """Write the placement of an index of these chunks, whose n-th text has the n-th row."""
     with open_placement(folder, units, metadata) as writer:
-        for each in chunks:
-            writer.add(each)
+        for chunk in chunks:
+            writer.add(chunk)
     return folder
 
 
@@ -122,13 +122,13 @@ def publish_shards(
     **options: Any,
 ) -> VectorManifest:
     """Publish the shards of ``work``, whose rows are those of the chunks in order."""
-    given = {"encoder": ENCODER, "dtype": "float32", "manifest": manifest_of(chunks, metadata)}
+    defaults = {"encoder": ENCODER, "dtype": "float32", "manifest": manifest_of(chunks, metadata)}
     return publish_sidecar(
         shards_in(work),
         write_placement(work / "placement", chunks, units, metadata),
         root,
         units=units,
-        **{**given, **options},
+        **{**defaults, **options},
     )
 
 
@@ -145,7 +145,9 @@ class PublishedVectors:
 
     def __post_init__(self) -> None:
         self.ordinals = {
-            unit: np.array([o for each in self.chunks for o, _ in rows_of(each, unit)], np.int64)
+            unit: np.array(
+                [ordinal for chunk in self.chunks for ordinal, _ in rows_of(chunk, unit)], np.int64
+            )
             for unit in VECTOR_UNITS
         }
 
@@ -164,7 +166,7 @@ class PublishedVectors:
         allowed: NDArray[np.bool_] | None = None,
         dtype: StoredType = "float32",
     ) -> list[Nearest]:
-        """What numpy finds among all of them."""
+        """Return the nearest rows as numpy computes them from all vectors."""
         stored = self.vectors[unit].astype(dtype).astype(np.float64)
         scores = (stored @ query.astype(np.float64)).astype(np.float32)
         rows = np.arange(len(scores)) if allowed is None else np.flatnonzero(allowed)
@@ -190,9 +192,9 @@ def publish(
 ) -> PublishedVectors:
     """Write shards in ``folder/work``, and publish them in ``folder/vectors``."""
     work, root = folder / "work", folder / "vectors"
-    written = write_shards(work, chunks, size=size, dtype=dtype, vectors=vectors)
+    stored = write_shards(work, chunks, size=size, dtype=dtype, vectors=vectors)
     manifest = manifest_of(chunks, metadata)
-    made = publish_shards(
+    vector_manifest = publish_shards(
         work,
         root,
         chunks,
@@ -203,13 +205,13 @@ def publish(
         manifest=manifest,
         threads=threads,
     )
-    return PublishedVectors(root, chunks, written, manifest, made)
+    return PublishedVectors(root, chunks, stored, manifest, vector_manifest)
 
 
-def nearly_equal(found: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
-    """Whether ordinals and keys are equal in order, and scores to 1e-5."""
-    return [(row.ordinal, row.key) for row in found] == [
+def nearly_equal(rows: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
+    """Return whether ordinals and keys are equal in order, and scores to 1e-5."""
+    return [(row.ordinal, row.key) for row in rows] == [
         (row.ordinal, row.key) for row in expected
     ] and all(
-        abs(row.score - right.score) < 1e-5 for row, right in zip(found, expected, strict=True)
+        abs(row.score - right.score) < 1e-5 for row, right in zip(rows, expected, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Folders of runs, written by hand, for what shows them."""
+"""Handwritten folders of runs for the viewer."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tests.support.records import record
 
 
 def question_row(id: str, text: str = "Where did Goldoni die?", **more: Any) -> dict[str, Any]:
-    """A question as a file has it."""
+    """Build a question as a line of a file of questions."""
     return {"id": id, "question": text, "answer": "Paris", **more}
 
 
 def answered_record(id: str, short: str, *steps: Step, question: str = "", **more: Any) -> Record:
-    """A record whose steps are numbered, of a question as ``asked`` writes it."""
-    numbered = [replace(step, step=number) for number, step in enumerate(steps, 1)]
-    made = record(id, short, *numbered, **more)
-    return replace(made, question=question or "Where did Goldoni die?")
+    """Build a record with numbered steps, of a question as ``question_row`` builds it."""
+    trajectory = [replace(step, step=number) for number, step in enumerate(steps, 1)]
+    answer = record(id, short, *trajectory, **more)
+    return replace(answer, question=question or "Where did Goldoni die?")
 
 
 def run_folder(
     folder: Path,
     questions: Sequence[Mapping[str, Any]],
     records: Sequence[Record],
-    **described: Any,
+    **description_fields: Any,
 ) -> Path:
-    """A run with a file of its questions beside its records."""
+    """Write the folder of a run, with a file of its questions beside its records."""
     folder.mkdir(parents=True)
     file = folder / "questions.jsonl"
     file.write_bytes(b"\n".join(map(orjson.dumps, questions)))
@@ -47,7 +47,7 @@ def run_folder(
             "questions": str(file),
             "count": len(questions),
             "limit": None,
-            **described,
+            **description_fields,
         },
         fingerprints={
             "index": "i",
@@ -56,5 +56,5 @@ def run_folder(
         },
     )
     (folder / RUN_FILE).write_bytes(orjson.dumps(description.model_dump()))
-    (folder / RECORDS_FILE).write_bytes(b"".join(one.to_line() for one in records))
+    (folder / RECORDS_FILE).write_bytes(b"".join(record.to_line() for record in records))
     return folder

@@ -1,4 +1,4 @@
-"""Worker processes that a test looks for, and kills."""
+"""Worker processes that a test finds and kills."""
 
 import os
 import signal
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def worker_processes() -> list[int]:
-    """The worker processes of this process."""
-    found: list[int] = []
+    """Return the worker processes of this process."""
+    children: list[int] = []
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError):  # the thread has ended meanwhile
-            found += [int(each) for each in (task / "children").read_text().split()]
-    return [each for each in found if is_worker(each)]
+            children += map(int, (task / "children").read_text().split())
+    return [child for child in children if is_worker(child)]
 
 
 def is_worker(process: int) -> bool:
@@ -23,6 +23,6 @@ def is_worker(process: int) -> bool:
 
 
 def kill_a_worker() -> None:
-    """Kill one of the worker processes, where there is one."""
+    """Kill one of the worker processes, if there is any."""
     for worker in worker_processes()[:1]:
         os.kill(worker, signal.SIGKILL)
