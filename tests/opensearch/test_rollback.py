@@ -133,7 +133,7 @@ def test_a_running_build_is_not_published_over_a_roll_back(opensearch: Site) -> 
 def test_sources_and_folders_are_refused(arag: Command) -> None:
     result = arag("index", "a.jsonl", "--rollback", "--to", "http://127.0.0.1:1/x")
     assert result.err == (
-        "arag-search: --rollback builds nothing, and sources are given.\nWhere: a.jsonl\n"
+        "arag-search: --rollback builds nothing, but sources are given.\nWhere: a.jsonl\n"
         "Do: Leave them out, or leave --rollback out.\n"
     )
     result = arag("index", "--dry-run", "--rollback", "--to", "http://127.0.0.1:1/x")

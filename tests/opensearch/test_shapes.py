@@ -64,7 +64,7 @@ def shards(**counts: int) -> dict[str, object]:
     ("answer", "defect"),
     [
         ([], "the answer is a list"),
-        ("x", "something else than JSON"),
+        ("x", "is not JSON"),
         (5, "the answer is 5"),
         (None, "the answer is null"),
         ({}, "_shards is missing"),
