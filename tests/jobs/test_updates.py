@@ -322,7 +322,7 @@ owner, name = {
     "prepare": (writer._Index, "prepare"),
     "commit": (writer._Index, "commit"),
     "forget": (writer._Index, "forget_previous"),
-    "done": (update.LuceneUpdate, "_forget"),
+    "done": (update.LuceneUpdate, "_remove_record"),
     "exit": (update.LuceneUpdate, "__exit__"),
 }[place]
 call = getattr(owner, name)
