@@ -308,6 +308,29 @@ def test_ctrl_c_leaves_the_index_as_it_was() -> None:
     assert sorted(os.listdir("index")) == ["build.lock", "g1", "manifest.json"]
 
 
+def test_ctrl_c_while_an_index_is_being_opened_says_what_the_command_does_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Noting(SilentProgress):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    built(document("a", "One."))
+    monkeypatch.setattr(BuildSite, "__enter__", interrupted)
+    for call in (
+        lambda: add_documents(["built.jsonl"], INDEX, None, Noting()),
+        lambda: delete_documents(INDEX, ["a"], progress=Noting()),
+        lambda: compact_index(INDEX, Noting()),
+    ):
+        notes: list[str] = []
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert [note.partition(".")[0] for note in notes] == ["Stopped"]
+
+
 # Killed
 
 KILLED = """
@@ -322,7 +345,7 @@ owner, name = {
     "prepare": (writer._Index, "prepare"),
     "commit": (writer._Index, "commit"),
     "forget": (writer._Index, "forget_previous"),
-    "done": (update.LuceneUpdate, "_forget"),
+    "done": (update.LuceneUpdate, "_remove_record"),
     "exit": (update.LuceneUpdate, "__exit__"),
 }[place]
 call = getattr(owner, name)
