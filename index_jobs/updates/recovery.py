@@ -25,8 +25,8 @@ def resumable_update(
     """
     try:
         with (
-            open_update(location) as target,
             resume_advice(lambda: outlook, progress.note),
+            open_update(location) as target,
             room(str(location), lambda: outlook),
         ):
             yield target

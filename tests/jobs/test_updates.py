@@ -313,6 +313,29 @@ def test_ctrl_c_leaves_the_index_as_it_was() -> None:
     assert sorted(os.listdir("index")) == ["build.lock", "g1", "manifest.json"]
 
 
+def test_ctrl_c_while_an_index_is_being_opened_says_what_the_command_does_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class NotedAdvice(SilentProgress):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    build_from(document("a", "One."))
+    monkeypatch.setattr(BuildSite, "__enter__", interrupted)
+    for call in (
+        lambda: add_documents(["built.jsonl"], INDEX, None, NotedAdvice()),
+        lambda: delete_documents(INDEX, ["a"], progress=NotedAdvice()),
+        lambda: compact_index(INDEX, NotedAdvice()),
+    ):
+        notes: list[str] = []
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert [note.partition(".")[0] for note in notes] == ["Stopped"]
+
+
 # Killed updates
 
 KILLED = """
