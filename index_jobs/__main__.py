@@ -32,7 +32,7 @@ from arag_search.cli.options.build import (
 from arag_search.cli.output.messages import INTERRUPTED
 from index_jobs.sources.registry import AUTO
 
-# What reads corpora and writes indexes is imported where a command runs: --help is to be fast.
+# Modules that read corpora and write indexes are imported when a command runs, to keep --help fast.
 
 Folder = Annotated[
     Path, typer.Argument(help="The folder that was given to chunk as --out.", metavar="DIR")
@@ -44,7 +44,7 @@ def chunk_command(
     out: Annotated[
         Path,
         typer.Option(
-            help="The folder of chunks, a new one or one that this command has begun.",
+            help="The folder of chunks: a new one, or one that this command has started.",
             metavar="DIR",
         ),
     ],
@@ -68,12 +68,12 @@ def chunk_command(
 ) -> int:
     """Read, cut and count sources, once, into a folder of chunks.
 
-    Each source becomes one file of JSON lines, packed with gzip: a document with its chunks a line.
-    Sources and options are those of arag-search index. What was stopped is continued by the same
-    command: sources that are finished are passed over, and of the one under way a few seconds' work
-    is repeated.
+    Each source becomes one file of JSON lines, compressed with gzip; each line is a document with
+    its chunks. The sources and options are those of arag-search index. Run the same command again
+    to resume an interrupted one: it skips the finished sources, and repeats only a few seconds'
+    work of the current one.
 
-    Several machines: give each the same sources in the same order, and a share of its own. Then
+    To use several machines, give each the same sources in the same order, and its own share. Then
     copy all folders into one.
 
     Examples:
@@ -102,7 +102,7 @@ def chunk_command(
     try:
         report = chunk_sources(source, out, options, open_progress(), parse_share(share))
     except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to go on
+        return INTERRUPTED  # the progress has said how to resume
     _print(report, json)
     return 0
 
@@ -121,16 +121,16 @@ def load_command(
         bool,
         typer.Option(
             "--skip-bad-lines",
-            help="Count documents whose id was there before, instead of stopping.",
+            help="Count and skip documents with a duplicate id, instead of stopping.",
         ),
     ] = False,
     json: Json = False,
 ) -> int:
     """Build an index from a folder of chunks.
 
-    All sources must be there and cut to their end; the files are compared with their checksums
-    first. The index is the one that arag-search index would have made of the sources. What was
-    stopped is continued by the same command, and the index appears when it is finished.
+    All sources must be in the folder and cut completely; the files are first compared with their
+    checksums. The index is the same as arag-search index would build from the sources. Run the same
+    command again to resume an interrupted one. The index appears when it is finished.
 
     Examples:
 
@@ -159,7 +159,7 @@ def load_command(
     try:
         report = load_chunks(folder, to, options, open_progress())
     except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to go on
+        return INTERRUPTED  # the progress has said how to resume
     _print(report, json)
     return 0
 
@@ -185,7 +185,7 @@ def status_command(folder: Folder, json: Json = False) -> int:
 
 
 def _print(report: Any, json: bool) -> None:
-    """Print a report on stdout; as JSON with its warnings on stderr."""
+    """Print a report on stdout; if it is JSON, print its warnings on stderr."""
     from arag_search.cli.output.messages import say
     from arag_search.cli.output.results import print_text
 
@@ -197,7 +197,7 @@ def _print(report: Any, json: bool) -> None:
 
 @functools.cache
 def stages() -> Any:
-    """Return the commands and their options, read off the functions that run them."""
+    """Return the commands and their options, derived from the functions that run them."""
     from arag_search.cli.options.connection import add_connection_options
 
     app = typer.Typer(
@@ -210,18 +210,18 @@ def stages() -> Any:
 
     @app.callback()
     def options() -> None:  # pyright: ignore[reportUnusedFunction]
-        """Build an index in two stages, for large corpora: chunk cuts the sources once, maybe on
-        several machines; load builds an index of what they have cut, as often as one likes.
+        """Build an index in two stages, for large corpora: chunk cuts the sources once, if needed
+        on several machines; load builds an index from the chunks, as often as needed.
 
-        For others one command does both: arag-search index SOURCE --to INDEX
+        For smaller corpora, one command does both: arag-search index SOURCE --to INDEX
         """
 
     app.command("chunk", short_help="Cut sources into a folder of chunks.")(chunk_command)
     app.command("load", short_help="Build an index from a folder of chunks.")(load_command)
     app.command("status", short_help="Show which sources of a folder are cut.")(status_command)
-    made: Any = typer.main.get_command(app)
-    add_connection_options(made.commands["load"])
-    return made
+    group: Any = typer.main.get_command(app)
+    add_connection_options(group.commands["load"])
+    return group
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The sources of a job together: their names, formats and size, and whether they have changed."""
+"""The sources of a job as a whole: their names, formats and size, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Corpus:
         return ", ".join(names) + (", ..." if len(self.sources) > SHOWN_EXAMPLES else "")
 
     def left_out(self) -> dict[str, int]:
-        """Return what all sources leave out, see Source."""
+        """Return what all sources leave out together. See Source."""
         return summed(source.left_out for source in self.sources)
 
     def workers(self, wanted: int | None) -> int:
-        """Return how many worker processes there are; None chooses by the size."""
+        """Return the number of worker processes; ``wanted`` None chooses by the size."""
         return default_workers(self.size) if wanted is None else wanted
 
     def note_formats(self, note: Callable[[str], None]) -> None:
@@ -52,7 +52,7 @@ class Corpus:
                 note(recognition(source))
 
     def check_unchanged(self) -> None:
-        """Raise SourceError where a source has changed since it was opened."""
+        """Raise SourceError if a source has changed since it was opened."""
         if self._signatures() != self.signature:
             raise SourceError(
                 "A source was changed while it was read.",
@@ -82,7 +82,7 @@ def recognition(source: Source) -> str:
 
 
 def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sums of counts by name, in the order in which the names first occur."""
+    """Add up counts by name, in the order in which the names first occur."""
     total: Counter[str] = Counter()
     for part in counts:
         total.update(part)

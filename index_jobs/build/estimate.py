@@ -1,9 +1,11 @@
-"""What a build would make and take, from a sample: nothing is written, no server is asked.
+"""Estimates of the size and time of a build, from a sample: nothing is written, and no server is
+contacted.
 
-Bytes are those of the documents in the sample times what the same documents of four corpora (2Wiki,
-HotpotQA, MuSiQue: short passages; a medical book: long ones) took on disk, measured; these fit to a
-third, text in other scripts worse. Seconds are those that the sample took to read and pack on this
-machine, and for writing what the same corpora took, on two cores.
+The size is computed from the bytes of the sampled documents, with costs measured on four corpora
+(2Wiki, HotpotQA and MuSiQue with short passages, a medical book with long ones). It is right to
+within a third for these, and less accurate for text in other scripts. The time is the time that the
+sample took to read and pack on this machine, plus the time for writing measured on the same corpora
+with two cores.
 """
 
 from __future__ import annotations
@@ -36,12 +38,13 @@ from index_jobs.workers.pool import default_workers
 SAMPLED_SOURCES = 8
 SAMPLE_DOCUMENTS = 4_000
 SAMPLE_S = 10.0
-"""At most so many sources are looked into, from their beginning, spread over all; together at most
-so many documents are read, in at most about so much time."""
+"""The bounds of a sample: the number of sources to read from, spread evenly over all; the number of
+documents read from the beginnings of these sources together; and roughly the time for reading
+them."""
 
 
 class SampleBudget:
-    """The size and the time of a sample: so many items, in about so many seconds."""
+    """The limits of a sample: a number of items, and roughly a number of seconds."""
 
     def __init__(self, items: float, seconds: float = SAMPLE_S) -> None:
         self._items = items
@@ -50,16 +53,17 @@ class SampleBudget:
 
     @property
     def seconds(self) -> float:
-        """The seconds that the sample has taken."""
+        """The seconds since the sample began."""
         return time.monotonic() - self._began
 
     def is_spent(self, items: int) -> bool:
-        """Return whether the sample is large enough with so many items."""
+        """Return whether the sample has reached a limit with this number of items."""
         return items >= self._items or self.seconds >= self._seconds
 
 
 def dry_run_lines(outcome: str, sample: str, disk: str, duration_text: str) -> list[str]:
-    """Return what a dry run prints: what would be made, and what it would take."""
+    """Return the lines that a dry run prints: the outcome, the sample, and the disk space and time
+    needed."""
     return [
         f"Nothing was written. {outcome}",
         f"sample: {sample}",
@@ -91,7 +95,7 @@ _COSTS = {
 class Estimate(Report):
     """The expected size and time of a build, and the sample that they come from.
 
-    ``is_exact`` is true where the sample was the whole corpus, for counts. ``seconds`` are of all
+    ``is_exact`` is true if the sample was the whole corpus, for counts. ``seconds`` are of all
     workers together, ``read_bytes`` on disk.
     """
 
@@ -138,10 +142,10 @@ class Estimate(Report):
 
 
 def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) -> Estimate:
-    """Estimate what building from these sources at this location would make.
+    """Estimate the size and time of building an index from these sources at this location.
 
-    Raises what ``build_index`` raises for sources and options that it would not take, SourceError
-    also where the sample has no document.
+    Raises what ``build_index`` raises for sources and options that it rejects, and SourceError if
+    the sample has no document.
     """
     check_options(location, options)
     metadata = MetadataReader(options.metadata)
@@ -193,13 +197,13 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
 
 
 def _spread(sources: Sequence[Source]) -> list[Source]:
-    """Return some of the sources, from the first to the last at even distances."""
+    """Return some of the sources, spread evenly over all."""
     count = min(SAMPLED_SOURCES, len(sources))
     return [sources[place * len(sources) // count] for place in range(count)]
 
 
 class _Sample:
-    """The beginning of a source, read and packed: what it holds and how long that took."""
+    """The beginning of a source, read and packed to measure its size and time."""
 
     def __init__(
         self,
@@ -209,7 +213,7 @@ class _Sample:
         options: BuildOptions,
         samples: int,
     ) -> None:
-        """Read and pack the sample; ``samples`` are how many share its bounds."""
+        """Read and pack the sample; ``samples`` is the number of samples that share the bounds."""
         self.counts = BuildState()
         self.read_bytes = 0
         self._packer = packer
@@ -229,7 +233,7 @@ class _Sample:
                 break
         self.seconds = budget.seconds
         self.times = source.size / self.read_bytes if self.read_bytes else 1.0
-        """How many times as large the source is."""
+        """The size of the source divided by the size of the sample."""
 
     def _pack(self, chunks: Sequence[Chunk]) -> object:
         for chunk in chunks:
@@ -239,7 +243,7 @@ class _Sample:
         return self._packer(chunks)
 
     def index_bytes(self, engine: str) -> float:
-        """Return what the sample takes on disk."""
+        """Return the estimated bytes of the sample on disk."""
         cost, without = _COSTS[engine], self._without
         share = cost.text_share + (0 if "exact" in without else cost.exact_share)
         total = cost.chunk_bytes * self.counts.chunks + share * self._text_bytes
@@ -248,7 +252,7 @@ class _Sample:
         return total
 
     def write_s(self, engine: str) -> float:
-        """Return how long the sample takes to write."""
+        """Return the estimated seconds for writing the sample."""
         cost = _COSTS[engine]
         sentences = 0 if "sentences" in self._without else self.counts.sentences
         return cost.chunk_write_s * self.counts.chunks + cost.sentence_write_s * sentences

@@ -1,4 +1,4 @@
-"""The loop of every job that reads a corpus: batches are read, packed and written in order."""
+"""The main loop of every job that reads a corpus: batches are read, packed and written in order."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ class BatchTarget(Protocol):
 
     @property
     def documents(self) -> int:
-        """How many documents it has, for progress."""
+        """How many documents the target has, for progress."""
         ...
 
     @property
     def details(self) -> str:
-        """Figures that progress shows beside those that all jobs have; empty for none."""
+        """Additional figures of this job for the progress line; empty for none."""
         ...
 
     def has_document(self, doc_id: str) -> bool:
-        """Return whether a document of this id was written, by this run or the one it resumes."""
+        """Return whether a document with this id was written, by this run or the one it resumes."""
         ...
 
     def write(self, packed: Packed, position: Position) -> None:
-        """Write a batch; ``position`` is the one after it."""
+        """Write a batch; ``position`` is the reading position after it."""
         ...
 
 
 class Ingestion:
     """Batches on their way from a reader through packing to a target.
 
-    Between two batches the target has everything up to the first: that is where a Ctrl-C that was
-    held back interrupts, and where checkpoints are made.
+    Between two batches, the target is consistent. Only then are checkpoints made, and only then
+    does a deferred Ctrl-C interrupt.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Ingestion:
         checkpoint: Callable[[], None] | None = None,
         checkpoint_s: float = 0.0,
     ) -> None:
-        """``checkpoint`` is called every ``checkpoint_s`` seconds, less often where it is slow;
-        None makes none."""
+        """``checkpoint`` is called every ``checkpoint_s`` seconds, or less often if it is slow.
+        If it is None, no checkpoints are made."""
         self._packing = packing
         self._target = target
         self._progress = progress
@@ -65,14 +65,14 @@ class Ingestion:
         self._next_checkpoint = time.monotonic() + checkpoint_s
 
     def is_taken(self, doc_id: str) -> bool:
-        """Return whether a document of this id is being packed or was written."""
+        """Return whether a document with this id is being packed or was written."""
         is_packed = any(batch.holds(doc_id) for batch in self._packing.under_way)
         return is_packed or self._target.has_document(doc_id)
 
     def run(self, reader: CorpusReader, done_bytes: int = 0) -> None:
-        """Write all batches of a reader; ``done_bytes`` of other sources were read before.
+        """Write all batches of a reader; ``done_bytes`` is the size of the sources read before.
 
-        Raises what reading, packing and writing raise, KeyboardInterrupt between two batches.
+        Raises what reading, packing and writing raise, and KeyboardInterrupt between two batches.
         """
         try:
             for batch in reader.batches():
@@ -80,7 +80,7 @@ class Ingestion:
                 while self._packing.is_ready:
                     self._write_next(done_bytes)
         except SourceError:
-            self._write_rest(done_bytes)  # a problem of a document before that record comes first
+            self._write_rest(done_bytes)  # an error in an earlier document must be raised first
             raise
         self._write_rest(done_bytes)
 

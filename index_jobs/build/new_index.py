@@ -1,4 +1,4 @@
-"""Building an index: sources are read, cut, counted and written, with checkpoints in between."""
+"""Building an index: reading, cutting, counting and writing the sources, with checkpoints."""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ def build_index(
     """Build an index from ``sources`` (folders and files) at ``location``, a folder or an address.
 
     The index appears, or replaces the earlier one, when it is finished. An interrupted build is
-    resumed from its last checkpoint where sources and options are the same; otherwise it begins
-    anew. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError,
-    ArgumentError for an invalid address or options that do not suit the location; after a
-    KeyboardInterrupt a checkpoint is written and the interrupt raised again.
+    resumed from its last checkpoint if the sources and the options are unchanged; otherwise it
+    begins anew. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError,
+    ArgumentError for an invalid address or options that do not apply to the location. After a
+    KeyboardInterrupt, a checkpoint is written and the interrupt is raised again.
     """
 
-    def opened(metadata: MetadataReader) -> list[Source]:
+    def open_all(metadata: MetadataReader) -> list[Source]:
         return open_sources(list(sources), options.format, options.fields, metadata)
 
-    return build_from(opened, location, options, progress)
+    return build_from(open_all, location, options, progress)
 
 
 def build_from(
-    opened: Callable[[MetadataReader], list[Source]],
+    open_all: Callable[[MetadataReader], list[Source]],
     location: str | Path,
     options: BuildOptions,
     progress: Progress | None = None,
 ) -> BuildReport:
-    """Build an index from the sources that ``opened`` gives; see ``build_index``."""
+    """Build an index from the sources that ``open_all`` returns; see ``build_index``."""
     progress = progress or SilentProgress()
     with open_target(location, options, progress.note) as target:
         try:
-            return _Build(opened, location, options, progress, target).run()
+            return _Build(open_all, location, options, progress, target).run()
         finally:
             progress.end()
 
 
 class _Build:
-    """One run of a build, and the target of its batches. Between batches, ``_state`` is what the
-    writer has."""
+    """One run of a build, and the target of its batches. Between batches, ``_state`` counts exactly
+    what the writer has."""
 
     def __init__(
         self,
-        opened: Callable[[MetadataReader], list[Source]],
+        open_all: Callable[[MetadataReader], list[Source]],
         location: str | Path,
         options: BuildOptions,
         progress: Progress,
@@ -90,7 +90,7 @@ class _Build:
         self._progress = progress
         self._target = target
         metadata = MetadataReader(options.metadata)
-        self._corpus = Corpus(opened(metadata), metadata)
+        self._corpus = Corpus(open_all(metadata), metadata)
         self._already_chunked = are_already_chunked(self._corpus.sources)
         self._workers = self._corpus.workers(options.workers)
         self._signature = {
@@ -115,8 +115,8 @@ class _Build:
                 self._write_all(interrupts)
                 self._finish_writing()
             except (KeyboardInterrupt, WorkerLostError) as stop:
-                is_whole = isinstance(stop, WorkerLostError) or interrupts.between_batches
-                if is_whole:
+                is_consistent = isinstance(stop, WorkerLostError) or interrupts.between_batches
+                if is_consistent:
                     self._save_and_close()
                 else:
                     self._close()
@@ -130,7 +130,7 @@ class _Build:
     # Opening
 
     def _open(self) -> None:
-        """Find the checkpoint to resume from, or begin."""
+        """Find the checkpoint to resume from, or start a new index."""
         self._corpus.note_formats(self._progress.note)
         generation, is_resumed, why = self._target.begin(self._signature)
         if is_resumed:
@@ -139,7 +139,7 @@ class _Build:
             except IndexDamagedError:
                 self._target.discard(generation)
                 generation, is_resumed, _ = self._target.begin(self._signature)
-                why = "what there was of it is damaged"
+                why = "the unfinished index is damaged"
         if not is_resumed:
             self._writer = self._new_writer(generation)
         elif _STATE in self._writer.checkpoint:
@@ -160,7 +160,7 @@ class _Build:
             raise
 
     def _resume(self, state: str, why: str) -> str:
-        """Restore what an earlier run has counted; return why it is resumed, in words."""
+        """Restore the counts of an earlier run; return why it is resumed, in words."""
         self._state = BuildState.from_json(state)
         for identifier in self._writer.document_ids():
             self._ids.add(identifier)
@@ -195,7 +195,7 @@ class _Build:
 
     @property
     def details(self) -> str:
-        """See BatchTarget. Return what a server rejected, if it did."""
+        """See BatchTarget. Reports what a server rejected, if anything."""
         sent = self._target.sent
         if not (sent.rejected or sent.retries):
             return ""
@@ -227,7 +227,7 @@ class _Build:
         self._verify()
 
     def _verify(self) -> None:
-        """Compare counts with those of what was built, before anybody else can see it."""
+        """Compare the counts with those of the new index, before any other process can see it."""
         chunks, counted_sentences = self._target.counts(self._generation)
         sentences = self._state.sentences if counted_sentences is None else counted_sentences
         if (chunks, sentences) != (self._state.chunks, self._state.sentences):
@@ -272,7 +272,7 @@ class _Build:
         return "it begins anew"
 
     def _save_and_close(self) -> None:
-        """Write a checkpoint and close; the state must be what the writer has."""
+        """Write a checkpoint and close; the state must match what the writer has."""
         try:
             self._commit()
         except AragError as error:
@@ -281,7 +281,7 @@ class _Build:
             self._close()
 
     def _close(self) -> None:
-        """Close the writer, and discard the generation where no checkpoint was saved."""
+        """Close the writer, and discard the generation if no checkpoint was saved."""
         self._writer.abort()
         if not self._saved_documents:
             try:

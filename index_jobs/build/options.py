@@ -31,22 +31,23 @@ MAX_WORKERS = 64
 MAX_KEPT = 100
 MAX_NODE_WAIT_S = 86_400
 LEAVABLE = ("sentences", "exact")
-"""What a build can do without, and an index then does not serve. ``exact`` is what keyword_search
-needs on a server; in a folder it takes no room."""
+"""The parts that a build can leave out; the index then does not support what needs them.
+keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """The options of a build.
 
-    ``format`` None recognises every source by its beginning. ``fields`` are names of the fields of
-    records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b`` are those of BM25.
-    ``metadata`` declares fields and types. ``without`` names what to leave out. ``skip_bad_lines``
-    counts records that cannot be read instead of stopping. A checkpoint is written every
-    ``checkpoint_s`` seconds. ``shards`` is for an index on a server, which has one unless it is
-    given. ``workers`` are processes that cut and pack; 0 is none, None as many as suit. For
-    ``node_wait_s`` seconds a node of a server that is lost is waited for (None: NODE_WAIT_S).
-    ``keep`` finished indexes before it are left on a server (None: KEPT).
+    If ``format`` is None, the format of every source is detected from its beginning. ``fields``
+    names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b``
+    are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names what to
+    leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped. A
+    checkpoint is written every ``checkpoint_s`` seconds. ``workers`` is the number of processes
+    that cut and pack: 0 for none, None for a number that suits the corpus.
+    The others are for an index on a server: ``shards`` is its number of shards (default: one);
+    ``node_wait_s`` is the time to wait for a lost node (None: NODE_WAIT_S); ``keep`` is the number
+    of earlier finished indexes to keep (None: KEPT).
     Raises ArgumentError for a value that is not allowed.
     """
 
@@ -118,7 +119,7 @@ class BuildOptions:
         check_metadata(self.metadata)
 
     def signature(self) -> dict[str, Any]:
-        """Return what a resumed build must have in common with the one that was stopped."""
+        """Return the options that must be unchanged for an interrupted build to be resumed."""
         return {
             "--format": self.format,
             "--id-field": self.fields.id,
@@ -134,7 +135,7 @@ class BuildOptions:
 
 
 def parse_bm25(text: str) -> tuple[float, float]:
-    """k1 and b of ``1.2,0.75``. Raises ArgumentError."""
+    """Parse k1 and b, such as ``1.2,0.75``. Raises ArgumentError."""
     pieces = text.split(",")
     try:
         k1, b = (float(piece) for piece in pieces)
@@ -147,5 +148,5 @@ def parse_bm25(text: str) -> tuple[float, float]:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in ``a,b``; empty for the empty text."""
+    """Parse names such as ``a,b``; an empty text has none."""
     return tuple(filter(None, (name.strip() for name in text.split(","))))

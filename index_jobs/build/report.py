@@ -1,4 +1,4 @@
-"""What a build has done: the counts as it goes, which a checkpoint keeps, and the report."""
+"""The progress of a build, which checkpoints store, and its report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from index_jobs.sources.folder import NOT_FILES
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
 
 CHECKPOINT_VERSION = 2
-"""Of BuildState: a build that was stopped with another one begins anew."""
+"""The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class BuildState:
         )
 
     def take(self, counts: Counts, position: Position) -> None:
-        """Count a batch that was written; ``position`` is the one after it."""
+        """Count a batch that was written; ``position`` is the reading position after it."""
         digest = CorpusDigest(int(self.fingerprint, 16), int(self.placement, 16))
         digest.include(counts.digest)
         self.fingerprint = fingerprint_hex(digest.fingerprint)
@@ -96,11 +96,12 @@ class Report:
 class BuildReport(Report):
     """The result of a build: what was built, from what, how fast, and what was left out.
 
-    ``sources`` has a name and a format for each. ``seconds`` counts the runs before a resume, too;
-    ``run_seconds`` and ``documents_per_second`` this run only. ``continued`` is the number of
-    documents that were there when the run began; ``why`` says why it resumed or began anew.
-    ``rejected`` documents and ``retries`` of requests were sent again to a server, ``bulk_bytes``
-    were sent and answered, in this run; 0 for a folder.
+    ``sources`` has the name and the format of each source. ``seconds`` includes the runs before a
+    resume; ``run_seconds`` and ``documents_per_second`` are of this run only. ``continued`` is the
+    number of documents written by earlier runs; ``why`` says why this run resumed or began anew.
+    ``rejected`` counts documents that a server rejected and that were sent again, ``retries``
+    counts repeated requests, and ``bulk_bytes`` counts the bytes sent and received, all in this
+    run; they are 0 for a local index.
     """
 
     location: str
@@ -127,7 +128,7 @@ class BuildReport(Report):
     notes: tuple[str, ...]
 
     def to_text(self) -> str:
-        """Return the report in words, one line for each thing."""
+        """Return the report in words, one line for each item."""
         lines = [
             f"Built {self.location}: {counted(self.documents, 'document')} in"
             f" {counted(self.chunks, 'chunk')}, {counted(self.sentences, 'sentence')},"
@@ -137,13 +138,13 @@ class BuildReport(Report):
         lines += source_lines(self.sources)
         if self.rejected or self.retries:
             lines.append(
-                f"the server was waited for: {counted(self.rejected, 'document')} rejected and"
-                f" sent again, {counted(self.retries, 'request')} repeated"
+                f"the server was busy: {counted(self.rejected, 'document')} rejected and"
+                f" sent again, {counted(self.retries, 'request')} retried"
             )
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
-        """Return what was left out or looks like a mistake, one line for each."""
+        """Return what was left out or looks like a mistake, one line for each item."""
         return [*left_out_lines(self, "not declared with --metadata"), *self.notes]
 
 
@@ -162,7 +163,8 @@ class _LeftOut(Protocol):
 
 
 def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
-    """Return what was left out of an index, one line for each; ``why_ignored`` is of metadata."""
+    """Return what was left out of an index, one line for each item; ``why_ignored`` is the reason
+    for ignoring metadata."""
     lines: list[str] = []
     if report.left_out:
         lines.append(f"left out: {left_out_words(report.left_out)}")
@@ -177,7 +179,7 @@ def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
 
 
 def left_out_words(left_out: Mapping[str, int]) -> str:
-    """Return what a folder holds besides text, in words."""
+    """Describe the contents of a folder that are not text."""
     endings = {name: count for name, count in left_out.items() if name not in NOT_FILES}
     others = {name: count for name, count in left_out.items() if name in NOT_FILES}
     parts = [f"{listed(endings)} (not text)"] if endings else []
@@ -185,14 +187,14 @@ def left_out_words(left_out: Mapping[str, int]) -> str:
 
 
 def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:
-    """Return names and formats of the first sources, one line for each."""
+    """Return the names and formats of the first sources, one line for each."""
     lines = [f"{name}: {kind}" for name, kind in sources[:SHOWN_EXAMPLES]]
     more = len(sources) - SHOWN_EXAMPLES
     return [*lines, f"... and {more:,} more sources"] if more > 0 else lines
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 chunk``, ``2,000 chunks``."""
+    """Format a count with its noun: ``1 chunk``, ``2,000 chunks``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

@@ -1,4 +1,4 @@
-"""What a job reports when it ends early: why, and what the same command does next."""
+"""Reporting why a job ended early, and what running the same command again will do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
 def resume_advice(outlook: Callable[[], str], note: Callable[[str], None]) -> Generator[None]:
     """Report how to resume after Ctrl-C and after the loss of a worker.
 
-    ``outlook`` says what the same command does next, such as "it begins anew".
+    ``outlook`` says what running the same command again does, such as "it begins anew".
     """
     try:
         yield
@@ -29,7 +29,8 @@ def resume_advice(outlook: Callable[[], str], note: Callable[[str], None]) -> Ge
 
 @contextmanager
 def room(where: str, outlook: Callable[[], str], what: str = "index") -> Generator[None]:
-    """Turn a full disk, a quota or a file-size limit into a BuildError; ``what`` is written."""
+    """Turn a full disk, a quota or a file-size limit into a BuildError; ``what`` names the files
+    being written."""
     try:
         yield
     except (OSError, BuildError, EngineError) as error:

@@ -1,4 +1,4 @@
-"""Where a build goes: a folder, or an index on OpenSearch."""
+"""The targets of a build: a local folder, or an index on OpenSearch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_target(
     location: str | Path, options: BuildOptions, note: Callable[[str], None] | None = None
 ) -> BuildTarget:
     """Open the target at ``location``; ``note`` reports waiting for a server. Raises ArgumentError
-    for options that are not for it."""
+    for options that do not apply to it."""
     check_options(location, options)
     if isinstance(location, str) and is_address(location):
         return OpenSearchTarget(location, options, note)
@@ -43,31 +43,30 @@ def open_target(
 
 
 def check_options(location: str | Path, options: BuildOptions) -> None:
-    """Raise ArgumentError for an address that is none, and for options that are not for a place
-    of this kind."""
+    """Raise ArgumentError for an invalid address, and for options that do not apply to this kind of
+    location."""
     name = str(location)
     if isinstance(location, str) and is_address(name):
         parse_address(name)
         return
-    for option, given, why in (
+    for option, value, why in (
         ("--shards", options.shards, "has none"),
         ("--node-wait", options.node_wait_s, "has no nodes"),
         ("--keep", options.keep, "keeps no index before"),
     ):
-        if given is not None:
-            raise for_a_server_only(option, why, name)
+        if value is not None:
+            raise server_only(option, why, name)
     if "exact" in options.without:
         raise ArgumentError(
-            "--without: exact takes no room in a folder.",
+            "--without: exact takes no space in a folder.",
             where=name,
             allowed="sentences",
             do="Leave it out.",
         )
 
 
-def for_a_server_only(option: str, why: str, location: str) -> ArgumentError:
-    """Return the error for an option that was given for a folder that only makes sense for a
-    server."""
+def server_only(option: str, why: str, location: str) -> ArgumentError:
+    """Return the error for an option that applies only to a server but was used with a folder."""
     return ArgumentError(
         f"{option}: an index in a folder {why}.",
         where=location,
@@ -77,7 +76,7 @@ def for_a_server_only(option: str, why: str, location: str) -> ArgumentError:
 
 
 class LuceneTarget:
-    """A folder. See BuildTarget."""
+    """A local folder as a BuildTarget."""
 
     engine = lucene_schema.ENGINE
     engine_version = LUCENE_VERSION
@@ -135,7 +134,7 @@ class LuceneTarget:
         self._writer.finish({**keys, **data})
 
     def counts(self, generation: str) -> tuple[int, int | None]:
-        """See BuildTarget. Opens what was built, before anybody else can."""
+        """See BuildTarget. Opens the new index before any other process can."""
         engine = LuceneEngine.open(self._folder / generation, str(self._location))
         try:
             statistics = engine.statistics()
@@ -150,7 +149,7 @@ class LuceneTarget:
 
 
 class OpenSearchTarget:
-    """A name on a cluster. See BuildTarget."""
+    """A name on a cluster as a BuildTarget."""
 
     engine = opensearch_schema.ENGINE
 
@@ -195,7 +194,7 @@ class OpenSearchTarget:
         self._client.close()
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """See BuildTarget. Of the sources a digest is kept, so that it is small."""
+        """See BuildTarget. Stores only a digest of the sources, to keep the signature small."""
         plain: dict[str, Any] = orjson.loads(orjson.dumps(signature))
         sources = orjson.dumps(plain[_SOURCES], option=orjson.OPT_SORT_KEYS)
         self._signature = {**plain, _SOURCES: hashlib.sha256(sources).hexdigest()}

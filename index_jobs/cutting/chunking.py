@@ -1,4 +1,5 @@
-"""Documents to chunks: whole sentences, about a given number of tokens, nothing lost."""
+"""Cutting documents into chunks of whole sentences, of about a given number of tokens, without
+losing any text."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.cutting.sentences import sentence_ends
 
 CHUNKING_VERSION = 2
-"""Grows when the same document would be cut differently, so that no resume mixes the two."""
+"""Increased when the same document would be cut differently, so that a resumed build never mixes
+two ways of cutting."""
 
 DEFAULT_CHUNK_TOKENS = 1_000
 MIN_CHUNK_TOKENS = 16
 MAX_CHUNK_TOKENS = 100_000
 
-_CHARACTERS_PER_TOKEN = 6  # a text with more per chunk token is not worth a count in one piece
+_CHARACTERS_PER_TOKEN = 6  # a text with more is cut without counting it as a whole first
 _LONGEST_TOKEN = 8  # characters per token to look ahead when a long sentence is cut
 _BLANK = re.compile(r"\s+")
 
@@ -28,8 +30,8 @@ _BLANK = re.compile(r"\s+")
 class Passage:
     """A stretch of a document that becomes one chunk: offsets into the NFC text.
 
-    ``ends`` are the offsets after each of its sentences, the last being ``end``. ``tokens`` is the
-    o200k count of the stretch on its own.
+    ``ends`` are the offsets after each of its sentences; the last is ``end``. ``tokens`` is the
+    o200k token count of the stretch by itself.
     """
 
     start: int
@@ -41,13 +43,14 @@ class Passage:
 def cut(
     document: Document, *, shard: int, number: int, chunk_tokens: int
 ) -> tuple[list[Chunk], int]:
-    """Return the chunks of a document in order, and their tokens altogether.
+    """Return the chunks of a document in order, and their total number of tokens.
 
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
-    ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or where it must be. A
-    ``whole`` document is one chunk with the id of the document; a ``ready`` one has its chunks, and
-    their places. Raises BuildError for a document of more chunks than an ordinal can number.
+    ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
+    be. A ``whole`` document becomes one chunk with the id of the document; a ``ready`` document
+    already has its chunks. Raises BuildError for a document with more chunks than an ordinal can
+    number.
     """
     if document.ready is not None:
         return list(document.ready[0]), document.ready[1]
@@ -79,9 +82,9 @@ def cut(
 
 
 def passages_of(text: str, ends: Sequence[int] | None, chunk_tokens: int) -> Iterator[Passage]:
-    """Cut a text into passages. ``ends`` are its sentences where they are known.
+    """Cut a text into passages. ``ends`` are the ends of its sentences, or None if unknown.
 
-    The empty text is one empty passage.
+    An empty text becomes one empty passage.
     """
     if ends is None:
         ends = sentence_ends(text)
@@ -94,53 +97,53 @@ def passages_of(text: str, ends: Sequence[int] | None, chunk_tokens: int) -> Ite
 
 
 def _whole(text: str, ends: Sequence[int] | None) -> Passage:
-    """Return the text in one piece, whatever its length."""
-    kept = tuple(sentence_ends(text) if ends is None else ends)
-    if len(kept) > MAX_SENTENCES:
-        kept = (*kept[: MAX_SENTENCES - 1], len(text))
-    return Passage(0, len(text), kept, count_tokens(text))
+    """Return the text as one passage, whatever its length."""
+    offsets = tuple(sentence_ends(text) if ends is None else ends)
+    if len(offsets) > MAX_SENTENCES:
+        offsets = (*offsets[: MAX_SENTENCES - 1], len(text))
+    return Passage(0, len(text), offsets, count_tokens(text))
 
 
 def _packed(text: str, pieces: Iterable[tuple[int, int]], chunk_tokens: int) -> Iterator[Passage]:
     """Pack pieces (end, tokens) greedily, in order.
 
-    The tokens of joined pieces are not quite the sum, so each passage is counted, and gives its
-    last pieces back where it came out too long.
+    The token count of joined pieces is not exactly the sum of theirs. Therefore each passage is
+    counted, and its last pieces are left to the next passage if it is too long.
     """
     start = 0
-    held: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int]] = []
     estimate = 0
     for piece in pieces:
-        while held and (estimate + piece[1] > chunk_tokens or len(held) == MAX_SENTENCES):
-            passage, held = _first_passage(text, start, held, chunk_tokens)
+        while waiting and (estimate + piece[1] > chunk_tokens or len(waiting) == MAX_SENTENCES):
+            passage, waiting = _first_passage(text, start, waiting, chunk_tokens)
             yield passage
             start = passage.end
-            estimate = sum(tokens for _, tokens in held)
-        held.append(piece)
+            estimate = sum(tokens for _, tokens in waiting)
+        waiting.append(piece)
         estimate += piece[1]
-    while held or not start:
-        passage, held = _first_passage(text, start, held, chunk_tokens)
+    while waiting or not start:
+        passage, waiting = _first_passage(text, start, waiting, chunk_tokens)
         yield passage
         start = passage.end or 1
 
 
 def _first_passage(
-    text: str, start: int, held: list[tuple[int, int]], chunk_tokens: int
+    text: str, start: int, pieces: list[tuple[int, int]], chunk_tokens: int
 ) -> tuple[Passage, list[tuple[int, int]]]:
-    """Return as many of the held pieces as fit into one passage, and the rest."""
-    kept = len(held)
+    """Return a passage of as many pieces as fit, and the other pieces."""
+    count = len(pieces)
     while True:
-        end = held[kept - 1][0] if held else 0
-        is_known = kept == 1 and text[end - 1] != " "  # see _fitting
-        tokens = held[0][1] if is_known else count_tokens(text[start:end])
-        if tokens <= chunk_tokens or kept <= 1:
-            ends = tuple(end for end, _ in held[:kept])
-            return Passage(start, end, ends, tokens), held[kept:]
-        kept -= 1
+        end = pieces[count - 1][0] if pieces else 0
+        is_known = count == 1 and text[end - 1] != " "  # see _fitting
+        tokens = pieces[0][1] if is_known else count_tokens(text[start:end])
+        if tokens <= chunk_tokens or count <= 1:
+            ends = tuple(end for end, _ in pieces[:count])
+            return Passage(start, end, ends, tokens), pieces[count:]
+        count -= 1
 
 
 def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tuple[int, int]]:
-    """Yield sentences as pieces (end, tokens) that each fit into a chunk, long ones cut."""
+    """Yield sentences as pieces (end, tokens) that each fit into a chunk; cut long sentences."""
     start = 0
     for end in ends:
         while True:
@@ -150,17 +153,17 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
                     break
             start, tokens = _cut_off(text, start, end, chunk_tokens)
             yield start, tokens
-        # The blank at its end will be the first character of the next word's token.
+        # A blank at the end will be part of the token of the next word.
         yield end, tokens - 1 if text[end - 1] == " " else tokens
         start = end
 
 
 def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, int]:
-    """Return the end and the tokens of the longest beginning of a sentence that fits into a chunk:
-    up to a blank, or within a word that is longer.
+    """Return the end and the token count of the longest start of a sentence that fits into a chunk.
 
-    The tokens are found once, and counted anew only about where the first ones end: those of a
-    beginning may differ a little.
+    It ends after a blank, or within a word that is too long itself. The sentence is split into
+    tokens once, which gives an approximate end. Only ends near it are counted exactly, since a
+    shorter text may split into slightly different tokens.
     """
 
     @functools.cache
@@ -187,8 +190,8 @@ def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, i
 def _fitting_offsets(
     offsets: Sequence[int], near: int, chunk_tokens: int, tokens_to: Callable[[int], int]
 ) -> int:
-    """Return how many of the ascending offsets have at most ``chunk_tokens`` tokens before them;
-    those about ``near`` are looked at first."""
+    """Return how many of the ascending offsets have at most ``chunk_tokens`` tokens before them.
+    The search starts at ``near``."""
     low = high = bisect_right(offsets, near)
     step = 1
     if low and tokens_to(offsets[low - 1]) > chunk_tokens:

@@ -1,7 +1,7 @@
-"""Packing: documents are cut, counted and made ready for the writer, in this process or others.
+"""Packing: cutting and counting documents, and preparing them for the writer.
 
-The expensive part of a build happens here, and needs nothing but the documents themselves, so that
-worker processes can do it (``workers.py``). No Java and no connection is needed for it.
+This is the expensive part of a build. It needs only the documents themselves, neither Java nor a
+connection, so that worker processes can do it (see ``index_jobs/workers/pool.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from index_jobs.cutting.chunking import cut
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of a batch. ``digest`` is that of its chunks."""
+    """The counts of a batch. ``digest`` is the digest of its chunks."""
 
     documents: int
     chunks: int
@@ -30,7 +30,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A batch made ready: what its packer returned, and what it holds."""
+    """A batch that is ready to be written: the result of its packer, and its counts."""
 
     packed: Any
     counts: Counts
@@ -40,21 +40,21 @@ Numbered = Sequence[tuple[int, int, Document]]
 """Documents, each with its shard and its number in the shard."""
 
 Work = Callable[[Numbered], Packed]
-"""What is done with a batch; pickled where there are worker processes."""
+"""The function that packs a batch; it is pickled for worker processes."""
 
 
 def pack(documents: Numbered, packer: Packer, chunk_tokens: int) -> Packed:
     """Cut, count and pack the documents of a batch.
 
-    Raises BuildError for a document of too many chunks, and what the packer raises.
+    Raises BuildError for a document with too many chunks, and what the packer raises.
     """
     cuts, counts = cut_all(documents, chunk_tokens)
     return Packed(packer([chunk for chunks, _ in cuts for chunk in chunks]), counts)
 
 
 def cut_all(documents: Numbered, chunk_tokens: int) -> tuple[list[tuple[list[Chunk], int]], Counts]:
-    """Return the chunks and tokens of each document, and what there is altogether. Raises
-    BuildError for a document of too many chunks."""
+    """Return the chunks and the token count of each document, and the counts of all together.
+    Raises BuildError for a document with too many chunks."""
     cuts: list[tuple[list[Chunk], int]] = []
     count = tokens = sentences = titles = 0
     digest = CorpusDigest()

@@ -1,9 +1,9 @@
-"""Where the sentences of a text end.
+"""Finding the ends of the sentences of a text.
 
-``sentencex`` knows abbreviations, initials and quotations, but takes an unbalanced quote or
-parenthesis for the start of a quotation that may run for pages, in time that grows faster than the
-text. So it sees a bounded window at a time, and a sentence that is implausibly long is split again,
-first with quotes and parentheses hidden, then at plain full stops and line ends.
+``sentencex`` knows abbreviations, initials and quotations. But it takes an unbalanced quote or
+parenthesis for the start of a quotation that may run for pages, and its time then grows faster than
+the text. Therefore it gets one bounded window at a time, and an implausibly long sentence is split
+again: first with quotes and parentheses hidden, then at plain full stops and line ends.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, cast
 import sentencex
 
 WINDOW_CHARACTERS = 4_000
-"""How much text is looked at in one piece; no sentence is longer."""
+"""How much text is examined at once; no sentence is longer."""
 
 LONG_CHARACTERS = 600
-"""From here on a sentence is taken for several that were not told apart."""
+"""A longer sentence is assumed to be several sentences that were not separated."""
 
 _LANGUAGE = "en"
 _get_boundaries = cast(
@@ -34,7 +34,7 @@ def sentence_ends(text: str) -> list[int]:
     ``len(text)``.
 
     The sentences partition the text: white space belongs to the sentence before it (at the
-    beginning to the first). Empty for the empty text. Time is linear in the length.
+    beginning to the first). An empty text has no ends. Time is linear in the length.
     """
     if len(text) <= WINDOW_CHARACTERS:
         return _joined_blanks(text, _ends_of(text))
@@ -42,7 +42,8 @@ def sentence_ends(text: str) -> list[int]:
 
 
 def _windowed(text: str) -> Iterator[int]:
-    """Yield ends window by window; the last sentence of a window may be cut and is read again."""
+    """Yield ends window by window. The last sentence of a window may be cut off, so it is read
+    again with the next window."""
     start = 0
     while len(text) - start > WINDOW_CHARACTERS:
         window = text[start : start + WINDOW_CHARACTERS]
@@ -58,7 +59,7 @@ def _windowed(text: str) -> Iterator[int]:
 
 
 def _ends_of(text: str) -> list[int]:
-    """Return ends within one window, over-long sentences split again."""
+    """Return the ends within one window; split overlong sentences again."""
     ends = _boundaries(text)
     if len(text) <= LONG_CHARACTERS:
         return ends
@@ -83,13 +84,13 @@ def _split_long(text: str) -> Iterator[int]:
 
 
 def _boundaries(text: str) -> list[int]:
-    # sentencex fails on blanks of several bytes after an initial: it sees plain ones instead.
+    # sentencex fails on multi-byte white space after an initial, so replace it with plain spaces.
     shown = text if text.isascii() else _WIDE_BLANK.sub(" ", text)
     return [boundary["end_index"] for boundary in _get_boundaries(_LANGUAGE, shown)]
 
 
 def _joined_blanks(text: str, ends: list[int]) -> list[int]:
-    """Return the ends moved behind the white space that follows, and none within white space."""
+    """Move each end to after the white space that follows it, and drop ends within white space."""
     joined: list[int] = []
     for end in ends:
         while end < len(text) and text[end].isspace():

@@ -1,4 +1,4 @@
-"""Vectors that are there before an embedding begins: those it would make, or can use again."""
+"""Vectors that exist before an embedding begins: up to date already, or reusable."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ AUTO = "auto"
 
 
 def published(root: Path, placement: str) -> VectorManifest | None:
-    """Return what the vectors are of the index with this placement; None where there are none.
-    Raises VectorsError where they cannot be read."""
+    """Return the manifest of the vectors of the index with this placement, or None if it has none.
+
+    Raises VectorsError if the manifest cannot be read."""
     try:
         return read_manifest(sidecar_folder(root, placement))
     except VectorsNotFoundError:
@@ -28,50 +29,50 @@ def published(root: Path, placement: str) -> VectorManifest | None:
 
 
 def differences(
-    there: VectorManifest | EarlierSidecar, identity: EncoderIdentity, options: EmbedOptions
+    existing: VectorManifest | EarlierSidecar, identity: EncoderIdentity, options: EmbedOptions
 ) -> str:
-    """Return what vectors are that options do not ask for, in words; empty where they are the
-    same."""
+    """Describe how existing vectors differ from those that the options ask for; return an empty
+    text if they do not."""
     changes: list[str] = []
-    if there.encoder != identity:
-        changes.append(f"--encoder was {_shown(there.encoder)}, is {_shown(identity)}")
-    if set(there.units) != set(options.units):
-        changes.append(f"--unit was {_both(there.units)}, is {_both(options.units)}")
-    if there.dtype != options.dtype:
-        changes.append(f"--dtype was {there.dtype}, is {options.dtype}")
+    if existing.encoder != identity:
+        changes.append(f"--encoder was {_shown(existing.encoder)}, is {_shown(identity)}")
+    if set(existing.units) != set(options.units):
+        changes.append(f"--unit was {_unit_names(existing.units)}, is {_unit_names(options.units)}")
+    if existing.dtype != options.dtype:
+        changes.append(f"--dtype was {existing.dtype}, is {options.dtype}")
     return "; ".join(changes)
 
 
-def index_difference(there: VectorManifest, options: EmbedOptions) -> str:
-    """Return the same for what is searched in; ``auto`` asks for nothing."""
-    was = ", ".join(sorted(set(there.index.values())))
+def index_difference(existing: VectorManifest, options: EmbedOptions) -> str:
+    """Describe how the vector index differs from the one that the options ask for; return an
+    empty text if it does not. ``auto`` accepts every index."""
+    was = ", ".join(sorted(set(existing.index.values())))
     if options.index == AUTO or was == options.index:
         return ""
     return f"--index was {was}, is {options.index}"
 
 
 def newest_encoder(root: Path) -> EncoderIdentity | None:
-    """Return what made the newest vectors in a folder; None where there are none that can be
-    read."""
-    made: list[tuple[str, EncoderIdentity]] = [
+    """Return the encoder of the newest vectors in a folder, or None if none can be read."""
+    encoders: list[tuple[str, EncoderIdentity]] = [
         (manifest.created, manifest.encoder)
         for _, manifest in sidecars(root)
         if isinstance(manifest, VectorManifest)
     ]
-    made += [
+    encoders += [
         (sidecar.created, sidecar.encoder)
         for _, sidecar in earlier_sidecars(root)
         if isinstance(sidecar, EarlierSidecar)
     ]
-    return max(made, key=lambda pair: pair[0])[1] if made else None
+    return max(encoders, key=lambda pair: pair[0])[1] if encoders else None
 
 
 class EarlierVectors:
     """The vectors in a folder with this encoder, these units and this dtype, the newest first;
-    none where they are to be made anew.
+    none if ``--overwrite`` is given.
 
-    ``shards`` serve as they are, ``to_convert`` are of format version 1. ``trained`` is the newest
-    sidecar, whose trained quantisers may serve, None where there is none.
+    ``shards`` can be reused without conversion; ``to_convert`` are in format version 1.
+    ``trained`` is the newest sidecar, whose trained quantisers may be reused, or None.
     """
 
     def __init__(
@@ -86,48 +87,48 @@ class EarlierVectors:
         self.trained: Path | None = None
         if options.overwrite:
             return
-        fitting: list[tuple[str, Path, VectorManifest]] = []
+        matching: list[tuple[str, Path, VectorManifest]] = []
         for path, manifest in sidecars(root):
             if isinstance(manifest, VectorManifest):
                 if not differences(manifest, identity, options):
-                    fitting.append((manifest.created, path, manifest))
+                    matching.append((manifest.created, path, manifest))
             elif not isinstance(manifest, VectorsVersionError):
-                note(f"Vectors that cannot be read are passed over: {path}: {manifest.what}")
-        fitting.sort(key=lambda entry: entry[0], reverse=True)
-        self.trained = fitting[0][1] if fitting else None
-        shared: set[frozenset[str]] = set()  # what several sidecars have in common
-        for _, path, manifest in fitting:
+                note(f"Skipping vectors that cannot be read: {path}: {manifest.what}")
+        matching.sort(key=lambda entry: entry[0], reverse=True)
+        self.trained = matching[0][1] if matching else None
+        known: set[frozenset[str]] = set()  # sidecars may share shards
+        for _, path, manifest in matching:
             for shard in manifest.shards_in(path):
                 checksums = _checksums(shard.record.files, shard.record.files)
-                if checksums not in shared:
-                    shared |= {checksums, _checksums(shard.record.files, _vectors(manifest.units))}
+                if checksums not in known:
+                    known |= {checksums, _checksums(shard.record.files, _roles(manifest.units))}
                     self.shards.append(shard)
         old: list[EarlierSidecar] = []
         for path, sidecar in earlier_sidecars(root):
             if isinstance(sidecar, VectorsError):
-                note(f"Vectors that cannot be read are passed over: {path}: {sidecar.what}")
+                note(f"Skipping vectors that cannot be read: {path}: {sidecar.what}")
             elif not differences(sidecar, identity, options):
                 old.append(sidecar)
         for sidecar in sorted(old, key=lambda sidecar: sidecar.created, reverse=True):
             for shard in sidecar.shards:
-                checksums = _checksums(shard.files, _vectors(sidecar.units))
-                if checksums not in shared:
-                    shared.add(checksums)
+                checksums = _checksums(shard.files, _roles(sidecar.units))
+                if checksums not in known:
+                    known.add(checksums)
                     self.to_convert.append(shard)
 
 
-def _vectors(units: Iterable[VectorUnit]) -> list[str]:
+def _roles(units: Iterable[VectorUnit]) -> list[str]:
     return [vectors_role(unit) for unit in units]
 
 
 def _checksums(files: Mapping[str, FileRecord], roles: Iterable[str]) -> frozenset[str]:
-    """Return what identifies a shard: the checksums of its files with these roles."""
+    """Return the checksums of a shard's files with these roles, which identify the shard."""
     return frozenset(f"{role} {files[role].sha256}" for role in roles)
 
 
 def _shown(encoder: EncoderIdentity) -> str:
-    return f"{encoder.name} (revision {encoder.revision[:12] or 'not told'})"
+    return f"{encoder.name} (revision {encoder.revision[:12] or 'unknown'})"
 
 
-def _both(units: tuple[str, ...]) -> str:
+def _unit_names(units: tuple[str, ...]) -> str:
     return "both" if len(units) > 1 else ", ".join(units)

@@ -1,5 +1,5 @@
-"""Embedding an index: its texts are matched with the vectors there are, and the rest is encoded,
-shard by shard, and published as a sidecar."""
+"""Embedding an index: texts are matched with existing vectors, the others are encoded shard by
+shard, and the result is published as a sidecar."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ from index_jobs.updates.tally import store_placement
 from index_jobs.workers.memory import PeakMemory, highest, own_peak
 
 WORK = "embedding"
-"""The folder, beside the sidecars, of an embedding that is not finished; where indexes may share a
-folder of vectors, the name goes on with what tells the index."""
+"""The folder of an unfinished embedding, next to the sidecars. If several indexes may share a
+folder of vectors, a digest that identifies the index is appended to this name."""
 
 _PLACEMENT = "placement"
-"""The folder of the placement, in that of the work."""
+"""The folder of the placement, inside the work folder."""
 
 _LOCK = "embed.lock"
 _OWNER = "arag-search embed, process "
@@ -86,14 +86,14 @@ def embed_index(
 ) -> EmbedReport:
     """Make vectors of the text of an index, and publish them as its sidecar.
 
-    ``encoder`` is a name, as ``open_encoder`` takes it, or one that is open, where neither workers
-    nor Ray are asked for; None is the one that made the newest vectors there are, else the usual
-    one. Vectors that are there for a text are used again, wherever it has moved; those of format
-    version 1 are checked and converted. An interrupted embedding is resumed after its finished
-    shards. Where the manifest of the index does not state its placement, this is added to it.
-    Raises what ``open_index`` and ``open_encoder`` raise, ArgumentError, VectorsMismatchError where
-    there are other vectors, VectorsLockedError, IndexLockedError, SourceError for an index without
-    text or one that changed meanwhile, BuildError.
+    ``encoder`` is a name that ``open_encoder`` accepts, or an open encoder if neither workers nor
+    Ray are used. None chooses the encoder of the newest existing vectors, or else the default one.
+    Existing vectors of a text are reused, even if the text has moved; vectors in format version 1
+    are checked and converted. An interrupted embedding is resumed after its finished shards. If the
+    manifest of the index does not state its placement, the placement is added. Raises what
+    ``open_index`` and ``open_encoder`` raise, ArgumentError, VectorsMismatchError if there are
+    vectors made with other options, VectorsLockedError, IndexLockedError, SourceError for an index
+    that has no text or changes in the meantime, BuildError.
     """
     shown = progress or SilentProgress()
     try:
@@ -101,9 +101,9 @@ def embed_index(
         with open_index(location, search_timeout_s=None) as index:
             is_placed = bool(index.manifest.placement)
         if not is_placed:
-            shown.note("The index does not state which passage has which place: it is added.")
+            shown.note("Adding to the index's manifest where its passages are.")
             store_placement(location)
-        with open_index(location, search_timeout_s=None) as index, _held(root):
+        with open_index(location, search_timeout_s=None) as index, _locked(root):
             return _Embedding(index, root, options, shown).run(encoder)
     finally:
         shown.end()
@@ -120,15 +120,15 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
         return LocalMaking(choice, options.workers or 0, options.piece_rows)
     if options.ray or options.workers:
         raise ArgumentError(
-            "Other processes cannot be given an encoder that is open.",
-            allowed="its name",
-            do="Name the encoder, or ask for neither workers nor Ray.",
+            "An open encoder cannot be passed to other processes.",
+            allowed="the name of an encoder",
+            do="Name the encoder, or use neither workers nor Ray.",
         )
     return LocalMaking(encoder, 0, options.piece_rows)
 
 
 def work_name(root: Path, location: str) -> str:
-    """Return the name of the folder in which an embedding of an index is made."""
+    """Return the name of the work folder of an embedding of this index."""
     if is_address(location):
         identity = location
     elif root == Path(location) / FOLDER:
@@ -139,7 +139,7 @@ def work_name(root: Path, location: str) -> str:
 
 
 class _Embedding:
-    """One run."""
+    """One run of an embedding."""
 
     def __init__(self, index: Index, root: Path, options: EmbedOptions, progress: Progress) -> None:
         self._began = time.monotonic()
@@ -149,11 +149,11 @@ class _Embedding:
         self._placement = self._work / _PLACEMENT
         self._options = options
         self._progress = progress
-        self._encoded = 0
+        self._encoded_rows = 0
         self._encode_s = self._publish_s = 0.0
-        self._kept = 0
-        self._remade = 0
-        self._reused = 0
+        self._resumed_shards = 0
+        self._remade_shards = 0
+        self._reused_rows = 0
         self._notes: list[str] = []
         self._noted_damage: set[str] = set()
 
@@ -172,29 +172,30 @@ class _Embedding:
         with open_making(chosen, self._options) as making:
             identity = making.identity()
             check_factory(self._options.index, identity.dimension)
-            there = self._published(identity)
-            if there is not None:
-                if is_like(self._work, identity, self._options) and self._is_published(there):
-                    shutil.rmtree(self._work)  # it was stopped just after it was published
-                return self._report(there, making.peaks(), up_to_date=True)
+            existing = self._published(identity)
+            if existing is not None:
+                if is_like(self._work, identity, self._options) and self._is_published(existing):
+                    shutil.rmtree(self._work)  # the run was interrupted just after publishing
+                return self._report(existing, making.peaks(), up_to_date=True)
             with room(str(self._work), self._outlook, "vectors"):
                 self._begin(identity)
-            with self._stoppable():
+            with self._resumable():
                 began = time.monotonic()
-                self._place()
+                self._write_placement()
                 reuse, earlier = self._find_reuse(identity)
-                made = self._make_missing(making, identity, reuse)
+                new_shards = self._make_missing(making, identity, reuse)
                 self._encode_s = time.monotonic() - began
-        with self._stoppable():
+        with self._resumable():
             began = time.monotonic()
-            manifest = self._publish(identity, [*reuse.linked, *made], earlier)
+            manifest = self._publish(identity, [*reuse.linked, *new_shards], earlier)
             self._publish_s = time.monotonic() - began
-        self._look_for_changes()
+        self._note_index_changes()
         return self._report(manifest, making.peaks(), up_to_date=False)
 
     @contextmanager
-    def _stoppable(self) -> Generator[None]:
-        """Report how to resume on a full disk; remove work that then has no finished shard."""
+    def _resumable(self) -> Generator[None]:
+        """Report how to resume if the disk is full; after any error, remove a work folder that has
+        no finished shard."""
         try:
             with room(str(self._work), self._outlook, "vectors"):
                 yield
@@ -206,43 +207,44 @@ class _Embedding:
     # Beginning
 
     def _published(self, identity: EncoderIdentity) -> VectorManifest | None:
-        """Return the published vectors if their files are complete, judged by size."""
+        """Return the published vectors if their files are complete, judged by their sizes."""
         manifest = self._index.manifest
         if self._options.overwrite:
             return None
         try:
-            there = published(self._root, manifest.placement)
-            if there is None or there.metadata != manifest.metadata:
+            existing = published(self._root, manifest.placement)
+            if existing is None or existing.metadata != manifest.metadata:
                 return None
-            self._check_same(there, identity)
-            Sidecar(sidecar_folder(self._root, manifest.placement), there).close()
+            self._check_same(existing, identity)
+            Sidecar(sidecar_folder(self._root, manifest.placement), existing).close()
         except (VectorsDamagedError, VectorsVersionError) as error:
-            error.do = "Say --overwrite to make the vectors anew."
+            error.do = "Use --overwrite to make the vectors again."
             raise
-        return there
+        return existing
 
-    def _is_published(self, there: VectorManifest) -> bool:
-        """Return whether all shards that are finished are in a sidecar."""
-        held = [record.files for record in there.shards]
+    def _is_published(self, existing: VectorManifest) -> bool:
+        """Return whether all finished shards of the work folder are in the published vectors."""
+        published_files = [record.files for record in existing.shards]
         try:
             records = [shard_record(self._work, number) for number in shard_numbers(self._work)]
         except VectorsError:
             return False
-        return all(record is None or record.files in held for record in records)
+        return all(record is None or record.files in published_files for record in records)
 
-    def _check_same(self, there: VectorManifest, identity: EncoderIdentity) -> None:
-        """Raise VectorsMismatchError where the vectors that are there are not those asked for."""
+    def _check_same(self, existing: VectorManifest, identity: EncoderIdentity) -> None:
+        """Raise VectorsMismatchError if the existing vectors are not those asked for."""
         options = self._options
         changed = (
-            differences(there, identity, options),
-            index_difference(there, options),
+            differences(existing, identity, options),
+            index_difference(existing, options),
         )
         if any(changed):
             raise VectorsMismatchError(
-                f"There are other vectors of this index: {'; '.join(filter(None, changed))}.",
-                where=str(sidecar_folder(self._root, there.placement)),
-                allowed="the same options, which leave them as they are",
-                do="Say --overwrite to replace them, or give another --vectors.",
+                "This index has vectors made with other options:"
+                f" {'; '.join(filter(None, changed))}.",
+                where=str(sidecar_folder(self._root, existing.placement)),
+                allowed="the same options, which leave the vectors unchanged",
+                do="Use --overwrite to replace them, or give another --vectors.",
             )
 
     def _begin(self, identity: EncoderIdentity) -> None:
@@ -253,10 +255,10 @@ class _Embedding:
         if why:
             self._progress.note(f"Beginning anew: {why}.")
         elif is_resumed:
-            self._progress.note("Continuing: the shards that are there are verified.")
+            self._progress.note("Continuing: verifying the finished shards.")
 
-    def _place(self) -> None:
-        """Read the index through, and write where its texts are."""
+    def _write_placement(self) -> None:
+        """Read the whole index, and write the placement of its texts."""
         manifest = self._index.manifest
         shutil.rmtree(self._placement, ignore_errors=True)
         self._placement.mkdir()
@@ -281,14 +283,14 @@ class _Embedding:
             do=f"Run the same command again when nothing updates it: {self._outlook()}.",
         )
 
-    # Vectors that are there
+    # Existing vectors
 
     def _find_reuse(self, identity: EncoderIdentity) -> tuple[Reuse, Path | None]:
         """Return the vectors to reuse, and the sidecar whose trained quantisers may be reused."""
-        begun = self._finished()
+        finished = self._finished_shards()
         earlier = EarlierVectors(self._root, identity, self._options, self._progress.note)
-        reuse = self._matched([*begun, *earlier.shards])
-        if reuse.encoded_rows() and (old := self._whole(earlier.to_convert)):
+        reuse = self._match([*finished, *earlier.shards])
+        if reuse.encoded_rows() and (old := self._undamaged(earlier.to_convert)):
             converted = convert(
                 old,
                 self._index.scan(),
@@ -296,35 +298,33 @@ class _Embedding:
                 max(shard_numbers(self._work), default=-1) + 1,
                 built=self._index.manifest.created,
             )
-            self._progress.note("Vectors of format version 1 are converted.")
-            reuse = self._matched([*begun, *converted, *earlier.shards])
-        self._kept = sum(shard in begun for shard in reuse.linked)
+            self._progress.note("Converted vectors from format version 1.")
+            reuse = self._match([*finished, *converted, *earlier.shards])
+        self._resumed_shards = sum(shard in finished for shard in reuse.linked)
         texts = sum(len(wanted_keys(self._placement, unit)) for unit in self._options.units)
         pairs = zip(reuse.linked, reuse.live, strict=True)
-        own = sum(rows for shard, rows in pairs if shard in begun)
-        self._reused = texts - reuse.encoded_rows() - own
-        if self._reused:
-            self._progress.note(
-                f"Vectors of {self._reused:,} of {texts:,} texts are there and are used again."
-            )
-        elif self._options.only_missing and not begun:
-            self._progress.note("There are no such vectors yet: all passages are embedded.")
+        own = sum(rows for shard, rows in pairs if shard in finished)
+        self._reused_rows = texts - reuse.encoded_rows() - own
+        if self._reused_rows:
+            self._progress.note(f"Reusing the vectors of {self._reused_rows:,} of {texts:,} texts.")
+        elif self._options.only_missing and not finished:
+            self._progress.note("There are no such vectors yet: embedding all passages.")
         return reuse, earlier.trained
 
-    def _whole(self, shards: Sequence[EarlierShard]) -> list[EarlierShard]:
-        """Return those shards of version 1 that are what was written."""
-        whole: list[EarlierShard] = []
+    def _undamaged(self, shards: Sequence[EarlierShard]) -> list[EarlierShard]:
+        """Return the undamaged shards among these shards of version 1."""
+        undamaged: list[EarlierShard] = []
         for shard in shards:
             try:
                 shard.check()
             except VectorsError as error:
                 self._damaged(f"Shard {shard.number} of {shard.folder}", error)
             else:
-                whole.append(shard)
-        return whole
+                undamaged.append(shard)
+        return undamaged
 
-    def _finished(self) -> list[StoredShard]:
-        """Return the shards that an earlier run has finished."""
+    def _finished_shards(self) -> list[StoredShard]:
+        """Return the shards that an interrupted run has finished."""
         shards: list[StoredShard] = []
         for number in shard_numbers(self._work):
             try:
@@ -336,7 +336,7 @@ class _Embedding:
                     shards.append(StoredShard(self._work, record))
         return shards
 
-    def _matched(self, shards: list[StoredShard]) -> Reuse:
+    def _match(self, shards: list[StoredShard]) -> Reuse:
         return find_reuse(
             self._placement,
             self._options.units,
@@ -353,7 +353,7 @@ class _Embedding:
             return
         self._noted_damage.add(name)
         self._progress.note(f"{name} is damaged, and its texts are encoded again: {error.what}")
-        self._remade += 1
+        self._remade_shards += 1
 
     # Making shards
 
@@ -372,20 +372,20 @@ class _Embedding:
             reuse.copier(identity.dimension, options.dtype),
             max(shard_numbers(self._work), default=-1) + 1,
         )
-        made = [
+        new_shards = [
             StoredShard(self._work, record)
             for record in making.make(shards, self._work, options.dtype, self._count)
         ]
-        return sorted(made, key=lambda shard: shard.record.number)
+        return sorted(new_shards, key=lambda shard: shard.record.number)
 
     def _count(self, rows: int) -> None:
         """Count rows that were encoded."""
-        self._encoded += rows
-        self._progress.update(self._encoded, self._encoded)
+        self._encoded_rows += rows
+        self._progress.update(self._encoded_rows, self._encoded_rows)
 
     def _wanted(self, reuse: Reuse) -> Iterator[Wanted]:
-        """Yield the texts of each chunk that have no row yet. Raises SourceError where a text is
-        not the one that was read before."""
+        """Yield the texts of each chunk that have no row yet. Raises SourceError if a text has
+        changed since the placement was written."""
         folder, units = self._placement, self._options.units
         ends = {unit: chunk_ends(folder, unit) for unit in units}
         rows = {unit: map_array(rows_file(folder, unit)) for unit in units}
@@ -411,8 +411,8 @@ class _Embedding:
             raise self._changed()
 
     def _outlook(self) -> str:
-        there = finished_shards(self._work)
-        return f"it continues after {counted(there, 'shard')}" if there else "it begins anew"
+        count = finished_shards(self._work)
+        return f"it continues after {counted(count, 'shard')}" if count else "it begins anew"
 
     # Publishing
 
@@ -420,7 +420,7 @@ class _Embedding:
         self, identity: EncoderIdentity, shards: list[StoredShard], earlier: Path | None
     ) -> VectorManifest:
         options = self._options
-        made = publish_sidecar(
+        manifest = publish_sidecar(
             shards,
             self._placement,
             self._root,
@@ -433,16 +433,16 @@ class _Embedding:
             earlier=earlier,
         )
         shutil.rmtree(self._work, ignore_errors=True)
-        return made
+        return manifest
 
-    def _look_for_changes(self) -> None:
-        """Note it where the index is not that any more which was embedded."""
+    def _note_index_changes(self) -> None:
+        """Add a note to the report if the index has changed since it was opened."""
         try:
-            with open_index(self._index.location, search_timeout_s=None) as again:
-                is_same = again.manifest.placement == self._index.manifest.placement
+            with open_index(self._index.location, search_timeout_s=None) as reopened:
+                is_same = reopened.manifest.placement == self._index.manifest.placement
         except AragError as error:
             self._notes.append(
-                f"whether the index has changed meanwhile is not known: {error.what}"
+                f"could not check whether the index has changed in the meantime: {error.what}"
             )
         else:
             if not is_same:
@@ -452,32 +452,32 @@ class _Embedding:
                 )
 
     def _report(
-        self, made: VectorManifest, peaks: list[PeakMemory], *, up_to_date: bool
+        self, manifest: VectorManifest, peaks: list[PeakMemory], *, up_to_date: bool
     ) -> EmbedReport:
-        path = sidecar_folder(self._root, made.placement)
+        path = sidecar_folder(self._root, manifest.placement)
         memory = highest([*peaks, own_peak()])
         return EmbedReport(
             location=self._index.location,
             sidecar=str(path),
-            encoder=made.encoder,
-            index=made.index,
-            dtype=made.dtype,
-            rows=made.live_rows,
-            dead_rows=made.dead_rows,
-            chunks=made.chunks,
-            shards=len(made.shards),
+            encoder=manifest.encoder,
+            index=manifest.index,
+            dtype=manifest.dtype,
+            rows=manifest.live_rows,
+            dead_rows=manifest.dead_rows,
+            chunks=manifest.chunks,
+            shards=len(manifest.shards),
             bytes=sum(file.stat().st_size for file in path.iterdir()),
-            fingerprint=made.fingerprint,
-            placement=made.placement,
+            fingerprint=manifest.fingerprint,
+            placement=manifest.placement,
             up_to_date=up_to_date,
-            encoded_rows=self._encoded,
-            reused_rows=self._reused,
+            encoded_rows=self._encoded_rows,
+            reused_rows=self._reused_rows,
             encode_seconds=round(self._encode_s, 3),
-            rows_per_second=round(self._encoded / max(self._encode_s, 1e-3), 1),
+            rows_per_second=round(self._encoded_rows / max(self._encode_s, 1e-3), 1),
             publish_seconds=round(self._publish_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
-            continued_shards=self._kept,
-            remade_shards=self._remade,
+            continued_shards=self._resumed_shards,
+            remade_shards=self._remade_shards,
             workers=self._options.workers or 0,
             ray=self._options.ray,
             processes=len(memory),
@@ -487,16 +487,16 @@ class _Embedding:
 
 
 @contextmanager
-def _held(root: Path) -> Generator[None]:
-    """Hold the folder of the vectors for this process alone, and create it if needed. Remove it
-    again where nothing came of it."""
+def _locked(root: Path) -> Generator[None]:
+    """Lock the folder of the vectors for this process; create it if needed, and remove it again if
+    nothing was written to it."""
     is_new = not root.exists()
     try:
         root.mkdir(parents=True, exist_ok=True)
         descriptor = hold(root / _LOCK, _OWNER)
     except HeldError as error:
         raise VectorsLockedError(
-            f"Another process embeds there (process {error.process}).",
+            f"Another process is embedding into this folder (process {error.process}).",
             where=str(root),
             do="Wait for it, or stop it; or give another --vectors.",
         ) from None
@@ -511,6 +511,6 @@ def _held(root: Path) -> Generator[None]:
     finally:
         if is_new and os.listdir(root) == [_LOCK]:
             (root / _LOCK).unlink()
-            with suppress(OSError):  # somebody has just begun there
+            with suppress(OSError):  # another process may just have started there
                 root.rmdir()
         os.close(descriptor)

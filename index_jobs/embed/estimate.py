@@ -1,4 +1,4 @@
-"""What an embedding would make and take, from a sample: nothing is written."""
+"""Estimates of the size and time of an embedding, from a sample: nothing is written."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from index_jobs.embed.report import of_units
 from index_jobs.embed.workers import EncoderChoice, EncodingWork
 
 SAMPLE_CHUNKS = 1_000
-"""At most so many passages from the beginning of the index are encoded, in about SAMPLE_S."""
+"""The largest number of passages, from the beginning of the index, that are encoded; sampling also
+ends after about SAMPLE_S seconds."""
 
 _BLOCK_CHUNKS = 50
-_BYTES_A_ROW = 48  # its key, twice, its ordinal, and the row of its text
+_BYTES_A_ROW = 48  # its key (stored twice), its ordinal, and the row of its text
 _BYTES_A_CHUNK = 100  # ordinal, placement, ends, doc_id and some metadata
 
 
@@ -36,8 +37,8 @@ _BYTES_A_CHUNK = 100  # ordinal, placement, ends, doc_id and some metadata
 class EmbedEstimate(Report):
     """The expected size and time of an embedding, and the sample that they come from.
 
-    ``is_exact`` is true where the sample was the whole index, for rows. ``seconds`` are of this
-    machine with one encoder, without training.
+    ``is_exact`` is true if the sample was the whole index: ``rows`` is then exact. ``seconds``
+    holds for this machine with one encoder, without training.
     """
 
     location: str
@@ -68,8 +69,8 @@ class EmbedEstimate(Report):
 
 
 def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions) -> EmbedEstimate:
-    """Estimate what embedding this index would make. Raises what ``embed_index`` raises for an
-    index, encoder or options that it would not take."""
+    """Estimate the vectors of an index. Raises what ``embed_index`` raises for an index, an encoder
+    or options that it rejects."""
     root = vectors_root(location, options.vectors)
     chosen = encoder or newest_encoder(root) or DEFAULT_ENCODER
     work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
@@ -86,6 +87,8 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
 
 
 class _Sample:
+    """The passages that were encoded to make an estimate, counted and timed."""
+
     def __init__(self, units: Sequence[VectorUnit]) -> None:
         self.rows: dict[VectorUnit, int] = dict.fromkeys(units, 0)
         self.chunks = 0

@@ -1,4 +1,4 @@
-"""What an embedding is told to do, and the plan that says whether a stopped one goes on."""
+"""The options of an embedding, and the plan that decides whether an interrupted one is resumed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ DEFAULT_SHARD_ROWS = 50_000
 MAX_SHARD_ROWS = 10_000_000
 MAX_BATCH_SIZE = 8_192
 BATCHES_A_PIECE = 32
-"""So many batches of the encoder are encoded at once: enough that sorting them by length is worth
-it, little enough that workers end together."""
+"""How many encoder batches are encoded at once: enough that sorting the texts by length is
+worthwhile, few enough that the workers finish at about the same time."""
 
 _PROGRAM = "the program"
 PLAN = "plan.json"
 ROWS_VERSION = 1
-"""Of how shards are cut and rows are made; a stopped embedding of another version begins anew."""
+"""The version of how shards are cut and rows are made. An interrupted embedding of another version
+cannot be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,13 @@ class EmbedOptions:
     """The options of an embedding.
 
     ``vectors`` is the folder of the sidecars (None: see ``vectors_root``). ``index`` is "auto",
-    "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, but
-    whole passages. ``workers`` are processes that encode, 0 is this one; with ``ray`` they are
-    workers of the cluster (None: as many as suit). ``device`` and ``batch_size`` None are chosen by
-    the encoder.
-    Vectors of the same encoder and dtype that are there for a text are taken over, unless
-    ``overwrite`` says that all are made anew; it also replaces vectors that are there and a stopped
-    embedding of another plan. ``only_missing`` says in words that none are expected to be made but
-    for new texts. Raises ArgumentError.
+    "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, and
+    never splits a passage. ``workers`` is the number of encoding processes; 0 encodes in this
+    process. With ``ray``, they are workers of the cluster (None: as many as the cluster allows).
+    If ``device`` or ``batch_size`` is None, the encoder chooses it.
+    Existing vectors with the same encoder and dtype are reused. ``overwrite`` makes all vectors
+    again; it also replaces existing vectors and an interrupted embedding with another plan.
+    ``only_missing`` states that only new texts are expected to need vectors. Raises ArgumentError.
     """
 
     vectors: Path | str | None = None
@@ -97,15 +97,16 @@ class EmbedOptions:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The properties that the shards of a stopped embedding must have in common with those to be
-    made; which texts they are of, they say themselves."""
+    """The properties that the shards of an interrupted embedding must share with the new ones.
+
+    The plan does not list the texts: each shard does."""
 
     encoder: EncoderIdentity
     units: tuple[VectorUnit, ...]
     dtype: StoredType
 
     def named(self) -> dict[str, Any]:
-        """Return the plan by the names of the options that say so, as it comes back from JSON."""
+        """Return the plan by the names of its options, in the form in which JSON restores it."""
         named = {
             "--encoder": asdict(self.encoder),
             "--unit": self.units,
@@ -116,11 +117,11 @@ class Plan:
 
 
 def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
-    """Make ``work`` the folder of a plan: what was begun there goes on where its plan was the same.
+    """Prepare the folder ``work`` for a plan; keep its shards if they were made with the same plan.
 
-    Returns why what there was begins anew, empty where it does not. Raises ArgumentError where
-    shards of another plan are there, unless ``overwrite`` says that they may go, or only the
-    version of the program is another; OSError.
+    Returns why the work starts over, or an empty text if it does not. Raises ArgumentError if the
+    folder holds shards of another plan, unless ``overwrite`` allows removing them or only the
+    version of the program differs; OSError.
     """
     path = work / PLAN
     why = ""
@@ -131,8 +132,8 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
             return ""
         if finished_shards(work):
             why = f"another embedding was stopped there: {changed}"
-            is_asked_for = _changes(before, {**now, _PROGRAM: before.get(_PROGRAM)})
-            if is_asked_for and not overwrite:
+            has_other_options = _changes(before, {**now, _PROGRAM: before.get(_PROGRAM)})
+            if has_other_options and not overwrite:
                 raise ArgumentError(
                     f"A{why[1:]}.",
                     where=str(work),
@@ -146,8 +147,8 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
 
 
 def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
-    """Return whether what was begun in ``work`` makes vectors as the options say, in whatever
-    shards."""
+    """Return whether the work in ``work`` makes the vectors that the options ask for, however it
+    divides them into shards."""
     before = _read(work / PLAN)
     now = Plan(identity, options.units, options.dtype).named()
     return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
@@ -162,7 +163,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return what differs, in words; empty where nothing does."""
+    """Describe what differs; return an empty text if nothing does."""
     if not before:
         return "its plan cannot be read"
     return "; ".join(
@@ -175,5 +176,5 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         values = cast("dict[str, Any]", value)
-        return f"{values.get('name')} (revision {str(values.get('revision'))[:12] or 'not told'})"
+        return f"{values.get('name')} (revision {str(values.get('revision'))[:12] or 'unknown'})"
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""Shards that are made by the workers of a Ray cluster, which share a folder with this machine."""
+"""Making shards on the workers of a Ray cluster, which share a folder with this machine."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from index_jobs.embed.workers import EncoderChoice, EncodingWork, only_identity
 from index_jobs.workers.memory import PeakMemory
 
 _ACTION_BYTES = 256
-"""Room for the system's record of what answers a signal, on any machine."""
+"""More than the size of the system's ``struct sigaction``, on every platform."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _MadeShard:
+    """A shard that a worker has written, and what it took."""
+
     record: ShardRecord
     rows: int
     peak: PeakMemory
 
 
 class _Maker:
-    """An actor: makes shards with one encoder."""
+    """A Ray actor that makes shards with one encoder."""
 
     def __init__(self, choice: EncoderChoice, piece_rows: int) -> None:
         self._work = EncodingWork(choice)
@@ -43,11 +45,11 @@ class _Maker:
         return replies.identity, replies.peak
 
     def sees(self, file: str, content: bytes) -> bool:
-        """Return whether this machine has the file, too."""
+        """Return whether this machine sees the same file."""
         path = Path(file)
         return path.is_file() and path.read_bytes() == content
 
-    def make(self, shard: CutShard, folder: str, dtype: StoredType) -> _Made:
+    def make(self, shard: CutShard, folder: str, dtype: StoredType) -> _MadeShard:
         identity, _ = self.identity()
 
         encoded = 0
@@ -60,50 +62,51 @@ class _Maker:
         record = make_shard(
             shard, encode, identity, Path(folder), piece_rows=self._piece_rows, dtype=dtype
         )
-        return _Made(record, encoded, self._work(()).peak)
+        return _MadeShard(record, encoded, self._work(()).peak)
 
 
 def begin(ray: Any, **options: Any) -> None:
-    """Connect to a cluster or begin one; Java stays able to run in this process."""
+    """Connect to a cluster or start one, without breaking Java in this process."""
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
-    with _signals_kept():
+    with _restored_signal_handlers():
         ray.init(**{**quiet, **options})
 
 
 def end(ray: Any) -> None:
-    """Leave the cluster, and end one that was begun here."""
-    with _signals_kept():
+    """Leave the cluster, and shut it down if it was started here."""
+    with _restored_signal_handlers():
         ray.shutdown()
 
 
 @contextmanager
-def _signals_kept() -> Generator[None]:
-    """Give signals back to whoever had them: Ray takes some on beginning, and drops them on ending.
+def _restored_signal_handlers() -> Generator[None]:
+    """Restore the signal handlers afterwards: Ray replaces some when it starts, and resets them
+    when it stops.
 
-    Java needs them for its work: a null pointer, for one, is a signal that it answers.
+    Java relies on its own handlers: it uses SIGSEGV, for example, to detect null pointers.
     """
     if os.name != "posix":
         yield
         return
     libc = ctypes.CDLL(None)
-    held: list[tuple[int, Any]] = []
+    actions: list[tuple[int, Any]] = []
     for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
         action = ctypes.create_string_buffer(_ACTION_BYTES)
         if libc.sigaction(int(number), None, action) == 0:
-            held.append((int(number), action))
+            actions.append((int(number), action))
     try:
         yield
     finally:
-        for number, action in held:
+        for number, action in actions:
             libc.sigaction(number, action, None)
 
 
 class RayMaking:
-    """Encodes on a Ray cluster: the one that is connected, else that of RAY_ADDRESS, else one on
-    this machine that lasts as long as the embedding. See ShardMaking.
+    """A ShardMaking on a Ray cluster: the connected one, else the one at RAY_ADDRESS, else one
+    started on this machine for the time of the embedding.
 
-    ``workers`` actors (None: one for each GPU, without GPUs one for each machine) make whole
-    shards and write them into the folder, which must be the same for all machines.
+    ``workers`` actors (None: one for each GPU or, without GPUs, one for each machine) make whole
+    shards and write them into the folder, which all machines must share.
     """
 
     def __init__(self, choice: EncoderChoice, workers: int | None, piece_rows: int) -> None:
@@ -112,7 +115,7 @@ class RayMaking:
         self._wanted = workers
         self._actors: list[Any] = []
         self._peaks: dict[str, PeakMemory] = {}
-        self._began = False
+        self._started_cluster = False
 
     @property
     def processes(self) -> int:
@@ -127,7 +130,7 @@ class RayMaking:
         self._ray: Any = ray
         if not self._ray.is_initialized():
             begin(self._ray)
-            self._began = True
+            self._started_cluster = True
         try:
             self._start()
         except BaseException:
@@ -141,11 +144,11 @@ class RayMaking:
         machines = sum(bool(node["Alive"]) for node in self._ray.nodes())
         count = self._wanted or gpus or machines
         needs = {"num_gpus": 1} if gpus else {"num_cpus": 1}
-        has = gpus or int(resources.get("CPU", 0))
-        if count > has:
+        capacity = gpus or int(resources.get("CPU", 0))
+        if count > capacity:
             raise ArgumentError(
-                f"--workers: the Ray cluster has room for {has:,} workers, {count:,} are wanted.",
-                allowed=f"1 to {has:,}",
+                f"--workers: the Ray cluster has room for {capacity:,} workers, not {count:,}.",
+                allowed=f"1 to {capacity:,}",
                 do="Ask for fewer --workers, or add machines to the cluster.",
             )
         maker: Any = self._ray.remote(**needs)(_Maker)
@@ -155,9 +158,9 @@ class RayMaking:
         for actor in self._actors:
             self._ray.kill(actor)
         self._actors = []
-        if self._began:
+        if self._started_cluster:
             end(self._ray)
-            self._began = False
+            self._started_cluster = False
 
     def identity(self) -> EncoderIdentity:
         """See ShardMaking."""
@@ -178,9 +181,9 @@ class RayMaking:
         free = list(self._actors)
         busy: dict[Any, Any] = {}
 
-        def next_made() -> ShardRecord:
+        def next_record() -> ShardRecord:
             (first, *_), _ = self._ray.wait(list(busy), num_returns=1)
-            made: _Made = self._got(first)
+            made: _MadeShard = self._result(first)
             free.append(busy.pop(first))
             self._peaks[made.peak.process] = made.peak
             encoded(made.rows)
@@ -188,11 +191,11 @@ class RayMaking:
 
         for shard in shards:
             if not free:
-                yield next_made()
+                yield next_record()
             actor = free.pop()
             busy[actor.make.remote(shard, str(folder.absolute()), dtype)] = actor
         while busy:
-            yield next_made()
+            yield next_record()
 
     def peaks(self) -> list[PeakMemory]:
         """See ShardMaking."""
@@ -210,13 +213,12 @@ class RayMaking:
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         return [
-            self._got(reference)
+            self._result(reference)
             for reference in [getattr(actor, method).remote(*arguments) for actor in self._actors]
         ]
 
-    def _got(self, reference: Any) -> Any:
-        """Return a result. Raises what the work raised, WorkerLostError where a worker has
-        ended."""
+    def _result(self, reference: Any) -> Any:
+        """Return a result. Raises what the work raised, WorkerLostError if a worker was lost."""
         from ray.exceptions import RayActorError, RayTaskError
 
         try:

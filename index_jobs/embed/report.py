@@ -1,4 +1,4 @@
-"""What an embedding has made."""
+"""The report of an embedding."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from index_jobs.build.report import Report, counted
 class EmbedReport(Report):
     """The vectors of an index, and what this run did for them.
 
-    ``sidecar`` is their folder. ``rows`` are those that are searched, by unit, ``dead_rows`` those
-    that its shards hold of texts that the index does not. ``encoded_rows`` are those that this run
-    encoded, in ``encode_seconds``, ``reused_rows`` those that had vectors in earlier sidecars.
-    ``continued_shards`` were made by a run that was stopped, ``remade_shards`` were found damaged.
-    ``bytes`` are on disk. ``peak_bytes`` is the peak of resident memory summed over ``processes``.
-    ``up_to_date``: the vectors were there, nothing was done.
+    ``sidecar`` is their folder. ``rows`` counts the rows that are searched, by unit; ``dead_rows``
+    counts the rows in the shards whose text is no longer in the index. This run encoded
+    ``encoded_rows`` in ``encode_seconds``; ``reused_rows`` had vectors in earlier sidecars.
+    ``continued_shards`` were made by an interrupted run, ``remade_shards`` were found damaged.
+    ``bytes`` is the size on disk. ``peak_bytes`` is the peak resident memory, summed over
+    ``processes``. ``up_to_date`` is true if the vectors existed and nothing was done.
     """
 
     location: str
@@ -50,7 +50,7 @@ class EmbedReport(Report):
     notes: tuple[str, ...]
 
     def to_text(self) -> str:
-        """Return the report in words, one line for each thing."""
+        """Return the report in words, one line for each item."""
         rows = of_units(self.rows)
         kinds = ", ".join(dict.fromkeys(self.index.values()))
         verb = "Nothing to do for" if self.up_to_date else "Embedded"
@@ -66,7 +66,7 @@ class EmbedReport(Report):
                 f" {self.rows_per_second:,.0f}/s; published in {duration(self.publish_seconds)}"
             )
         if self.reused_rows:
-            lines.append(f"used again: {counted(self.reused_rows, 'row')} of earlier vectors")
+            lines.append(f"reused: {counted(self.reused_rows, 'row')} of earlier vectors")
         lines.append(
             f"peak memory: {self.peak_bytes / 1e6:,.0f} MB, summed over"
             f" {self.processes:,} {'process' if self.processes == 1 else 'processes'}"

@@ -1,7 +1,7 @@
-"""Which texts of an index have vectors already, in shards that were made before.
+"""Finding the texts of an index that already have vectors, in shards that were made before.
 
-Texts and rows are matched by their keys, wherever either stands. A row serves one text; where more
-texts have its key, its vector is copied.
+Texts and rows are matched by their keys, wherever each is stored. A row belongs to one text; if
+several texts have its key, its vector is copied for the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 LEAST_LIVE_SHARE = 0.5
-"""Of the rows of a shard, for it to be linked; else those that serve are copied out of it."""
+"""The least share of a shard's rows that must be in use for the shard to be linked. Below it, the
+rows in use are copied out of the shard."""
 
 _ROWS_AT_ONCE = 1 << 22
 _BLOCK_ROWS = 1 << 20
@@ -39,10 +40,12 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """The vectors that are there: whole shards that are linked, and ``lenders`` that rows are
-    copied from. ``live`` are the rows of each linked shard that serve. For each unit:
-    ``linked_rows`` are those of the linked shards, ``sources`` has for each text without a row in
-    them, in corpus order, the row of both that its vector is copied from, or TO_ENCODE."""
+    """The vectors to reuse: whole shards that are ``linked``, and rows copied from ``lenders``.
+
+    ``live`` counts the rows in use of each linked shard. For each unit, ``linked_rows`` counts the
+    rows of the linked shards. ``sources`` has an entry, in corpus order, for each text without a
+    row in a linked shard: the row (of the linked shards, then the lenders) to copy its vector from,
+    or TO_ENCODE."""
 
     linked: Sequence[StoredShard]
     lenders: Sequence[StoredShard]
@@ -55,13 +58,13 @@ class Reuse:
         return sum(int((rows == TO_ENCODE).sum()) for rows in self.sources.values())
 
     def missing_rows(self) -> int:
-        """Return how many texts get a new row, with those whose vectors are copied."""
+        """Return how many texts get a new row, including those whose vectors are copied."""
         return sum(map(len, self.sources.values()))
 
     def copier(
         self, dimension: int, dtype: StoredType
     ) -> Callable[[VectorUnit, Sequence[int]], FloatArray]:
-        """Return a function that reads the vectors of rows of ``sources``."""
+        """Return a function that reads the vectors of the rows that ``sources`` names."""
         import numpy as np
 
         mapped: dict[VectorUnit, MappedRows] = {}
@@ -80,23 +83,23 @@ def find_reuse(
     shards: Sequence[StoredShard],
     on_damage: Callable[[StoredShard, VectorsError], None],
 ) -> Reuse:
-    """Match the texts of a placement with the rows of shards, the first of which are preferred.
+    """Match the texts of a placement with the rows of shards, preferring the first shards.
 
-    Writes for each text its row: in the linked shards, or behind them in the shards that are still
-    to be made, in corpus order. The shards that serve are read whole; ``on_damage`` is told of one
-    that is not what was written, and it does not serve. Takes some 60 bytes for each of the rows
-    that are matched at once, at most 4 million, and 16 for each text.
+    Writes the row of each text: a row of the linked shards, or a row after them in the shards that
+    are still to be made, in corpus order. Every shard in use is read and verified; ``on_damage`` is
+    called for a damaged shard, which is then not used. Memory: some 60 bytes for each row matched
+    at once (at most 4 million), and 16 bytes for each text.
     """
     import numpy as np
 
-    whole: set[Path] = set()
+    verified: set[Path] = set()
     while True:
         matched: dict[VectorUnit, _Matched] = {
             unit: _match(placement, unit, shards) for unit in units
         }
         live = _live_rows(matched, shards)
         used = [shard for shard, rows in zip(shards, live, strict=True) if rows]
-        sound = _without_damaged(used, whole, on_damage)
+        sound = _without_damaged(used, verified, on_damage)
         if len(sound) == len(used):
             break
         damaged = [shard for shard in used if shard not in sound]
@@ -114,60 +117,61 @@ def find_reuse(
     linked_rows: dict[VectorUnit, int] = {}
     sources: dict[VectorUnit, Numbers] = {}
     for unit in units:
-        taken, copied = _match(placement, unit, [*linked, *lenders])
+        rows_of_texts, copied = _match(placement, unit, [*linked, *lenders])
         total = linked_rows[unit] = sum(shard.record.rows[unit] for shard in linked)
-        missing = (taken < 0) | (taken >= total)
-        from_lender = taken[missing]
+        missing = (rows_of_texts < 0) | (rows_of_texts >= total)
+        from_lender = rows_of_texts[missing]
         sources[unit] = np.where(from_lender >= 0, from_lender, copied[missing])
-        taken[missing] = total + np.arange(len(sources[unit]))
+        rows_of_texts[missing] = total + np.arange(len(sources[unit]))
         with rows_file(placement, unit).open("wb") as file:
-            np.save(file, taken)
+            np.save(file, rows_of_texts)
     return Reuse(linked, lenders, linked_live, linked_rows, sources)
 
 
 def _without_damaged(
     shards: Sequence[StoredShard],
-    whole: set[Path],
+    verified: set[Path],
     on_damage: Callable[[StoredShard, VectorsError], None],
 ) -> list[StoredShard]:
-    """Return those shards that are what was written; ``whole`` are those of which that is known."""
+    """Return the undamaged shards. Those in ``verified`` are not read again; the others are added
+    to it."""
     sound: list[StoredShard] = []
     for shard in shards:
         name = shard.file("")
         try:
-            if name not in whole:
+            if name not in verified:
                 shard.verify()
         except VectorsError as error:
             on_damage(shard, error)
         else:
-            whole.add(name)
+            verified.add(name)
             sound.append(shard)
     return sound
 
 
 class _Matched(NamedTuple):
-    """For each text the row that it alone has, and the row that it may be copied from; -1 where
-    there is none."""
+    """The row of each text that no other text has, and the row from which its vector may be copied;
+    -1 for no row."""
 
-    taken: Numbers
+    own: Numbers
     copied: Numbers
 
 
 def _live_rows(matched: Mapping[VectorUnit, _Matched], shards: Sequence[StoredShard]) -> list[int]:
-    """Return how many rows of each shard serve a text."""
+    """Return how many rows of each shard are in use."""
     import numpy as np
 
     live = np.zeros(len(shards), np.int64)
     for unit, rows in matched.items():
         ends = np.cumsum([shard.record.rows[unit] for shard in shards])
-        taken = rows.taken[rows.taken >= 0]
-        live += np.bincount(np.searchsorted(ends, taken, side="right"), minlength=len(shards))
+        own = rows.own[rows.own >= 0]
+        live += np.bincount(np.searchsorted(ends, own, side="right"), minlength=len(shards))
     return live.tolist()
 
 
 def _match(placement: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> _Matched:
-    """Match the texts of a unit, as many at once as memory is meant for: a part has those whose
-    keys begin alike."""
+    """Match the texts of a unit with rows, in parts that fit in memory: each part has a range of
+    first bytes of the keys."""
     import numpy as np
 
     wanted = [wanted_keys(placement, unit)]
@@ -210,15 +214,16 @@ def _selected(arrays: Sequence[Keys], part: int, parts: int) -> _Selected:
 
 
 def _match_part(wanted: _Selected, known: _Selected, matched: _Matched) -> None:
-    """Match the n-th text of a key with its n-th row; where there is none, the first is copied."""
+    """Match the n-th text with a key with the n-th row of that key. If there are fewer rows, the
+    first row is the one to copy."""
     import numpy as np
 
     first_text = np.searchsorted(wanted.prefixes, wanted.prefixes, side="left")
     rank = np.arange(len(wanted.prefixes)) - first_text
     first = np.searchsorted(known.prefixes, wanted.prefixes, side="left")
     behind = np.searchsorted(known.prefixes, wanted.prefixes, side="right")
-    for target, place in ((matched.taken, first + rank), (matched.copied, first)):
-        there = np.flatnonzero(place < behind)
-        # keys that only begin alike are as good as none
-        there = there[(known.keys[place[there]] == wanted.keys[there]).all(axis=1)]
-        target[wanted.numbers[there]] = known.numbers[place[there]]
+    for target, place in ((matched.own, first + rank), (matched.copied, first)):
+        hits = np.flatnonzero(place < behind)
+        # Keys may share their first bytes and still differ.
+        hits = hits[(known.keys[place[hits]] == wanted.keys[hits]).all(axis=1)]
+        target[wanted.numbers[hits]] = known.numbers[place[hits]]

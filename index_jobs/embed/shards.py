@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
 
 TO_ENCODE = -1
-"""Instead of the row that a vector is copied from."""
+"""A marker in place of a row to copy the vector from: the text must be encoded."""
 
 Wanted = Mapping[VectorUnit, Sequence[tuple[str, int]]]
-"""Of each unit the texts of a chunk that need a row, each with the row that its vector is copied
-from, or TO_ENCODE."""
+"""The texts of a chunk that need a row, by unit, each with the row to copy its vector from, or
+TO_ENCODE."""
 
 Copying = Callable[[VectorUnit, Sequence[int]], "FloatArray"]
-"""The vectors of rows that are there already."""
+"""A function that returns the vectors of existing rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of a shard that are encoded together: those of a unit at ``places``."""
+    """Rows of a shard that are encoded together: the texts of a unit at ``places``."""
 
     unit: VectorUnit
     places: Sequence[int]
-    given: Sequence[str]
+    payload: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Rows of a shard that have vectors already: those of a unit at ``places``."""
+    """Rows of a shard that already have vectors: the rows of a unit at ``places``."""
 
     places: Sequence[int]
     vectors: FloatArray
@@ -45,7 +45,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class CutShard:
-    """The texts of the rows of a shard, and the vectors that are known."""
+    """The texts of the rows of a shard, and the vectors that are already known."""
 
     number: int
     texts: Mapping[VectorUnit, Sequence[str]]
@@ -53,11 +53,11 @@ class CutShard:
 
     @property
     def rows(self) -> int:
-        """Of all units together."""
+        """The number of rows of all units together."""
         return sum(map(len, self.texts.values()))
 
     def pieces(self, rows: int) -> Iterator[Piece]:
-        """Yield all rows that are to be encoded, at most so many at once."""
+        """Yield all rows that must be encoded, in pieces of at most ``rows``."""
         for unit, texts in self.texts.items():
             known = set(self.known[unit].places) if unit in self.known else set[int]()
             wanted = [place for place in range(len(texts)) if place not in known]
@@ -73,45 +73,47 @@ def cut_shards(
     copying: Copying,
     first_number: int = 0,
 ) -> Iterator[CutShard]:
-    """Cut what chunks want into shards of at most ``shard_rows`` rows, the first of this number.
+    """Divide the texts of chunks into shards of at most ``shard_rows`` rows, numbered from
+    ``first_number``.
 
-    A chunk that wants more is a shard of its own.
+    A chunk with more texts gets a shard to itself.
     """
     number, rows = first_number, 0
-    held: dict[VectorUnit, list[tuple[str, int]]] = {unit: [] for unit in units}
+    texts: dict[VectorUnit, list[tuple[str, int]]] = {unit: [] for unit in units}
     for wanted in chunks:
         added = sum(map(len, wanted.values()))
         if rows and rows + added > shard_rows:
-            yield _cut(number, held, copying)
+            yield _cut(number, texts, copying)
             number, rows = number + 1, 0
-            held = {unit: [] for unit in units}
+            texts = {unit: [] for unit in units}
         rows += added
         for unit in units:
-            held[unit] += wanted[unit]
+            texts[unit] += wanted[unit]
     if rows:
-        yield _cut(number, held, copying)
+        yield _cut(number, texts, copying)
 
 
 def _cut(
-    number: int, held: Mapping[VectorUnit, Sequence[tuple[str, int]]], copying: Copying
+    number: int, texts: Mapping[VectorUnit, Sequence[tuple[str, int]]], copying: Copying
 ) -> CutShard:
     known: dict[VectorUnit, Known] = {}
-    for unit, texts in held.items():
-        places = [place for place, (_, row) in enumerate(texts) if row != TO_ENCODE]
+    for unit, pairs in texts.items():
+        places = [place for place, (_, row) in enumerate(pairs) if row != TO_ENCODE]
         if places:
-            known[unit] = Known(places, copying(unit, [texts[place][1] for place in places]))
+            known[unit] = Known(places, copying(unit, [pairs[place][1] for place in places]))
     return CutShard(
-        number, {unit: [text for text, _ in texts] for unit, texts in held.items()}, known
+        number, {unit: [text for text, _ in pairs] for unit, pairs in texts.items()}, known
     )
 
 
 def finished_shards(folder: Path) -> int:
-    """Return how many shards of a folder are finished: they have their record."""
+    """Return how many shards of a folder are finished: a finished shard has a record."""
     return sum(1 for _ in folder.glob("shard-*.json"))
 
 
 class Gathering:
-    """The vectors of a shard as they come. It has room for all of them once the first is there."""
+    """The vectors of a shard, collected as they are encoded. Memory for all vectors of a unit is
+    allocated when the first ones arrive."""
 
     def __init__(self, shard: CutShard) -> None:
         self.shard = shard
@@ -125,12 +127,12 @@ class Gathering:
         return not self._left
 
     def put(self, piece: Piece, vectors: FloatArray) -> None:
-        """Take the vectors of a piece. Raises BuildError where they are not one for each text."""
-        rows = len(piece.given)
+        """Add the vectors of a piece. Raises BuildError unless there is one for each text."""
+        rows = len(piece.payload)
         if vectors.ndim != 2 or len(vectors) != rows:
             raise BuildError(
-                f"The encoder gave for {rows:,} texts an array of shape {vectors.shape}.",
-                where=f"the {piece.unit} that begins with {piece.given[0][:60]!r}",
+                f"The encoder returned an array of shape {vectors.shape} for {rows:,} texts.",
+                where=f"the {piece.unit} that begins with {piece.payload[0][:60]!r}",
                 allowed="a vector for each",
             )
         self._put(piece.unit, piece.places, vectors)
@@ -145,7 +147,7 @@ class Gathering:
         self._left -= len(places)
 
     def write(self, folder: Path, dimension: int, dtype: StoredType) -> ShardRecord:
-        """Write the shard, which must be whole. Raises ArgumentError for vectors that are not
+        """Write the shard, which must be complete. Raises ArgumentError for vectors that are not
         finite, OSError."""
         import numpy as np
 
@@ -166,8 +168,8 @@ def make_shard(
     piece_rows: int,
     dtype: StoredType,
 ) -> ShardRecord:
-    """Encode and write a shard in one go. Raises what the encoder raises, BuildError, OSError."""
+    """Encode and write a whole shard. Raises what the encoder raises, BuildError, OSError."""
     gathering = Gathering(shard)
     for piece in shard.pieces(piece_rows):
-        gathering.put(piece, encode(piece.given))
+        gathering.put(piece, encode(piece.payload))
     return gathering.write(folder, identity.dimension, dtype)

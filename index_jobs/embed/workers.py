@@ -1,4 +1,5 @@
-"""Who encodes: this process, or worker processes, each with an encoder and a share of the cores."""
+"""Encoding in this process, or in worker processes, each with an encoder and a share of the
+cores."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EncoderChoice:
-    """The choice of an encoder, by name, and of how it is run."""
+    """The name of an encoder, and the settings to open it with."""
 
     name: str
     device: str | None
@@ -34,7 +35,7 @@ class EncoderChoice:
     def of(
         encoder: str | EncoderIdentity, device: str | None, batch_size: int | None
     ) -> EncoderChoice:
-        """Choose one by name, or the one that has made vectors, with what it was told then."""
+        """Choose an encoder by name, or the encoder of existing vectors with its settings."""
         if isinstance(encoder, str):
             return EncoderChoice(encoder, device, batch_size)
         return EncoderChoice(
@@ -42,7 +43,7 @@ class EncoderChoice:
         )
 
     def open(self) -> Encoder:
-        """Open it. Raises what ``open_encoder`` raises."""
+        """Open the encoder. Raises what ``open_encoder`` raises."""
         from arag_search.vectors.encoders.choose import open_encoder
 
         return open_encoder(
@@ -55,7 +56,7 @@ class EncoderChoice:
 
 
 class ShardMaking(Protocol):
-    """Encodes shards and writes them; a context manager."""
+    """A context manager that encodes shards and writes them."""
 
     def __enter__(self) -> ShardMaking: ...
 
@@ -67,8 +68,8 @@ class ShardMaking(Protocol):
         ...
 
     def identity(self) -> EncoderIdentity:
-        """Return the encoder's identity, the same in all processes. Raises what opening one
-        raises."""
+        """Return the encoder's identity, which is the same in all processes. Raises what opening
+        an encoder raises."""
         ...
 
     def make(
@@ -78,12 +79,14 @@ class ShardMaking(Protocol):
         dtype: StoredType,
         encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
-        """Make the shards, a few at a time; each is given when it is written. ``encoded`` is told
-        of rows. Raises what the encoder raises, WorkerLostError, BuildError, OSError."""
+        """Make the shards, a few at a time, and yield the record of each when it is written.
+
+        ``encoded`` is called with the number of rows just encoded. Raises what the encoder raises,
+        WorkerLostError, BuildError, OSError."""
         ...
 
     def peaks(self) -> list[PeakMemory]:
-        """Return the peaks of memory of the processes that encode, as far as they are known."""
+        """Return the peak memory of each encoding process, as far as it is known."""
         ...
 
 
@@ -97,8 +100,8 @@ class Encoded:
 
 
 class EncodingWork:
-    """Texts -> Encoded. The encoder is opened where and when it is first asked; no texts tell the
-    identity."""
+    """A function from texts to ``Encoded``. It opens the encoder on its first call, in the process
+    that calls it; call it without texts to learn only the encoder's identity."""
 
     def __init__(self, choice: EncoderChoice | Encoder) -> None:
         self._choice = choice
@@ -118,10 +121,10 @@ class EncodingWork:
 
 
 class LocalMaking:
-    """Encodes on this machine, with so many processes; 0 is this one. See ShardMaking.
+    """A ShardMaking on this machine, with ``workers`` processes; 0 encodes in this process.
 
-    Pieces of shards go to the processes, so that these end together; this process gathers and
-    writes.
+    The workers get pieces of shards, so that they finish at about the same time. This process
+    collects the vectors and writes the shards.
     """
 
     def __init__(self, choice: EncoderChoice | Encoder, workers: int, piece_rows: int) -> None:
@@ -146,7 +149,7 @@ class LocalMaking:
         """See ShardMaking."""
         for _ in range(self.processes):
             self._packing.submit(Piece("sentence", (), ()))
-        identities = {self._taken()[1].identity for _ in range(self.processes)}
+        identities = {self._next_result()[1].identity for _ in range(self.processes)}
         return only_identity(identities)
 
     def make(
@@ -163,17 +166,17 @@ class LocalMaking:
                 self._packing.submit(piece)
                 while self._packing.is_ready:
                     encoded(self._gather())
-                    yield from self._whole(folder, dtype)
+                    yield from self._write_complete(folder, dtype)
         while self._packing.under_way:
             encoded(self._gather())
-            yield from self._whole(folder, dtype)
-        yield from self._whole(folder, dtype)
+            yield from self._write_complete(folder, dtype)
+        yield from self._write_complete(folder, dtype)
 
     def peaks(self) -> list[PeakMemory]:
         """See ShardMaking."""
         return self._peaks
 
-    def _taken(self) -> tuple[Piece, Encoded]:
+    def _next_result(self) -> tuple[Piece, Encoded]:
         piece, encoded = self._packing.take()
         self._peaks = [item for item in self._peaks if item.process != encoded.peak.process]
         self._peaks.append(encoded.peak)
@@ -181,23 +184,23 @@ class LocalMaking:
         return piece, encoded
 
     def _gather(self) -> int:
-        """Take the next piece; how many rows it has."""
-        piece, encoded = self._taken()
+        """Add the next piece to its shard; return how many rows it has."""
+        piece, encoded = self._next_result()
         gathering = next(item for item in self._gatherings if not item.is_whole)
         if encoded.vectors is None:
             raise TypeError("a piece without texts")
         gathering.put(piece, encoded.vectors)
-        return len(piece.given)
+        return len(piece.payload)
 
-    def _whole(self, folder: Path, dtype: StoredType) -> Iterator[ShardRecord]:
-        """Write the first shards that are whole."""
+    def _write_complete(self, folder: Path, dtype: StoredType) -> Iterator[ShardRecord]:
+        """Write the shards that are complete, up to the first that is not."""
         while self._gatherings and self._gatherings[0].is_whole:
             gathering = self._gatherings.popleft()
             yield gathering.write(folder, self._identity.dimension, dtype)
 
 
 def only_identity(identities: set[EncoderIdentity]) -> EncoderIdentity:
-    """Return the identity that all processes have. Raises BuildError where they have not."""
+    """Return the identity that all processes share. Raises BuildError if they differ."""
     if len(identities) > 1:
         names = "; ".join(sorted(f"{item.name}, revision {item.revision}" for item in identities))
         raise BuildError(

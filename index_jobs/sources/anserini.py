@@ -1,4 +1,4 @@
-"""Documents out of a Lucene index that Anserini or Pyserini has made."""
+"""Reading documents from a Lucene index made by Anserini or Pyserini."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 
 RAW = "raw"
-"""The stored field that holds a document as it was in its collection."""
+"""The stored field that holds a document as it is in its collection."""
 
 TEXT_NAMES = ("text", "contents", "body", "segment", "passage", RAW)
-"""Where the text is looked for, in this order: in ``raw`` where that is an object, then beside."""
+"""The fields that may hold the text, in order of preference; if ``raw`` is an object, its fields
+come before the stored fields."""
 
 _LOOKED_AT = 100
 
 
 class Stored(ObjectFormat):
-    """The stored fields of one document; where ``raw`` is a JSON object, its fields with them."""
+    """The format of the stored fields of a document; if ``raw`` is a JSON object, its fields are
+    added."""
 
     def __init__(self, fields: Fields, metadata: MetadataReader) -> None:
         super().__init__("", fields, metadata, Fields(id="id"))
@@ -74,11 +76,11 @@ def is_lucene_index(folder: Path) -> bool:
 
 
 class LuceneIndexFolder:
-    """The documents that a Lucene index stores, in the order they have there.
+    """The documents that a Lucene index stores, in index order.
 
-    ``id`` is the id. The text is that of ``raw``, an object or plain text, or of ``contents``; the
-    title, and metadata, are those of the object or of stored fields. Raises SourceError where the
-    first documents store no text.
+    The id is the field ``id``. The text comes from ``raw`` (an object or plain text) or from
+    ``contents``; the title and the metadata come from the object or from stored fields. Raises
+    SourceError if the first documents store no text.
     """
 
     format: Format = "anserini"
@@ -119,8 +121,8 @@ class LuceneIndexFolder:
             else f"The Lucene index does not store the text of its documents ({RAW} or contents).",
             where=self.name,
             allowed=f"one of the fields it stores: {', '.join(sorted(names)) or 'none'}",
-            do="Make it again with --storeRaw or --storeContents, or give the collection that it"
-            " was made of as source. --text-field names another field.",
+            do="Build it again with --storeRaw or --storeContents, or give the original collection"
+            " as the source. --text-field names another field.",
         )
 
     def signature(self) -> dict[str, Any]:

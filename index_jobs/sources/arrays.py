@@ -1,9 +1,9 @@
-"""The items of a JSON array, one at a time, each by itself: a bad one does not hide the others.
+"""Reading the items of a JSON array one at a time, so that a bad item does not hide the others.
 
-The array is cut at its commas by strings and brackets alone, and each item is parsed afterwards.
-An item that is not JSON is told as such; where a bracket or a quote is missing in it, the next
-item is found by what can only begin one: an object where a key must stand, or at the beginning of
-a line within a string. Only one item is held at a time.
+The array is first split at its commas, looking only at strings and brackets; then each item is
+parsed. An item that is not JSON is reported. If a bracket or a quote is missing in it, the next
+item is found where only an item can begin: at an object in place of a key, or at an object that
+begins a line within a string. Only one item is in memory at a time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _OPENED_BY = {b"}": b"{", b"]": b"["}
 def array_records(
     file: CorpusFile, skip: int, pass_over: Callable[[Any], None]
 ) -> Iterator[Record]:
-    """Yield the items of a JSON array, numbered from 1; one that is not JSON is a SourceError.
+    """Yield the items of a JSON array, numbered from 1. An item that is not JSON is yielded as a
+    SourceError.
 
-    ``pass_over`` gets the first ``skip`` items instead of the caller. Raises SourceError where the
-    array is not closed, or something follows it: nothing after that can be told apart.
+    The first ``skip`` items are passed to ``pass_over`` instead of being yielded. Raises
+    SourceError if the array is not closed or is followed by something else.
     """
     for number, item in enumerate(_Cutter(file).items(), start=1):
         where = f"{file.name}, item {number}"
@@ -47,19 +48,20 @@ def array_records(
 
 
 def _nothing(where: str) -> SourceError:
-    return SourceError("There is a comma, and no item.", where=where, do=SKIP)
+    return SourceError("There is a comma, but no item.", where=where, do=SKIP)
 
 
 class _Cutter:
-    """Cuts the bytes of an array into those of its items, without white space around them."""
+    """A cutter that splits the bytes of an array into those of its items, without surrounding white
+    space."""
 
     def __init__(self, file: CorpusFile) -> None:
         self._file = file
-        self._held = b""
-        self._start: int = 0  # where the item begins in what is held
-        self._end: int = 0  # where it ends
-        self._at: int = 0  # what is before this has been looked at
-        self._open: list[bytes] = []  # the brackets that are open within the item
+        self._buffer = b""
+        self._start: int = 0  # where the item begins in the buffer
+        self._end: int = 0  # where the item ends in the buffer
+        self._at: int = 0  # the buffer has been examined up to here
+        self._open: list[bytes] = []  # the open brackets within the item
         self._in_string = False
         self._all_read = False
         self._number = 0
@@ -68,13 +70,13 @@ class _Cutter:
     def items(self) -> Iterator[bytes | SourceError]:
         self._enter()
         while True:
-            event = self._look()
+            event = self._scan()
             if event == "more":
                 if self._all_read:
                     raise self._unreadable("The array is not closed: the file ends before that.")
                 self._read()
                 continue
-            item = self._held[self._start : self._end].strip()
+            item = self._buffer[self._start : self._end].strip()
             if item or self._number or event == "next":
                 self._number += 1
                 yield self._too_long() if self._is_too_long else item
@@ -86,17 +88,17 @@ class _Cutter:
         self._check_rest()
 
     def _enter(self) -> None:
-        """Pass over the byte order mark and the opening bracket."""
+        """Skip the byte order mark and the opening bracket."""
         beginning = self._file.first_bytes(BLOCK_BYTES)
         if not beginning.lstrip().startswith(b"["):
             raise SourceError("The file is not a JSON array.", where=self._file.name)
         self._read()
-        self._start = self._at = self._held.index(b"[") + 1
+        self._start = self._at = self._buffer.index(b"[") + 1
 
     def _check_rest(self) -> None:
         while True:
-            if self._held[self._at :].strip():
-                raise self._unreadable("There is more after the end of the array.")
+            if self._buffer[self._at :].strip():
+                raise self._unreadable("There is more text after the end of the array.")
             if self._all_read:
                 return
             self._start = self._at
@@ -118,41 +120,41 @@ class _Cutter:
         )
 
     def _read(self) -> None:
-        """Hold more, and let go what is before the item; of one that is too long, all that was
-        looked at."""
+        """Read more into the buffer, and drop what precedes the item. For an item that is too long,
+        drop all that was examined."""
         if self._at - self._start > MAX_LINE_BYTES:
             self._is_too_long = True
         if self._is_too_long:
             self._start = self._at
-        kept = self._held[self._start :]
-        # The more is held, the more is read, since what is held is copied each time.
+        rest = self._buffer[self._start :]
+        # Read as much as the buffer holds, since the buffer is copied each time.
         with readable(self._file.name):
-            block = self._file.stream.read(max(BLOCK_BYTES, len(kept)))
-        self._held = kept + block
+            block = self._file.stream.read(max(BLOCK_BYTES, len(rest)))
+        self._buffer = rest + block
         self._at -= self._start
         self._start = 0
         self._all_read = not block
 
-    def _look(self) -> Literal["more", "next", "last"]:
-        """Look on to the end of the item, or of what is held."""
-        held = self._held
+    def _scan(self) -> Literal["more", "next", "last"]:
+        """Scan to the end of the item, or of the buffer."""
+        buffer = self._buffer
         while True:
             if self._in_string:
-                event = self._look_in_string(held)
+                event = self._scan_string(buffer)
                 if event:
                     return event
                 continue
-            mark = _OUTSIDE.search(held, self._at)
+            mark = _OUTSIDE.search(buffer, self._at)
             if not mark:
-                self._at = len(held)
+                self._at = len(buffer)
                 return "more"
             byte = mark[0]
             if byte == b"," and self._open and self._open[-1] == b"{":
-                # A key follows here, or, where the bracket is missing, the next item.
+                # A key follows here or, if the closing bracket is missing, the next item.
                 if self._is_near_end(mark.end()):
                     self._at = mark.start()
                     return "more"
-                if _OBJECT.match(held, mark.end()):
+                if _OBJECT.match(buffer, mark.end()):
                     self._open.clear()
             self._at = mark.end()
             if byte == b'"':
@@ -168,7 +170,8 @@ class _Cutter:
                 self._close(byte)
 
     def _close(self, bracket: bytes) -> bool:
-        """Return whether it closes one that the item has opened; it closes those inside as well."""
+        """Close a bracket, and the brackets left open inside it. Return False if the item has not
+        opened it."""
         opened = _OPENED_BY[bracket]
         if opened not in self._open:
             return False
@@ -176,20 +179,20 @@ class _Cutter:
             pass
         return True
 
-    def _look_in_string(self, held: bytes) -> Literal["more", "next", None]:
-        """Look on in a string; None where it has ended or goes on."""
-        inside = _INSIDE.match(held, self._at)
+    def _scan_string(self, buffer: bytes) -> Literal["more", "next", None]:
+        """Scan within a string; return None if the string has ended or continues."""
+        inside = _INSIDE.match(buffer, self._at)
         end: int = inside.end() if inside else self._at
         self._at = end
-        here = held[end : end + 1]
+        here = buffer[end : end + 1]
         if here == b'"':
             self._in_string = False
         elif here != b"\n":
-            if end + 1 >= len(held):  # the end, or half an escape
+            if end + 1 >= len(buffer):  # the end, or half an escape
                 return "more"
         elif self._is_near_end(end):
             return "more"
-        elif item := _OBJECT_ON_NEXT_LINE.match(held, end):
+        elif item := _OBJECT_ON_NEXT_LINE.match(buffer, end):
             self._end = end
             self._at = item.end()
             return "next"
@@ -197,5 +200,5 @@ class _Cutter:
         return None
 
     def _is_near_end(self, place: int) -> bool:
-        """Return whether too little is held to see what follows."""
-        return len(self._held) < place + _LOOK_AHEAD and not self._all_read
+        """Return whether the buffer is too short to see what follows."""
+        return len(self._buffer) < place + _LOOK_AHEAD and not self._all_read

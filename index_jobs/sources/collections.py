@@ -31,10 +31,10 @@ _MARKS = {"Section::::": "# ", "BULLET::::": ""}
 class Kilt(ObjectFormat):
     """``{"wikipedia_id", "wikipedia_title", "text": ["...", ...], "categories", ...}``.
 
-    The text is the paragraphs in order, each on lines of its own, the first being the title. A
-    heading (``Section::::History.``) becomes ``# History.``, and of an item of a list
-    (``BULLET::::- ...``) the word before the dash goes: they are marks of the dump, which would be
-    found as words of nearly every article. ``categories`` are cut at commas.
+    The text is the paragraphs in order, each on separate lines; the first is the title. A heading
+    (``Section::::History.``) becomes ``# History.``, and a list item (``BULLET::::- ...``) loses
+    the word before the dash: these are marks of the dump, which would match as words in nearly
+    every article. ``categories`` are split at commas.
     """
 
     @staticmethod
@@ -64,8 +64,7 @@ class Kilt(ObjectFormat):
 
 
 def lines_of(paragraphs: Sequence[str]) -> str:
-    """Join paragraphs of KILT to one text: each ends with a line end, and marks are made
-    readable."""
+    """Join KILT paragraphs into one text; end each with a line end, and make the marks readable."""
     lines: list[str] = []
     for paragraph in paragraphs:
         for mark, shown in _MARKS.items():
@@ -83,7 +82,7 @@ class Dpr(ObjectFormat):
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         """See RecordFormat."""
-        return False  # rows have a header, or are named with --format
+        return False  # rows are detected by their header, or named with --format
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
         super().__init__(stem, fields, metadata, Fields(id="id"))
@@ -91,13 +90,13 @@ class Dpr(ObjectFormat):
     def document(self, record: Any, number: int, where: str) -> Document:
         row = cast("dict[str, str]", record)
         text = text_of(row, self._text_field, where)
-        # An empty column says nothing of the passage.
+        # An empty column is not a metadata value.
         row = {name: value for name, value in row.items() if value or name in self._known}
         return self._finished(row, number, where, text, whole=True)
 
 
 class Beir(ObjectFormat):
-    """``{"_id", "title", "text", "metadata": {...}}``; the inner metadata counts as fields."""
+    """``{"_id", "title", "text", "metadata": {...}}``; the metadata inside counts as fields."""
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
@@ -142,8 +141,8 @@ def open_beir(
 
 
 def _beir_corpus(name: str, folder: Path) -> str | None:
-    """Return the corpus file of a BEIR folder, or None. Raises SourceError where there are two,
-    and for a link that leads out of the folder."""
+    """Return the corpus file of a BEIR folder, or None. Raises SourceError if there are two, or if
+    it is a link that leads out of the folder."""
     names = [file for file in _BEIR_NAMES if (folder / file).is_file()]
     if len(names) > 1:
         raise SourceError(

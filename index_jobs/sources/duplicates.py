@@ -1,4 +1,4 @@
-"""Telling whether an id was seen before, in little memory."""
+"""Detecting ids that were seen before, in little memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from array import array
 class SeenIds:
     """A set of 64-bit hashes of ids: at most 22 bytes an id, 33 while it grows.
 
-    An equal hash is a suspicion, not a proof: among 20 million different ids there is one chance in
-    90,000 of any. Whoever asks must confirm it.
+    An equal hash is a suspicion, not a proof: among 20 million different ids, the chance of any
+    collision is 1 in 90,000. The caller must confirm a suspicion.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class SeenIds:
         return self._used
 
     def add(self, identifier: str) -> bool:
-        """Take note of an id. True where it may have been added before."""
+        """Add an id; return whether it may have been added before."""
         digest = hashlib.blake2b(identifier.encode(), digest_size=8).digest()
         if not self._put(int.from_bytes(digest, "little") or 1):
             return True
@@ -32,7 +32,8 @@ class SeenIds:
         return False
 
     def _put(self, value: int) -> bool:
-        """Open addressing with linear probing; 0 is a free slot. False where it is there."""
+        """Store a hash, by open addressing with linear probing; 0 marks a free slot. Return False
+        if it was already stored."""
         slots, mask = self._slots, self._mask
         place = value & mask
         while stored := slots[place]:

@@ -1,4 +1,5 @@
-"""What lies below a folder: its files in a fixed order, and what is no file of the folder."""
+"""Listing the entries below a folder: its files in a fixed order, and entries that are not files of
+the folder."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ PIPE = "named pipes"
 SOCKET = "sockets"
 DEVICE = "devices"
 NOT_FILES = frozenset((LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, PIPE, SOCKET, DEVICE))
-"""What is left out of a folder because it is no file of it, as reports call it."""
+"""The names that reports give to entries that are left out because they are not files of the
+folder."""
 
 
 class FolderEntry(NamedTuple):
-    """``relative`` is the POSIX path below the folder; ``not_file`` says what it is instead of a
-    file of the folder, and is empty for one."""
+    """An entry below a folder. ``relative`` is its POSIX path; ``not_file`` is empty for a file of
+    the folder, and otherwise names the kind of entry."""
 
     relative: str
     entry: os.DirEntry[str]
@@ -32,8 +34,8 @@ class FolderEntry(NamedTuple):
 def folder_entries(name: str, root: Path) -> Iterator[FolderEntry]:
     """Return the entries below a folder, sorted by path, one folder at a time.
 
-    Names that begin with a dot are passed over. Links to files of the folder are files of it; other
-    links are not followed. ``name`` is what messages call the folder. Raises SourceError.
+    Names that begin with a dot are skipped. Links to files of the folder count as files of it;
+    other links are not followed. Messages call the folder ``name``. Raises SourceError.
     """
     return _walk(name, root, "", os.path.realpath(root))
 
@@ -61,7 +63,7 @@ def _walk(name: str, folder: Path, prefix: str, root: str) -> Iterator[FolderEnt
 
 
 def _not_file(entry: os.DirEntry[str], root: str) -> str:
-    """Return what an entry is instead of a file; empty for a file."""
+    """Return the kind of an entry that is not a file of the folder; empty for a file."""
     if entry.is_file(follow_symlinks=False):
         return ""
     if not entry.is_symlink():

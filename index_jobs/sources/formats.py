@@ -1,4 +1,4 @@
-"""From a record of a corpus file to a document: one class a format."""
+"""Converting the records of corpus files to documents: one class for each format."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ SKIP = "Correct it, or leave it out with --skip-bad-lines."
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Names of the fields of a record. None: the usual name (id, title, text or sentences).
+    """The names of the fields of a record. None stands for the usual name (id, title, text or
+    sentences).
 
-    A name for the id that was given must be in every record.
+    If a name for the id is given, every record must have this field.
     """
 
     id: str | None = None
@@ -53,15 +54,15 @@ class RecordFormat(Protocol):
         ...
 
     def pass_over(self, record: Any) -> None:
-        """Take note of a record that was read in an earlier run."""
+        """Register a record that was read in an earlier run."""
         ...
 
 
 class ObjectFormat:
-    """The part that the formats of objects share.
+    """The base of the formats whose records are objects.
 
-    ``usual`` are the names of fields that the caller did not name. Without an id among them, one is
-    made of ``stem`` and the number of the record where there is no field "id".
+    ``usual`` has the default names of the fields. If it does not name the id, a record without a
+    field "id" gets an id made of ``stem`` and the number of the record.
     """
 
     layout: ClassVar[Layout | None] = None
@@ -123,7 +124,7 @@ class ObjectFormat:
 
 
 class Documents(ObjectFormat):
-    """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text must be there."""
+    """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text is required."""
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
@@ -137,7 +138,8 @@ class Documents(ObjectFormat):
 
 
 class Passages(ObjectFormat):
-    """``{"title": ..., "sentences": ["...", ...]}``: documents with sentences of their own."""
+    """``{"title": ..., "sentences": ["...", ...]}``: documents that are already split into
+    sentences."""
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
@@ -162,7 +164,7 @@ class Passages(ObjectFormat):
 class GraphragBench:
     """``{"corpus_name": ..., "context": ...}`` of GraphRAG-Bench: long documents with a name.
 
-    The name is title and id; where it comes again, the id is ``<name>-2`` and so on.
+    The name is both title and id; if it occurs again, the id is ``<name>-2`` and so on.
     """
 
     layout: ClassVar[Layout | None] = None
@@ -260,7 +262,7 @@ def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
 
 
 def text_of(record: Mapping[str, Any], name: str, where: str) -> str:
-    """Return the text in NFC; empty where there is only white space."""
+    """Return the text in NFC, or an empty text if there is only white space."""
     value = record.get(name)
     if not isinstance(value, str):
         if name not in record:
@@ -283,7 +285,7 @@ def strings_of(record: Mapping[str, Any], name: str, where: str) -> list[str]:
 
 
 def title_of(value: Any, name: str, where: str) -> str:
-    """Return the title in NFC on one line; empty where there is none."""
+    """Return the title in NFC on one line, or an empty text if there is none."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -335,9 +337,9 @@ def _fits(identifier: str) -> bool:
 
 
 def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """Join sentences to a text; return it with the offsets after each.
+    """Join sentences into a text; return it with the offset after each sentence.
 
-    A blank is put where neither side has white space. Empty ones are left out.
+    A blank is inserted where neither side has white space. Empty sentences are left out.
     """
     pieces: list[str] = []
     ends: list[int] = []
@@ -356,7 +358,7 @@ def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def kind_of(value: object) -> str:
-    """Return what a JSON value is, in words."""
+    """Return the type of a JSON value, in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):

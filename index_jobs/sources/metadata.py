@@ -1,4 +1,4 @@
-"""Declared metadata: what a build was told to keep, and how values of records become it."""
+"""Declared metadata: the fields that a build keeps, and the conversion of their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arag_search.query.tree import KeywordEquals
 
 MAX_METADATA_FIELDS = 100
 MAX_KEYWORD_BYTES = 4_096
-"""The longest keyword value in bytes of UTF-8; what exceeds it is not a keyword."""
+"""The longest keyword value in bytes of UTF-8; a longer value is rejected."""
 
 _MAX_COUNTED_KEYS = 1_000
 _OTHER_KEYS = "(other keys)"
@@ -25,9 +25,9 @@ _DECLARATION = "name:type pairs with commas between them, such as year:number,la
 
 
 def parse_metadata(text: str) -> dict[str, MetadataType]:
-    """Return the declared fields of ``year:number,lang:keyword,published:date``.
+    """Parse a declaration such as ``year:number,lang:keyword,published:date``.
 
-    Raises ArgumentError that names the pair and what is allowed.
+    Raises ArgumentError that names the bad pair and the allowed form.
     """
     declared: dict[str, MetadataType] = {}
     for pair in filter(None, (piece.strip() for piece in text.split(","))):
@@ -44,7 +44,7 @@ def parse_metadata(text: str) -> dict[str, MetadataType]:
 
 
 def check_metadata(declared: Mapping[str, MetadataType]) -> None:
-    """Raise ArgumentError where a declared field could not be queried."""
+    """Raise ArgumentError if a declared field could not be queried."""
     if len(declared) > MAX_METADATA_FIELDS:
         raise ArgumentError(
             f"--metadata: {len(declared)} fields.", allowed=f"at most {MAX_METADATA_FIELDS}"
@@ -56,7 +56,7 @@ def check_metadata(declared: Mapping[str, MetadataType]) -> None:
             )
         if name in RESERVED_FIELDS:
             raise ArgumentError(
-                f'--metadata: "{name}" has a meaning of its own.',
+                f'--metadata: "{name}" is a reserved name.',
                 allowed=f"any name but {', '.join(sorted(RESERVED_FIELDS))}",
                 do="Rename the field in the source.",
             )
@@ -64,17 +64,17 @@ def check_metadata(declared: Mapping[str, MetadataType]) -> None:
             KeywordEquals(name, "x")
         except ArgumentError as error:
             raise ArgumentError(
-                f'--metadata: the name "{name}" cannot stand in a query.',
+                f'--metadata: the name "{name}" cannot be used in a query.',
                 allowed=error.allowed or "a letter, then letters, digits",
                 do="Rename the field in the source.",
             ) from None
 
 
 class MetadataReader:
-    """Takes declared values from records, and counts what it leaves.
+    """A reader that takes the declared values from records, and counts the other keys.
 
-    ``undeclared`` maps keys that were ignored to how often; ``seen`` holds the declared names that
-    had a value. Both may be set to go on from an earlier run.
+    ``undeclared`` maps each ignored key to its number of occurrences; ``seen`` holds the declared
+    names that had a value. Both may be set to resume from an earlier run.
     """
 
     def __init__(self, declared: Mapping[str, MetadataType]) -> None:
@@ -101,7 +101,7 @@ class MetadataReader:
         return values
 
     def take(self, undeclared: Mapping[str, int], seen: Iterable[str]) -> None:
-        """Add what another reader has found."""
+        """Add the counts of another reader."""
         for key, times in undeclared.items():
             self._count(key, times)
         self.seen.update(seen)
@@ -113,7 +113,7 @@ class MetadataReader:
 
 
 def _convert(name: str, value: object, kind: MetadataType) -> MetadataValue | None:
-    """Return the value as it is kept; None where there is none."""
+    """Convert a value to the form that is stored; None if there is no value."""
     if isinstance(value, list):
         items = (_scalar(name, item, kind) for item in cast("list[object]", value))
         return tuple(item for item in items if item is not None) or None

@@ -1,4 +1,4 @@
-"""Sources of documents, opened in the format that is given or detected.
+"""Opening sources of documents, in a given or detected format.
 
 A source yields its documents in a fixed order, so that a resumed build can skip those it has. A
 document that cannot be read is yielded as a SourceError: the build decides whether to stop.
@@ -27,17 +27,17 @@ def open_sources(
     fields: Fields,
     metadata: MetadataReader,
 ) -> list[Source]:
-    """Look at every source. ``format`` None recognises each by its beginning.
+    """Open every source. ``format`` None detects the format of each from its beginning.
 
-    Raises SourceError for one that cannot be read as what it is, ArgumentError for none at all, the
-    same one twice, or too many.
+    Raises SourceError for a source that cannot be read in its format, ArgumentError if there is no
+    source, a duplicate source, or too many.
     """
     check_names(names)
     return [open_source(name, format, fields, metadata) for name in names]
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise ArgumentError for no source at all, the same one twice, or too many."""
+    """Raise ArgumentError if there is no source, a duplicate source, or too many."""
     if not names:
         raise ArgumentError("No source is given.", allowed="folders and files")
     if len(names) > MAX_SOURCES:
@@ -55,7 +55,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def are_already_chunked(sources: Sequence[Source]) -> bool:
-    """Return whether all sources are pre-chunked. Raises SourceError where only some are."""
+    """Return whether all sources are pre-chunked. Raises SourceError if only some are."""
     formats = {source.format for source in sources}
     if formats & PRE_CHUNKED and formats - PRE_CHUNKED:
         raise SourceError(

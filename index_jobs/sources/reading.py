@@ -1,4 +1,4 @@
-"""Reading a corpus: documents in batches, each with the place that reading has then come to."""
+"""Reading a corpus: documents in batches, each with the reading position after it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from index_jobs.sources.source import Source
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 1 << 18
 BATCH_RECORDS = 4096
-"""A batch is complete when it has so many documents or characters, or so many records were read,
-good or bad. Between batches the build looks at the clock and for Ctrl-C."""
+"""A batch is complete when it reaches this number of documents or characters, or after this number
+of records, good or bad. Between batches, the build checks the clock and Ctrl-C."""
 
 SHOWN_EXAMPLES = 5
 
@@ -25,9 +25,9 @@ SHOWN_EXAMPLES = 5
 class Position:
     """The progress of reading, and what was left out so far.
 
-    ``shard`` numbers the source that is being read, ``records`` those read of it, good or bad, and
-    ``shard_documents`` the documents numbered in it. ``undeclared`` and ``seen`` are those of
-    MetadataReader.
+    ``shard`` is the number of the source being read, ``records`` counts the records read from it,
+    good or bad, and ``shard_documents`` counts the documents numbered in it. ``undeclared`` and
+    ``seen`` are those of MetadataReader.
     """
 
     shard: int
@@ -41,25 +41,25 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents, each with its shard and its number in the shard; ``read_bytes`` of all sources and
-    the position once they are read."""
+    """Documents, each with its shard and its number in the shard; with the reading position after
+    them, and ``read_bytes``, the bytes read so far from all sources."""
 
     documents: list[tuple[int, int, Document]]
     position: Position
     read_bytes: int
 
     @property
-    def given(self) -> list[tuple[int, int, Document]]:
-        """What packing needs of it."""
+    def payload(self) -> list[tuple[int, int, Document]]:
+        """The part that packing needs. See Submitted."""
         return self.documents
 
     def holds(self, doc_id: str) -> bool:
-        """Return whether a document of this id is among them."""
+        """Return whether a document with this id is in the batch."""
         return any(document.id == doc_id for _, _, document in self.documents)
 
 
 class CorpusReader:
-    """Reads sources from a position on."""
+    """A reader of sources, from a given position on."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class CorpusReader:
         skip_bad_lines: bool,
         number_duplicates: bool = True,
     ) -> None:
-        """``ids`` are those of the documents before ``start``; ``is_taken`` tells of an id that may
-        be a duplicate whether a batch that was yielded, or an earlier run, has it.
-        ``first_shard`` is the number of the first source. ``number_duplicates``: a duplicate that
-        is skipped has a number in its source all the same."""
+        """``ids`` are those of the documents before ``start``. ``is_taken`` is called with an id
+        that may be a duplicate, and returns whether a batch already yielded, or an earlier run, has
+        it. ``first_shard`` is the number of the first source. If ``number_duplicates``, a skipped
+        duplicate uses up a number in its source."""
         self._sources = sources
         self._first_shard = first_shard
         self._metadata = metadata
@@ -95,8 +95,8 @@ class CorpusReader:
         metadata.seen = set(start.seen)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the batches in corpus order; the last may be empty. Raises SourceError for a record
-        that cannot be taken, unless those are skipped."""
+        """Yield the batches in corpus order; the last may be empty. Raises SourceError for a bad
+        record, unless bad records are skipped."""
         done_bytes = 0
         for shard, source in enumerate(self._sources, self._first_shard):
             if shard == self._shard:
@@ -120,10 +120,10 @@ class CorpusReader:
                 yield self._batch(done_bytes + source.bytes_read)
 
     def _take(self, document: Document) -> SourceError | None:
-        """Add a document to the batch, or say why it cannot be taken.
+        """Add a document to the batch, or return the error of a duplicate.
 
-        In a build a duplicate has a number all the same, so that the numbers of a source do not
-        depend on other sources.
+        In a build, a duplicate uses up a number, so that the numbers in a source do not depend on
+        other sources.
         """
         number = self._shard_documents
         if self._ids.add(document.id) and self._is_duplicate(document.id):
@@ -139,7 +139,7 @@ class CorpusReader:
         return among_these or self._is_taken(doc_id)
 
     def _skip(self, problem: SourceError) -> None:
-        """Count a record that is left out. Raises it where none may be."""
+        """Count a bad record. Raises its error unless bad records are skipped."""
         if not self._skip_bad_lines:
             raise problem
         self._skipped += 1

@@ -17,7 +17,7 @@ from index_jobs.sources.registry import FORMATS, Format, SourceFormat
 from index_jobs.sources.rows import USUAL_COLUMNS, header_of, row_records
 
 LOOKED_AT_BYTES = 1 << 16
-"""How much of a file is looked at to detect its format."""
+"""How much of a file is examined to detect its format."""
 
 _KINDS = "one JSON object a line, or a JSON array"
 
@@ -25,7 +25,7 @@ _KINDS = "one JSON object a line, or a JSON array"
 class RecordFile:
     """A file of records: JSON lines, a JSON array, or rows with tabs.
 
-    ``recognised`` True: the format was detected by more than the file.
+    ``recognised`` is true if the format was detected, even if from the folder of the file.
     """
 
     left_out: Mapping[str, int] = {}
@@ -94,8 +94,8 @@ def _stem(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Detected:
-    """The layout and format of a file. ``columns`` of rows are given where the first line does not
-    name them."""
+    """The layout and format of a file. ``columns`` names the columns of rows if the first line does
+    not."""
 
     layout: Layout
     format: Format
@@ -103,9 +103,9 @@ class _Detected:
 
 
 def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _Detected:
-    """Return what a file is; ``format`` None detects it by the first record.
+    """Return the layout and format of a file; ``format`` None detects it from the first record.
 
-    Raises SourceError for a file that cannot be read, or not in this format.
+    Raises SourceError for a file that cannot be read, or cannot be read in this format.
     """
     header = header_of(file, (fields.id or "id", fields.text or "text"))
     if format is None and header:
@@ -120,7 +120,7 @@ def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _
             "The file is not a JSON array.",
             where=file.name,
             allowed='for --format arag-chunks: ["0:text", "1:text", ...]',
-            do="Say --format documents or passages for JSON lines.",
+            do="Use --format documents or --format passages for JSON lines.",
         )
     return _Detected(layout, detected)
 
@@ -130,7 +130,7 @@ def _layout(entry: SourceFormat) -> Layout | None:
 
 
 def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
-    """Return the columns of rows without a header. Raises SourceError where they cannot be told."""
+    """Return the columns of rows without a header. Raises SourceError if they are not known."""
     first = file.first_bytes(LOOKED_AT_BYTES)
     names = ", ".join((fields.id or "id", fields.text or "text"))
     line = first.partition(b"\n")[0]
@@ -148,10 +148,9 @@ def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
 
 
 def _beginning(file: CorpusFile) -> tuple[bool, Any]:
-    """Return whether the file is an array, and its first record that can be read (None without
-    one).
+    """Return whether the file is an array, and its first readable record (None if there is none).
 
-    Raises SourceError where the file begins with neither of ``[`` and ``{``.
+    Raises SourceError if the file begins with neither ``[`` nor ``{``.
     """
     first = file.first_bytes(LOOKED_AT_BYTES).lstrip()
     if first.startswith(b"["):
@@ -170,7 +169,7 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
             where=file.name,
             allowed="a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs"
             " and a header (id, text, title); with gzip too",
-            do="For a text file with another ending say --format text.",
+            do="For a text file with another ending, use --format text.",
         )
     problem: SourceError | None = None
     for number, record in line_records(file, 0):
@@ -183,7 +182,7 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
 
 
 def _unlike(problem: SourceError | None, name: str) -> SourceError:
-    """Return the error for a file none of whose first records is one."""
+    """Return the error for a file whose first records are all unreadable."""
     return SourceError(
         problem.what if problem else "The file is empty.",
         where=problem.where if problem else name,
@@ -193,7 +192,7 @@ def _unlike(problem: SourceError | None, name: str) -> SourceError:
 
 
 def detect_record(record: Any, name: str, fields: Fields) -> Format:
-    """Return the format of a file with this first record. Raises SourceError where it is none."""
+    """Return the format of a file with this first record. Raises SourceError if no format fits."""
     if isinstance(record, str | dict):
         value = cast("str | dict[str, Any]", record)
         for entry in reversed(FORMATS.values()):

@@ -1,6 +1,6 @@
-"""A corpus file, and its records one at a time where they are lines of JSON.
+"""Reading a corpus file, and its records one at a time if they are lines of JSON.
 
-Files may be compressed with gzip, whatever their name. Nothing here grows with the file.
+Files may be compressed with gzip, whatever their name. Memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(rb'"\s*:')
 
 Record = tuple[int, Any]
-"""Number of the line or item (from 1), and its value or the SourceError that it is."""
+"""The number of a line or item (from 1), and its value or, if it is bad, a SourceError."""
 
 Piece = Literal["line", "item"]
 
 
 class CorpusFile:
-    """A file that is read from its beginning, once; a context manager.
+    """A context manager that reads a file once, from its beginning.
 
-    ``name`` is what messages call it. ``bytes_read`` counts bytes of the file as it is on disk.
+    Messages call the file ``name``. ``bytes_read`` counts bytes on disk, before decompression.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -54,8 +54,7 @@ class CorpusFile:
         return 0 if self._raw.closed else self._raw.tell()
 
     def first_bytes(self, size: int) -> bytes:
-        """Return the beginning without a byte order mark; the file is then at its beginning
-        again."""
+        """Return the first bytes without a byte order mark, and rewind the file."""
         with readable(self.name):
             beginning = self.stream.read(size)
             self.stream.seek(0)
@@ -73,7 +72,8 @@ class CorpusFile:
 
 
 def file_signature(name: str) -> dict[str, Any]:
-    """Return what changes when a file does: its path, size and time. Raises SourceError."""
+    """Return a value that changes when the file changes: its path, size and modification time.
+    Raises SourceError."""
     with readable(name):
         status = os.stat(name)
     return {
@@ -85,7 +85,7 @@ def file_signature(name: str) -> dict[str, Any]:
 
 @contextmanager
 def readable(name: str) -> Generator[None]:
-    """Turn what may happen to a file that is read into a SourceError that names it."""
+    """Turn an error from reading a file into a SourceError that names the file."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -99,9 +99,10 @@ def readable(name: str) -> Generator[None]:
 
 
 def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
-    """Yield the objects of a JSONL file; blank lines count but are left out.
+    """Yield the objects of a JSONL file; blank lines are numbered but not yielded.
 
-    The first ``skip`` lines are passed over unread. A line that is not JSON is a SourceError.
+    The first ``skip`` lines are skipped without parsing. A line that is not JSON is yielded as a
+    SourceError.
     """
     number = 0
     while True:
@@ -121,8 +122,8 @@ def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
 
 
 def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceError:
-    """Return the next line with its end, empty at the end of the file; or the SourceError that it
-    is where it is too long. It has been read whole all the same."""
+    """Return the next line with its line end; it is empty at the end of the file. A line that is
+    too long is read to its end, and a SourceError is returned for it."""
     with readable(file.name):
         line = file.stream.readline(MAX_LINE_BYTES)
         if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
@@ -139,13 +140,13 @@ def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceErro
 
 
 def parsed(piece: bytes, kind: Piece, where: str) -> Any:
-    """Return the value of a piece of JSON, or the SourceError that it is."""
+    """Return the value of a piece of JSON, or a SourceError if it is bad."""
     try:
         record: Any = orjson.loads(piece)
     except orjson.JSONDecodeError as error:
         reason = _reason(error, piece, kind)
         return SourceError(f"The {kind} is not JSON ({reason}).", where=where, do=SKIP)
-    # Every key is followed by a colon outside of strings, so an equal count rules out a second one.
+    # Every key is followed by a colon outside of strings, so an equal count rules out duplicates.
     if piece.startswith(b"{") and len(_KEY.findall(piece)) > len(record):
         return _without_repeated_keys(piece, record, where)
     return record
@@ -178,4 +179,4 @@ def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
 
 def repeated_key(name: str, where: str) -> SourceError:
     """Return the error for a record with a duplicate key."""
-    return SourceError(f'The key "{name}" stands twice in one object.', where=where, do=SKIP)
+    return SourceError(f'The key "{name}" occurs twice in one object.', where=where, do=SKIP)

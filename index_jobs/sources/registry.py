@@ -1,8 +1,8 @@
-"""The formats of sources: their names, what they are in words, and who reads them.
+"""The registry of source formats: their names, descriptions and readers.
 
-Detection, reading, the options of the command line and its help take the formats from here. To add
-one, add its entry and write its reader. Readers are imported when they are first needed, so that
-the command line starts fast.
+Detection, reading, and the options and help of the command line take the formats from here. To add
+a format, add its entry and write its reader. Readers are imported when they are first needed, so
+that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Format = str
 """The name of a format in ``FORMATS``."""
 
 AUTO = "auto"
-"""What the command line calls no format: each source is looked at."""
+"""The command line's name for no given format: the format of each source is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFormat:
     """One format.
 
-    ``summary`` says what the sources are, for help. ``record`` is the RecordFormat of files of
-    records. ``folder`` opens a folder, ``folder_words`` say which; ``file`` opens a file that is
-    not one of records. They are named ``module:object``, empty where there is none. A
-    ``pre_chunked`` format has passages that are not cut: their ids and order are kept.
+    ``summary`` describes the sources, for help. ``record`` is the RecordFormat for files of
+    records. ``folder`` opens a folder, and ``folder_words`` describes such a folder. ``file`` opens
+    a file that does not consist of records. These three are given as ``module:object``, or left
+    empty. The passages of a ``pre_chunked`` format are not cut: their ids and order are kept.
     """
 
     name: Format
@@ -42,15 +42,15 @@ class SourceFormat:
     pre_chunked: bool = False
 
     def record_format(self) -> type[RecordFormat]:
-        """Import the class that reads its records."""
+        """Import the class that reads the records of this format."""
         return _imported(self.record)
 
     def folder_opener(self) -> SourceOpener:
-        """Import what opens its folders."""
+        """Import the function that opens folders of this format."""
         return _imported(self.folder)
 
     def file_opener(self) -> SourceOpener:
-        """Import what opens its files."""
+        """Import the function that opens files of this format."""
         return _imported(self.file)
 
 
@@ -113,13 +113,13 @@ _ENTRIES = (
 )
 
 FORMATS: dict[Format, SourceFormat] = {entry.name: entry for entry in _ENTRIES}
-"""All formats by name. Where a source could be of several, the last of them is it."""
+"""All formats by name. If a source fits several formats, the last of them is chosen."""
 
 PRE_CHUNKED = frozenset(entry.name for entry in _ENTRIES if entry.pre_chunked)
 
 
 def folder_help() -> str:
-    """Return which formats folders may have, for messages."""
+    """List the formats that a folder may have, for messages."""
     words = [
         f"{name + f' or {AUTO}' * (name == 'text')} for {entry.folder_words}"
         for name, entry in FORMATS.items()

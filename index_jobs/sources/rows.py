@@ -1,7 +1,7 @@
-"""Rows of a table with tabs between the columns, as Python's csv module reads them.
+"""Reading the rows of a tab-separated table with Python's csv module.
 
-A field may stand in quotes, then holds tabs and line ends, and a quote is written twice. A row is
-numbered by the line it begins on.
+A quoted field may hold tabs and line ends; a quote inside it is written twice. A row has the number
+of the line on which it begins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ USUAL_COLUMNS = ("id", "text", "title")
 
 
 def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of the columns, where the first line holds the wanted ones; else None."""
+    """Return the names of the columns if the first line holds the wanted ones, else None."""
     first, _, _ = file.first_bytes(1 << 16).partition(b"\n")
     if b"\t" not in first:
         return None
@@ -28,9 +28,9 @@ def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None
 def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> Iterator[Record]:
     """Yield the rows as objects, by the names of their columns.
 
-    ``columns`` None: the first line names them. Rows that begin on the first ``skip`` lines are
-    passed over, and so are empty lines. A row that cannot be read is a SourceError; a quote that is
-    not closed raises it, since nothing after that can be told apart.
+    If ``columns`` is None, the first line names them. Rows that begin on the first ``skip`` lines
+    and empty lines are skipped. A row that cannot be read is yielded as a SourceError. An unclosed
+    quote raises SourceError, since no row after it can be recognised.
     """
     if csv.field_size_limit() < MAX_LINE_BYTES:
         csv.field_size_limit(MAX_LINE_BYTES)
@@ -76,7 +76,7 @@ def _object(columns: Sequence[str], row: Sequence[str], where: str) -> dict[str,
         f"The row has {len(row)} column{'s' * (len(row) != 1)}.",
         where=where,
         allowed=f"{len(columns)}: {', '.join(columns)}",
-        do=f"See whether its quotes are right. {SKIP}",
+        do=f"Check its quotes. {SKIP}",
     )
 
 
@@ -90,7 +90,7 @@ def _unclosed(where: str) -> SourceError:
 
 
 class _Lines:
-    """The lines of a file in UTF-8; reading may go on after one that cannot be taken."""
+    """The lines of a UTF-8 file; reading may continue after a bad line."""
 
     def __init__(self, file: CorpusFile) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""A source of documents, and what opens it."""
+"""The protocols of a source of documents and of the function that opens it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 
 Entry = tuple[int, Document | SourceError]
-"""The number of records that have been read with this one, and the document or its problem."""
+"""The number of records read so far, including this one; and its document, or its error."""
 
 
 class Source(Protocol):
-    """One SOURCE of a build."""
+    """One of the SOURCE arguments of a build."""
 
     name: str
-    """As the caller wrote it."""
+    """The name as the caller wrote it."""
 
     format: str
-    """Its name in ``registry.FORMATS``."""
+    """The name of the format in ``registry.FORMATS``."""
 
     recognised: bool
-    """Whether the format was detected, not given."""
+    """Whether the format was detected rather than given."""
 
     size: int
-    """Bytes on disk."""
+    """The size on disk, in bytes."""
 
     left_out: Mapping[str, int]
-    """Files that are not text, by ending, and what is not a file, by kind (see folder.py)."""
+    """The number of files that are not text, by ending, and of entries that are not files, by kind
+    (see folder.py)."""
 
     @property
     def bytes_read(self) -> int:
@@ -38,7 +39,7 @@ class Source(Protocol):
         ...
 
     def signature(self) -> dict[str, Any]:
-        """Return what changes when the source does: name, size and times."""
+        """Return a value that changes when the source changes: its name, size and times."""
         ...
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:
@@ -52,6 +53,6 @@ class SourceOpener(Protocol):
     def __call__(
         self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
     ) -> Source | None:
-        """Open a source. Where the format is to be detected (``recognised``), return None for a
-        source of another one; otherwise raise SourceError."""
+        """Open a source. If the source has another format, return None when the format is being
+        detected (``recognised``), and raise SourceError otherwise."""
         ...

@@ -1,4 +1,4 @@
-"""Files of text, each of which is one document, and folders of them."""
+"""Text files, each of which is one document, and folders of text files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def open_file(name: str, fields: Fields, metadata: MetadataReader, *, recognised
 class TextFolder:
     """The .txt and .md files below a folder, in the order of their relative paths.
 
-    What is not a file of the folder, such as a link that leads out of it, counts as left out.
+    An entry that is not a file of the folder, such as a link that leads out of it, counts as left
+    out.
     """
 
     format: Format = _NAME

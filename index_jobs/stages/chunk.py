@@ -1,4 +1,4 @@
-"""The stage ``chunk``: sources are read, cut and counted, once, into a folder of chunks."""
+"""The ``chunk`` stage: reading, cutting and counting sources once, into a folder of chunks."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _SHARE = re.compile(r"(\d{1,4})/(\d{1,4})")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Every ``of``-th source, beginning with number ``which`` (from 1)."""
+    """A share of the sources: every ``of``-th one, starting with number ``which`` (from 1)."""
 
     which: int = 1
     of: int = 1
 
     def numbers(self, sources: int) -> range:
-        """Return the numbers (from 0) of its sources among so many."""
+        """Return the numbers (from 0) of the sources of this share, out of ``sources``."""
         return range(self.which - 1, sources, self.of)
 
 
@@ -49,7 +49,7 @@ WHOLE = Share()
 
 
 def parse_share(text: str) -> Share:
-    """Return the share ``2/4``. Raises ArgumentError."""
+    """Parse a share such as ``2/4``. Raises ArgumentError."""
     match = _SHARE.fullmatch(text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ArgumentError(
@@ -67,10 +67,10 @@ def chunk_sources(
 ) -> ChunkReport:
     """Cut a share of ``names`` (folders and files) into the folder ``out``.
 
-    Of the options those count that say how to read and cut. The same call goes on where one was
-    stopped, and passes over sources that are finished. Raises ArgumentError for a folder of other
-    sources or options, IndexLockedError, SourceError, BuildError; after a KeyboardInterrupt a
-    checkpoint is written and the interrupt raised again.
+    Only the options for reading and cutting are used. The same call resumes an interrupted one,
+    and skips sources that are finished. Raises ArgumentError if the folder belongs to other sources
+    or options, IndexLockedError, SourceError, BuildError. After a KeyboardInterrupt, a checkpoint
+    is written and the interrupt is raised again.
     """
     shown = progress or SilentProgress()
     folder = ChunkFolder(out)
@@ -82,7 +82,8 @@ def chunk_sources(
 
 
 class _Cutting:
-    """One run, and the target of its batches. ``_writer`` is that of the source under way."""
+    """One run of the stage, and the target of its batches; ``_writer`` is that of the current
+    source."""
 
     details = ""
 
@@ -104,7 +105,7 @@ class _Cutting:
         self._metadata = MetadataReader(options.metadata)
         self._sources = {
             number: self._open(number) for number in share.numbers(len(names))
-        }  # others may lie on other machines only
+        }  # the other sources may exist only on other machines
         are_already_chunked(list(self._sources.values()))
         size = sum(source.size for source in self._sources.values())
         self._workers = default_workers(size) if options.workers is None else options.workers
@@ -162,7 +163,7 @@ class _Cutting:
                 done_bytes += source.size
 
     def _is_cut(self, number: int, source: Source) -> bool:
-        """Return whether a source is finished. Raises SourceError where it was changed since."""
+        """Return whether a source is finished. Raises SourceError if it has changed since."""
         record = self._folder.record(number)
         if record is None or not self._folder.is_whole(number, record):
             return False
@@ -178,7 +179,7 @@ class _Cutting:
         return True
 
     def _cut(self, number: int, source: Source, done_bytes: int) -> None:
-        """Cut one source, from where it is."""
+        """Cut one source, from its last checkpoint on."""
         self._number = number
         writer = self._writer = self._open_writer(number, source)
         try:
@@ -221,7 +222,7 @@ class _Cutting:
         try:
             writer = ChunkWriter(self._folder, number, record)
         except (ValueError, FileNotFoundError):
-            self._progress.note(f"{source.name}: beginning anew, the chunks there were are damaged")
+            self._progress.note(f"{source.name}: beginning anew, its chunks are damaged")
             remove_chunks(self._folder, number)
             return ChunkWriter(self._folder, number, fresh)
         done = record.state.documents
@@ -240,7 +241,8 @@ class _Cutting:
             writer.checkpoint,
             options.checkpoint_s,
         )
-        # Where bad records are skipped, an id that comes again is left to whoever sees all sources.
+        # If bad records are skipped, duplicate ids are left to the load stage, which sees all
+        # sources.
         skips = options.skip_bad_lines
         reader = CorpusReader(
             [source],
@@ -255,11 +257,11 @@ class _Cutting:
 
     @property
     def documents(self) -> int:
-        """See BatchTarget. Return those of all sources of the share."""
+        """See BatchTarget. Counts the documents of all sources of the share."""
         return self._documents
 
     def has_document(self, doc_id: str) -> bool:
-        """See BatchTarget. Return whether the source under way has two of them."""
+        """See BatchTarget. Return whether the current source has two documents with this id."""
         return len(list(islice(self._places(self._number, doc_id), 2))) == 2
 
     def write(self, packed: Packed, position: Position) -> None:
@@ -274,7 +276,7 @@ class _Cutting:
             self._progress.note(f"No checkpoint could be written: {error.strerror}")
 
     def _places(self, number: int, doc_id: str) -> Iterator[str]:
-        """Yield where documents of this id stand in a source: it is read again."""
+        """Read a source again, and yield the place of each document with this id."""
         again = self._open(number, MetadataReader(self._options.metadata))
         for _, entry in again.documents():
             if not isinstance(entry, SourceError) and entry.id == doc_id:

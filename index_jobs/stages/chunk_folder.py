@@ -1,10 +1,10 @@
 """A folder of chunks: sources that are cut, to be loaded later.
 
-``manifest.json`` holds how they are cut and the names of all sources; it is the same on every
-machine that cuts a share of them, so that the folders are joined by copying. For source 7 there are
-``00007.jsonl.gz`` (its documents, see ``chunk_lines``; ``.new`` is added until it is whole) and
-``00007.json``, the record of how far it is. ``lock`` has a byte for each source, which is locked by
-the process that cuts it.
+``manifest.json`` holds the options for cutting and the names of all sources. It is the same on
+every machine that cuts a share of them, so that the folders can be joined by copying. Source 7, for
+example, has the files ``00007.jsonl.gz`` (its documents, see ``chunk_lines``; ``.new`` is appended
+to the name until it is complete) and ``00007.json`` (the record of its progress). The file ``lock``
+has a byte for each source, locked by the process that cuts the source.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _NOT_OF_CUTTING = ("--bm25", "--without", "--shards")
 
 @dataclass(frozen=True, slots=True)
 class FolderManifest:
-    """The options with which sources are cut, and their names in order: a source's place is its
-    number."""
+    """The options with which sources are cut, and the names of the sources. The place of a name in
+    the list is the number of the source."""
 
     options: Mapping[str, Any]
     sources: tuple[str, ...]
@@ -57,8 +57,8 @@ class FolderManifest:
 
 @dataclass(slots=True)
 class ShardRecord:
-    """The state of one source. ``bytes`` of its file of chunks, with this ``sha256``, hold what
-    ``state`` has counted."""
+    """The progress of one source. The first ``bytes`` of its file of chunks, whose checksum is
+    ``sha256``, hold the documents that ``state`` has counted."""
 
     name: str
     format: Format
@@ -72,26 +72,26 @@ class ShardRecord:
 
 def manifest_for(sources: Sequence[str], options: BuildOptions) -> FolderManifest:
     """Return the manifest for a folder into which these sources are cut."""
-    kept = {
+    cutting_options = {
         name: value for name, value in options.signature().items() if name not in _NOT_OF_CUTTING
     }
-    kept["--skip-bad-lines"] = options.skip_bad_lines
-    return FolderManifest(json.loads(json.dumps(kept)), tuple(sources))
+    cutting_options["--skip-bad-lines"] = options.skip_bad_lines
+    return FolderManifest(json.loads(json.dumps(cutting_options)), tuple(sources))
 
 
 class ChunkFolder:
-    """The files of a folder, by the number of the source."""
+    """The files of a folder of chunks, by the number of the source."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: IO[bytes] | None = None
 
     def chunks(self, number: int) -> Path:
-        """Return the file of a source that is cut."""
+        """Return the path of the chunks of a finished source."""
         return self.path / f"{number:05}.jsonl.gz"
 
     def chunks_under_way(self, number: int) -> Path:
-        """Return the file of a source that is being cut."""
+        """Return the path of the chunks of a source that is being cut."""
         return self.path / f"{number:05}.jsonl.gz.new"
 
     def record_file(self, number: int) -> Path:
@@ -100,7 +100,7 @@ class ChunkFolder:
     # The manifest
 
     def manifest(self) -> FolderManifest:
-        """Return the manifest. Raises SourceError where there is none that can be read."""
+        """Return the manifest. Raises SourceError if it is missing or cannot be read."""
         path = self.path / _MANIFEST
         if not path.is_file():
             raise SourceError(
@@ -112,7 +112,7 @@ class ChunkFolder:
         content = _read(path)
         if (content.get("format"), content.get("version")) != (FOLDER_FORMAT, FOLDER_VERSION):
             raise SourceError(
-                f"{_MANIFEST} is not that of a folder of chunks.",
+                f"{_MANIFEST} is not the manifest of a folder of chunks.",
                 where=str(self.path),
                 allowed=f"{FOLDER_FORMAT}, version {FOLDER_VERSION}",
                 do="Name the folder that was given to python -m index_jobs chunk as --out.",
@@ -126,8 +126,8 @@ class ChunkFolder:
             raise _damaged(path) from error
 
     def claim(self, wanted: FolderManifest) -> None:
-        """Make the folder one for these sources and options, or see that it is. Raises
-        ArgumentError where it is one for others or holds something else."""
+        """Reserve the folder for these sources and options, or check that it is reserved for them.
+        Raises ArgumentError if it belongs to others or holds other files."""
         path = self.path / _MANIFEST
         self.path.mkdir(parents=True, exist_ok=True)
         if path.exists():
@@ -151,54 +151,52 @@ class ChunkFolder:
     # Records
 
     def record(self, number: int) -> ShardRecord | None:
-        """Return how far a source is; None where it is not begun. Raises SourceError."""
+        """Return the progress of a source, or None if it is not begun. Raises SourceError."""
         path = self.record_file(number)
         if not path.exists():
             return None
         content = _read(path)
-        kept: Any = content.get("record")
-        if content.get("sha256") != _digest(kept):
+        values: Any = content.get("record")
+        if content.get("sha256") != _digest(values):
             raise _damaged(path)
-        record = ShardRecord(**kept)
-        record.state = BuildState(**kept["state"])
+        record = ShardRecord(**values)
+        record.state = BuildState(**values["state"])
         return record
 
     def write_record(self, number: int, record: ShardRecord) -> None:
         """Replace the record of a source."""
-        kept = asdict(record)
-        content = {"record": kept, "sha256": _digest(kept)}
+        values = asdict(record)
+        content = {"record": values, "sha256": _digest(values)}
         write_atomically(self.record_file(number), json.dumps(content).encode())
 
     def is_whole(self, number: int, record: ShardRecord) -> bool:
-        """Return whether the chunks of a source are there, as far as their size tells."""
+        """Return whether the chunks of a source are complete, judged by their size."""
         path = self.chunks(number)
         return record.finished and path.is_file() and path.stat().st_size == record.bytes
 
     # Several processes
 
     def hold(self, number: int) -> None:
-        """Keep a source from being cut by another process until ``release``. Raises
-        IndexLockedError."""
+        """Lock a source against other processes until ``release``. Raises IndexLockedError."""
         if self._lock is None:
             self._lock = (self.path / "lock").open("ab")
         if not try_lock_byte(self._lock.fileno(), number):
             raise IndexLockedError(
                 "Another process is cutting this source.",
                 where=str(self.chunks_under_way(number)),
-                do="Wait for it, or give each process a share of its own: --share 1/2, --share"
-                " 2/2.",
+                do="Wait for it, or give each process its own share: --share 1/2, --share 2/2.",
             )
 
     def release(self) -> None:
-        """Let others cut what was held."""
+        """Unlock all sources that this process has locked."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
 
 def verified(folder: ChunkFolder, note: Callable[[str], None]) -> list[ShardRecord]:
-    """Return the records of all sources, after their files were compared with their checksums.
-    Raises SourceError where a source is missing or its chunks are not what was written."""
+    """Return the records of all sources, after comparing their files with the checksums.
+    Raises SourceError if a source is missing or its chunks are damaged."""
     sources = folder.manifest().sources
     records: list[ShardRecord] = []
     missing: list[str] = []
@@ -211,9 +209,9 @@ def verified(folder: ChunkFolder, note: Callable[[str], None]) -> list[ShardReco
     if missing:
         shown = ", ".join(missing[:SHOWN_EXAMPLES])
         raise SourceError(
-            f"{len(missing):,} of {len(sources):,} sources are not cut to their end.",
+            f"{len(missing):,} of {len(sources):,} sources are not cut completely.",
             where=shown + (", ..." if len(missing) > SHOWN_EXAMPLES else ""),
-            allowed="a folder in which all are",
+            allowed="a folder in which all sources are cut completely",
             do="Run the same chunk command again, or copy the files of the other machines into"
             f" {folder.path}.",
         )
@@ -222,7 +220,7 @@ def verified(folder: ChunkFolder, note: Callable[[str], None]) -> list[ShardReco
     for number, record in enumerate(records):
         if not folder.is_whole(number, record) or _sha256(folder.chunks(number)) != record.sha256:
             raise SourceError(
-                f"The chunks of {record.name} are not those that were written.",
+                f"The chunks of {record.name} are damaged.",
                 where=str(folder.chunks(number)),
                 allowed=f"{record.bytes:,} bytes with the SHA-256 {record.sha256}",
                 do="Copy the file again, or remove it and run the same chunk command again.",

@@ -1,7 +1,7 @@
-"""Documents that are cut, as lines of JSON: one line holds a document with all of its chunks.
+"""Cut documents as lines of JSON: one line holds a document with all of its chunks.
 
-Lines are packed with gzip, each batch by itself, so that worker processes do it; such pieces, one
-after the other, are a file that gzip unpacks.
+Each batch of lines is compressed with gzip by itself, so that worker processes can do it. The
+compressed batches, one after the other, form a valid gzip file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _GZIP_LEVEL = 6
 
 
 def pack_lines(documents: Numbered, chunk_tokens: int) -> Packed:
-    """Cut and count the documents of a batch, and pack their lines. Raises BuildError for a
-    document of too many chunks or too long a line."""
+    """Cut and count the documents of a batch, and compress their lines. Raises BuildError for a
+    document that has too many chunks or is too long for a line."""
     cuts, counts = cut_all(documents, chunk_tokens)
     lines = [
         _line(document, chunks, tokens)
@@ -62,7 +62,7 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
 def ready_documents(file: CorpusFile, skip: int = 0) -> Iterator[tuple[int, Document]]:
     """Yield the documents after the first ``skip``, each with its number (from 1) and ``ready``.
 
-    Raises SourceError for a file that is not one of chunks.
+    Raises SourceError if the file is not a file of chunks.
     """
     number = 0
     while True:

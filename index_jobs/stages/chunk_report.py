@@ -1,4 +1,4 @@
-"""What a folder of chunks holds and lacks, in words and as JSON."""
+"""Reports on the contents of a folder of chunks, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ Stage = Literal["finished", "under way", "missing", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """The state of one source; counts are as of its last checkpoint. ``bytes`` are those of its
-    file of chunks. A source is damaged that is finished and whose file is gone or of another
-    size."""
+    """The state of one source; counts are as of its last checkpoint. ``bytes`` is the size of its
+    file of chunks. A finished source is damaged if its file is missing or has another size."""
 
     number: int
     name: str
@@ -61,16 +60,19 @@ class FolderStatus(Report):
                 line += f": {counted(shard.documents, 'document')}, {shard.bytes / 1e6:,.1f} MB"
             lines.append(line)
         if self.missing:
-            lines.append("To go on: the same chunk command again, or copy what others have cut.")
+            lines.append(
+                "Next: run the same chunk command again, or copy the files from other machines."
+            )
         else:
-            lines.append(f"To go on: python -m index_jobs load {self.folder} --to INDEX")
+            lines.append(f"Next: python -m index_jobs load {self.folder} --to INDEX")
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkReport:
-    """The result of a run of ``chunk`` over its share. ``continued`` documents were there before;
-    ``missing`` counts the sources of the whole list that are not cut in this folder."""
+    """The result of a run of ``chunk`` over its share. ``continued`` counts the documents of
+    earlier runs; ``missing`` counts the sources of the whole list that are not cut in this
+    folder."""
 
     folder: str
     sources: int
@@ -106,7 +108,7 @@ class ChunkReport:
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
-        """Return what was left out or looks like a mistake, one line for each."""
+        """Return what was left out or looks like a mistake, one line for each item."""
         return left_out_lines(self, "not declared with --metadata")
 
 
@@ -118,8 +120,8 @@ def _sums(documents: int, chunks: int, sentences: int, tokens: int) -> str:
 
 
 def folder_status(path: Path) -> FolderStatus:
-    """Return what a folder holds; checksums are not compared. Raises SourceError for one that is
-    none."""
+    """Return the status of a folder of chunks; checksums are not compared. Raises SourceError if it
+    is not a folder of chunks."""
     folder = ChunkFolder(path)
     shards = tuple(
         _shard_status(folder, number, name) for number, name in enumerate(folder.manifest().sources)
@@ -159,7 +161,7 @@ def _shard_status(folder: ChunkFolder, number: int, name: str) -> ShardStatus:
 def chunk_report(
     folder: ChunkFolder, share: Sequence[int], *, seconds: float, continued: int, workers: int
 ) -> ChunkReport:
-    """Return the report on the sources of a share, all of which are finished."""
+    """Return the report on the sources of a share, which must all be finished."""
     status = folder_status(folder.path)
     shards = [status.shards[number] for number in share]
     records = [record for number in share if (record := folder.record(number)) is not None]

@@ -1,4 +1,4 @@
-"""Writing the file of chunks of one source, with checkpoints to go on from."""
+"""Writing the file of chunks of one source, with checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _BLOCK_BYTES = 1 << 20
 
 
 class ChunkWriter:
-    """Adds batches to the file of a source. What comes after a checkpoint is lost by a kill."""
+    """A writer that appends batches to the file of a source. If the process is killed, everything
+    after the last checkpoint is lost."""
 
     def __init__(self, folder: ChunkFolder, number: int, record: ShardRecord) -> None:
         """Resume at ``record``; truncate what the file holds beyond it.
 
-        Raises ValueError where the file does not hold what the record says; OSError.
+        Raises ValueError if the file does not match the record; OSError.
         """
         self.record = record
         self._folder = folder
@@ -31,16 +32,17 @@ class ChunkWriter:
         self._path = folder.chunks_under_way(number)
         finished = folder.chunks(number)
         if record.bytes and not self._path.exists() and finished.exists():
-            finished.rename(self._path)  # it was stopped just before the record said so
+            finished.rename(self._path)  # interrupted just before the record was updated
         self._hash = hashlib.sha256()
         self._file = self._path.open("r+b" if record.bytes else "wb")
         try:
-            self._take_up(record)
+            self._verify(record)
         except BaseException:
             self._file.close()
             raise
 
-    def _take_up(self, record: ShardRecord) -> None:
+    def _verify(self, record: ShardRecord) -> None:
+        """Compare the file with the record, and truncate the file after what the record covers."""
         left = record.bytes
         while left:
             block = self._file.read(min(left, _BLOCK_BYTES))
@@ -53,7 +55,7 @@ class ChunkWriter:
         self._file.truncate()
 
     def ids(self) -> SeenIds:
-        """Return the ids of the documents that are written."""
+        """Return the ids of the documents that have been written."""
         seen = SeenIds()
         if self.record.bytes:
             with CorpusFile(self._path, str(self._path)) as file:
@@ -62,14 +64,14 @@ class ChunkWriter:
         return seen
 
     def add(self, packed: Packed, position: Position) -> None:
-        """Write a batch; ``position`` is the one after it."""
+        """Write a batch; ``position`` is the reading position after it."""
         self._file.write(packed.packed)
         self._hash.update(packed.packed)
         self.record.bytes += len(packed.packed)
         self.record.state.take(packed.counts, position)
 
     def checkpoint(self) -> None:
-        """Let what is written outlive a kill, and a crash of the machine."""
+        """Make what is written survive a kill of the process and a crash of the machine."""
         self._sync()
         self._folder.write_record(self._number, self.record)
 
@@ -83,7 +85,7 @@ class ChunkWriter:
         self._folder.write_record(self._number, self.record)
 
     def close(self) -> None:
-        """Leave it for another run. May be called again."""
+        """Close the file; another run can resume it. May be called twice."""
         self._file.close()
 
     def _sync(self) -> None:
@@ -93,7 +95,7 @@ class ChunkWriter:
 
 
 def remove_chunks(folder: ChunkFolder, number: int) -> None:
-    """Forget a source: its record first, then its files."""
+    """Remove a source from the folder: its record first, then its files."""
     paths: list[Path] = [
         folder.record_file(number),
         folder.chunks(number),

@@ -1,4 +1,4 @@
-"""The stage ``load``: a folder of chunks becomes an index, the one that a build in one would be."""
+"""The ``load`` stage: building, from a folder of chunks, the same index as a build in one step."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def load_chunks(
 ) -> BuildReport:
     """Build an index from a folder of chunks.
 
-    How the sources were read and cut is the folder's; the options say the rest. The index is the
-    one that ``build_index`` makes of the same sources, continued and published in the same way.
-    Raises what it raises, and SourceError where a source is not cut to its end, a file is not what
-    was written, or an id stands in two sources (unless bad lines are skipped, here or before).
+    The options for reading and cutting come from the folder; ``options`` gives the others. The
+    index equals the one that ``build_index`` builds from the same sources, and is resumed and
+    published in the same way. Raises what ``build_index`` raises, and SourceError if a source is
+    not cut completely, a file is damaged, or two sources share an id (unless bad lines are skipped
+    in this stage or were in the chunk stage).
     """
     shown = progress or SilentProgress()
     folder = ChunkFolder(path)
@@ -44,14 +45,14 @@ def load_chunks(
         skip_bad_lines=options.skip_bad_lines or manifest.skips_bad_lines,
     )
 
-    def opened(metadata: MetadataReader) -> list[Source]:
+    def open_all(metadata: MetadataReader) -> list[Source]:
         return [
             ReadySource(folder, number, record, metadata)
             for number, record in enumerate(verified(folder, shown.note))
         ]
 
     try:
-        return build_from(opened, location, options, shown)
+        return build_from(open_all, location, options, shown)
     except DuplicateIdError as error:
         error.where += f"; first: {_first_place(folder, error.doc_id)}"
         raise
@@ -68,10 +69,10 @@ def _first_place(folder: ChunkFolder, doc_id: str) -> str:
 
 
 class ReadySource:
-    """A source that is cut: its documents come with their chunks. See Source.
+    """A source that is already cut: its documents have their chunks. See Source.
 
-    After them come the bad records that were skipped when it was cut, and what was found of
-    undeclared metadata is counted, so that reports and manifest tell of them.
+    After the documents, it yields the bad records that were skipped when it was cut, and counts the
+    undeclared metadata found then, so that the reports and the manifest include both.
     """
 
     recognised = False
@@ -110,6 +111,6 @@ class ReadySource:
 
 
 def _skipped(examples: list[str], at: int) -> SourceError:
-    """Return a bad record again; nothing is known of those beyond the examples."""
+    """Return the error of a skipped record again; it is empty for records beyond the examples."""
     where, _, what = (examples[at] if at < len(examples) else ": ").partition(": ")
     return SourceError(what, where=where)

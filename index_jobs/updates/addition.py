@@ -1,4 +1,4 @@
-"""Adding documents to an index that is there; one whose id is in it is replaced."""
+"""Adding documents to an existing index; a document whose id is in the index is replaced."""
 
 from __future__ import annotations
 
@@ -44,8 +44,12 @@ from index_jobs.workers.pool import open_packing
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """The ways to read the sources, as in BuildOptions; and what the caller says of the index, None
-    where nothing: it must be so already. ``bm25`` is k1 and b."""
+    """The options of an addition.
+
+    ``format``, ``fields``, ``skip_bad_lines`` and ``workers`` are as in BuildOptions. The others
+    are properties of the index: each is None or the value that the index already has. ``bm25`` is
+    k1 and b.
+    """
 
     format: Format | None = None
     fields: Fields = DEFAULT_FIELDS
@@ -59,9 +63,9 @@ class AddOptions:
 
 @dataclass(frozen=True, slots=True)
 class AddReport(Report):
-    """The documents added and replaced, their sources, and what the index holds after it.
+    """The documents added and replaced, their sources, and the index afterwards.
 
-    ``finished_before``: the same command had done it before it was stopped.
+    ``finished_before`` is true if the same command had already done this before it was interrupted.
     """
 
     location: str
@@ -83,7 +87,7 @@ class AddReport(Report):
     undeclared_metadata: Mapping[str, int]
 
     def to_text(self) -> str:
-        """Return the report in words, one line for each thing."""
+        """Return the report in words, one line for each item."""
         lines = [
             f"Updated {self.location}: {counted(self.added, 'document')} added,"
             f" {self.replaced:,} replaced; it holds {counted(self.documents, 'document')} in"
@@ -92,13 +96,16 @@ class AddReport(Report):
         ]
         lines += source_lines(self.sources)
         if self.finished_before:
-            lines.append("The same command had done so before it was stopped.")
+            lines.append("The same command had already done this before it was stopped.")
         if self.replaced:
-            lines.append(f"scores change a little until: arag-search compact {self.location}")
+            lines.append(
+                "scores differ a little from a new build until:"
+                f" arag-search compact {self.location}"
+            )
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
-        """Return what was left out, one line for each."""
+        """Return what was left out, one line for each item."""
         return left_out_lines(self, "not declared when the index was built")
 
 
@@ -110,10 +117,11 @@ def add_documents(
 ) -> AddReport:
     """Add the documents of ``sources`` to the index at ``location``.
 
-    They are cut and stored as the index was built; a document whose id is in the index replaces
-    the earlier one. Readers see all of it or nothing. Raises IndexNotFoundError, IndexLockedError
-    where a build or another update is running, SourceError, ArgumentError for options that are not
-    the index's, BuildError, EngineError; after a KeyboardInterrupt what was begun is undone.
+    They are cut and stored with the options with which the index was built. A document whose id is
+    in the index replaces the earlier document. Readers see the whole update or nothing of it.
+    Raises IndexNotFoundError, IndexLockedError if a build or another update is running,
+    SourceError, ArgumentError for options that contradict those of the index, BuildError,
+    EngineError. After a KeyboardInterrupt, the update is undone.
     """
     progress = progress or SilentProgress()
     outlook = "nothing was added, and it begins anew"
@@ -162,10 +170,10 @@ class _Addition:
         first = self._target.first_shard()
         if first + len(self._corpus.sources) > 1 << SHARD_BITS:
             raise BuildError(
-                f"The index has had {first:,} sources, and cannot take more.",
+                f"The index has had {first:,} sources, and cannot hold more.",
                 where=self._where,
-                allowed=f"{1 << SHARD_BITS:,} sources, those of all updates counted",
-                do="Build it anew from all of its sources with --overwrite.",
+                allowed=f"{1 << SHARD_BITS:,} sources, counting those of all updates",
+                do="Build it again from all of its sources with --overwrite.",
             )
         self._target.begin(record)
         try:
@@ -217,11 +225,12 @@ class _Addition:
         return self._state.documents
 
     def has_document(self, doc_id: str) -> bool:
-        """See BatchTarget. Those that the index had before are replaced instead."""
+        """See BatchTarget. Documents that were in the index before do not count: they are
+        replaced."""
         return doc_id in self._ids
 
     def write(self, packed: Packed, position: Position) -> None:
-        """Write a batch, and delete what it replaces. See BatchTarget."""
+        """Write a batch, and delete the documents that it replaces. See BatchTarget."""
         chunks: list[Chunk] = packed.packed
         doc_ids = list(dict.fromkeys(chunk.doc_id for chunk in chunks))
         replaced: dict[str, None] = {}
@@ -238,7 +247,8 @@ class _Addition:
     # Finishing
 
     def _after(self) -> Manifest:
-        """Return the manifest after the update, if it may be published."""
+        """Return the manifest after the update. Raises SourceError if the update must not be
+        published."""
         state, before = self._state, self._before
         if not state.documents:
             raise self._corpus.no_documents("There is nothing to add", state.skipped)
@@ -283,17 +293,17 @@ def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) ->
         kind = "pre-chunked passages" if manifest.already_chunked else "documents"
         formats = ", ".join(sorted(PRE_CHUNKED))
         raise SourceError(
-            f"The index holds {kind}, and these sources do not: "
+            f"The index holds {kind}, but these sources do not: "
             + ", ".join(f"{source.name} ({source.format})" for source in wrong[:SHOWN_EXAMPLES])
             + ".",
             where=where,
             allowed=formats if manifest.already_chunked else f"every format but {formats}",
-            do="Build an index of their own for them.",
+            do="Build a separate index for them.",
         )
 
 
 def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
-    """Raise ArgumentError naming every option that is not as the index was built."""
+    """Raise ArgumentError if options differ from those with which the index was built."""
     checks: tuple[tuple[str, object, object, Callable[[Any], str]], ...] = (
         ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens, lambda n: f"{n:,}"),
         (
@@ -316,14 +326,14 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
         ),
     )
     wrong = [
-        f"{name} {show(given)} (the index has {show(has)})"
-        for name, given, has, show in checks
-        if given is not None and given != has
+        f"{name} {show(value)} (the index has {show(built)})"
+        for name, value, built, show in checks
+        if value is not None and value != built
     ]
     if wrong:
         raise ArgumentError(
             f"The index was built with other options: {'; '.join(wrong)}.",
             where=where,
-            allowed="with --add, the options of the index; they hold without being given",
-            do="Leave them out, or build the index anew with --overwrite.",
+            allowed="with --add, the options of the index, which need not be given",
+            do="Leave them out, or build the index again with --overwrite.",
         )

@@ -14,8 +14,8 @@ from index_jobs.updates.recovery import resumable_update
 
 @dataclass(frozen=True, slots=True)
 class CompactReport(Report):
-    """The result of merging: how many deleted entries (passages, sentences, and the marks that a
-    server keeps of deletions) went, and how many are left."""
+    """The number of deleted entries that a compaction removed, and the number left. Entries are
+    passages, sentences, and the marks that a server keeps of deletions."""
 
     location: str
     removed: int
@@ -25,8 +25,8 @@ class CompactReport(Report):
     def to_text(self) -> str:
         """Return the report in words."""
         lines = [
-            f"Compacted {self.location}: one segment a shard,"
-            f" {self.removed:,} deleted entries gone; {duration(self.seconds)}."
+            f"Compacted {self.location}: one segment per shard,"
+            f" {self.removed:,} deleted entries removed; {duration(self.seconds)}."
         ]
         if self.left:
             lines.append(f"left: {self.left:,} deleted entries; compact again later")
@@ -34,20 +34,20 @@ class CompactReport(Report):
 
 
 def compact_index(location: str | Path, progress: Progress | None = None) -> CompactReport:
-    """Merge each shard of an index into one segment: scores and order are then those of a build of
-    the same documents.
+    """Merge each shard of an index into one segment, so that scores and order are the same as in a
+    new build of the same documents.
 
-    Finishes or undoes first what a stopped update has begun. Raises IndexNotFoundError,
-    IndexLockedError, BuildError, EngineError.
+    First finishes or undoes an interrupted update. Raises IndexNotFoundError, IndexLockedError,
+    BuildError, EngineError.
     """
     began = time.monotonic()
     progress = progress or SilentProgress()
     with resumable_update(
-        location, progress, "the index is as it was, and it begins anew"
+        location, progress, "the index is unchanged, and it begins anew"
     ) as target:
-        settled = target.recover(None)
-        if settled.note:
-            progress.note(settled.note)
+        recovery = target.recover(None)
+        if recovery.note:
+            progress.note(recovery.note)
         before: Deletions = target.deletions
         after = target.compact(progress.note)
     removed = max(0, before.documents - after.documents)

@@ -22,10 +22,10 @@ _SHOWN_IDS = 10
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport(Report):
-    """The documents deleted, or to be deleted in a ``dry_run``, and what the index holds after it.
+    """The documents deleted (or to be deleted, in a ``dry_run``), and the index afterwards.
 
-    ``missing`` are the ids that are in no document. ``finished_before``: the same command had done
-    it, as the last update of the index.
+    ``missing`` are the ids that no document has. ``finished_before`` is true if the last update of
+    the index was the same command: this run then had nothing to do.
     """
 
     location: str
@@ -42,7 +42,7 @@ class DeleteReport(Report):
     seconds: float
 
     def to_text(self) -> str:
-        """Return the report in words, one line for each thing."""
+        """Return the report in words, one line for each item."""
         verb = "Would delete" if self.dry_run else "Deleted"
         lines = [
             f"{verb} {counted(self.deleted, 'document')} of {self.location}; "
@@ -50,9 +50,9 @@ class DeleteReport(Report):
             f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
         ]
         if self.missing:
-            lines.append(f"not there: {_shown_ids(self.missing)}")
+            lines.append(f"not in the index: {_shown_ids(self.missing)}")
         if self.finished_before:
-            lines.append("The same command had done so before.")
+            lines.append("The same command had already done this.")
         return "\n".join(lines)
 
 
@@ -66,15 +66,17 @@ def delete_documents(
 ) -> DeleteReport:
     """Delete the documents with these ids from the index at ``location``.
 
-    All of them or, where one is unknown and not ``missing_ok``, none. Raises UnknownDocumentError,
-    ArgumentError for no ids and for those of all documents, IndexNotFoundError, IndexLockedError
-    where a build or another update is at work, BuildError, EngineError.
+    Deletes none of them if one is unknown, unless ``missing_ok``. Raises UnknownDocumentError,
+    ArgumentError if there are no ids or they are the ids of all documents, IndexNotFoundError,
+    IndexLockedError if a build or another update is running, BuildError, EngineError.
     """
     began = time.monotonic()
     progress = progress or SilentProgress()
     wanted = list(dict.fromkeys(doc_ids))
     if not wanted:
-        raise ArgumentError("No document id is given.", allowed="ids of documents", do="Name some.")
+        raise ArgumentError(
+            "No document id is given.", allowed="ids of documents", do="Name one or more."
+        )
     with resumable_update(location, progress, "it deletes all or nothing") as target:
         before = target.manifest
         ids = sorted(wanted)
@@ -87,11 +89,12 @@ def delete_documents(
             return _delete_report(location, record.deleted, (), before, began, finished=True)
         before = target.manifest if dry_run else with_placement(target)
         tally = Tally(before)
-        existing = _count_off(target, wanted, tally)
+        existing = _subtract(target, wanted, tally)
         missing = tuple(doc_id for doc_id in wanted if doc_id not in existing)
         last = target.last_update
         if not (existing or dry_run) and last is not None and last.digest == record.digest:
-            # It was stopped after the update was complete, or is asked for a second time.
+            # An earlier run was interrupted after the update was complete, or the command was
+            # simply given twice.
             return _delete_report(location, last.deleted, (), before, began, finished=True)
         if missing and not missing_ok:
             raise _unknown(missing, str(location))
@@ -104,13 +107,14 @@ def delete_documents(
         return _delete_report(location, len(existing), missing, after, began, dry_run=dry_run)
 
 
-def _count_off(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
-    """Return the ids that are in the index, in the order asked; subtract their documents."""
-    there: set[str] = set()
+def _subtract(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
+    """Subtract the documents with these ids from the tally; return the ids that are in the index,
+    in the given order."""
+    existing: set[str] = set()
     for chunk in existing_chunks(target, [doc_id for doc_id in doc_ids if _is_id(doc_id)]):
-        there.add(chunk.doc_id)
+        existing.add(chunk.doc_id)
         tally.remove(chunk)
-    return dict.fromkeys(doc_id for doc_id in doc_ids if doc_id in there)
+    return dict.fromkeys(doc_id for doc_id in doc_ids if doc_id in existing)
 
 
 def _is_id(doc_id: str) -> bool:
@@ -160,7 +164,7 @@ def _unknown(missing: Sequence[str], where: str) -> UnknownDocumentError:
         " nothing was deleted.",
         where=where,
         allowed="ids of documents, which searches show without the part (vivaldi of vivaldi.1)",
-        do="Correct them, or say --missing-ok to delete the others.",
+        do="Correct them, or use --missing-ok to delete the others.",
     )
 
 
@@ -168,13 +172,13 @@ def _everything(where: str) -> ArgumentError:
     return ArgumentError(
         "That would delete every document of the index.",
         where=where,
-        allowed="an index with a document or more",
-        do="Build it anew from other sources with --overwrite, or remove the index itself.",
+        allowed="deletions that leave at least one document",
+        do="Build the index again from other sources with --overwrite, or remove the index itself.",
     )
 
 
 def _shown_ids(doc_ids: Sequence[str]) -> str:
-    """Return the first ten ids in quotes, and how many more there are."""
+    """Return the first ten ids in quotes, and the number of the others."""
     named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
     more = len(doc_ids) - _SHOWN_IDS
     return f"{named} and {more:,} more" if more > 0 else named

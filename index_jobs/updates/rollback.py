@@ -1,4 +1,4 @@
-"""Rolling back: a name on a server leads to the index before again."""
+"""Rolling back: making a name on a server refer to the previous index again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import OpenSearchSite
-from index_jobs.build.targets import for_a_server_only
+from index_jobs.build.targets import server_only
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackReport:
-    """The index that a name leads to now, and the one ``before``, which is kept."""
+    """The index that a name refers to now, and the one ``before`` the rollback, which is kept."""
 
     location: str
     generation: str
@@ -36,15 +36,15 @@ class RollbackReport:
 
 
 def roll_back(location: str) -> RollbackReport:
-    """Make the newest index that is older than the live one the one that is searched, in one call.
+    """Replace the live index by the newest older one, atomically.
 
     Open sessions keep the index that they opened. Raises ArgumentError for a folder,
-    IndexNotFoundError where none is kept, IndexDamagedError for one that is not whole, BuildError
-    where somebody else switched meanwhile, and what a cluster raises.
+    IndexNotFoundError if no older index is kept, IndexDamagedError if it is incomplete, BuildError
+    if another process switches the name in the meantime, and what a cluster raises.
     """
     if not is_address(location):
         why = "keeps no index before: it is deleted when no reader holds it"
-        raise for_a_server_only("--rollback", why, location)
+        raise server_only("--rollback", why, location)
     address = parse_address(location)
     client = Client.connect(address)
     try:

@@ -1,4 +1,4 @@
-"""Memory of processes, as far as the system tells."""
+"""The peak memory of processes, as far as the system reports it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class PeakMemory:
-    """The most memory that a process had resident, in bytes; ``process`` tells it from others."""
+    """The peak resident memory of a process, in bytes; ``process`` identifies the process."""
 
     process: str
     bytes: int
 
 
 def own_peak() -> PeakMemory:
-    """Return that of this process."""
+    """Return the peak memory of this process."""
     import os
     import socket
 

@@ -1,9 +1,9 @@
-"""Who does the work of a build or an embedding: this process, or worker processes.
+"""Doing the work of a build or an embedding in this process, or in worker processes.
 
-Workers are new processes of Python, not forks: a Java machine does not survive a fork. Each has a
-group of its own, so that Ctrl-C in a terminal reaches the build alone, and each ends when its input
-is closed, however the build ends. Through the pipes go texts, and what was made of them: what is
-submitted, a batch of a build or a piece of an embedding, stays here but for what is given away.
+Workers are new Python processes, not forks, because a Java virtual machine does not survive a fork.
+Each has its own process group, so that Ctrl-C in a terminal reaches only the build, and each ends
+when its input is closed, however the build ends. Only an item's payload and the result go through
+the pipes; the item itself (a batch of a build, a piece of an embedding) stays in this process.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from index_jobs.sources.reading import Batch
 from index_jobs.workers.worker import dumped
 
 MAX_DEFAULT_WORKERS = 4
-"""One process reads for about so many, whatever the cores."""
+"""About as many workers as one reading process can keep busy, whatever the number of cores."""
 
 WORTHWHILE_BYTES = 16 << 20
-"""A corpus below this is built in this process unless workers are asked for: starting them takes
+"""A smaller corpus is built in this process unless workers are requested: starting them would take
 longer than they save."""
 
-_UNDER_WAY = 3  # batches a worker, so that it never waits for the build
+_UNDER_WAY = 3  # pending batches for each worker, so that a worker never waits for the build
 _PIPE_BYTES = 1 << 20
 _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.workers.worker import main; main()"
 
 
 class Submitted(Protocol):
-    """An item that is submitted to be worked on."""
+    """An item of work."""
 
     @property
-    def given(self) -> Any:
-        """What the work needs of it; pickled where there are worker processes."""
+    def payload(self) -> Any:
+        """The part of the item that the work needs; it is pickled for worker processes."""
         ...
 
 
@@ -53,8 +53,8 @@ _Done = TypeVar("_Done", covariant=True)
 
 
 def default_workers(source_bytes: int, cores: int | None = None) -> int:
-    """Return how many worker processes suit sources of this size on disk: none for a small corpus,
-    else one for each core but the one that reads and writes."""
+    """Return how many worker processes to use for sources of this size on disk: none for a small
+    corpus, else one for each core except the one that reads and writes."""
     if source_bytes < WORTHWHILE_BYTES:
         return 0
     if cores is None:
@@ -63,13 +63,13 @@ def default_workers(source_bytes: int, cores: int | None = None) -> int:
 
 
 def open_packing(workers: int, work: Work) -> Packing[Batch, Packed]:
-    """Return what does the work with so many worker processes; 0 is in this process."""
+    """Return a Packing with this number of worker processes; 0 works in this process."""
     return WorkerProcesses(workers, work) if workers else PackingHere(work)
 
 
 class Packing(Protocol[Item, _Done]):
-    """Does the work with what is submitted, and gives it back in the order in which it came; a
-    context manager."""
+    """A context manager that works on submitted items, and returns the results in the order of
+    submission."""
 
     def __enter__(self) -> Packing[Item, _Done]: ...
 
@@ -77,25 +77,25 @@ class Packing(Protocol[Item, _Done]):
 
     @property
     def under_way(self) -> Sequence[Item]:
-        """What was submitted and not taken, in order."""
+        """The items that were submitted and not yet taken, in order."""
         ...
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next should be taken before another is submitted: it is finished, or so many
-        are under way that memory would grow."""
+        """Whether a result should be taken before another item is submitted: it is finished, or so
+        many items are pending that memory would grow."""
         ...
 
     def submit(self, item: Item) -> None: ...
 
     def take(self) -> tuple[Item, _Done]:
-        """Return the next, and what was made of it; waits for it. Raises what the work raised, and
+        """Wait for the next item and return it with its result. Raises what the work raised, and
         WorkerLostError."""
         ...
 
 
 class PackingHere(Generic[Item, Done]):
-    """Works in this process. See Packing."""
+    """A Packing that works in this process."""
 
     def __init__(self, work: Callable[[Any], Done]) -> None:
         self._work = work
@@ -124,11 +124,11 @@ class PackingHere(Generic[Item, Done]):
     def take(self) -> tuple[Item, Done]:
         """See Packing."""
         item = self._items.popleft()
-        return item, self._work(item.given)
+        return item, self._work(item.payload)
 
 
 class WorkerProcesses(Generic[Item, Done]):
-    """Works in other processes. See Packing."""
+    """A Packing that works in other processes."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class WorkerProcesses(Generic[Item, Done]):
         work: Callable[[Any], Done],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``environment`` has variables that the processes are given beside those of this one."""
+        """``environment`` holds variables to add to this process's environment for the workers."""
         self._workers: list[_Worker[Done]] = []
         self._results: deque[Future[Done]] = deque()
         self._items: deque[Item] = deque()
@@ -173,7 +173,7 @@ class WorkerProcesses(Generic[Item, Done]):
     def submit(self, item: Item) -> None:
         """See Packing."""
         worker = min(self._workers, key=lambda worker: worker.load)
-        self._results.append(worker.submit(dumped(item.given)))
+        self._results.append(worker.submit(dumped(item.payload)))
         self._items.append(item)
 
     def take(self) -> tuple[Item, Done]:
@@ -183,7 +183,7 @@ class WorkerProcesses(Generic[Item, Done]):
 
 
 class _Worker(Generic[Done]):
-    """One process, and the thread that takes its replies."""
+    """One process, and the thread that receives its replies."""
 
     def __init__(self, setup: bytes, environment: Mapping[str, str]) -> None:
         try:
@@ -198,7 +198,7 @@ class _Worker(Generic[Done]):
             raise BuildError(
                 f"A worker process cannot be started ({error.strerror}).",
                 where=sys.executable,
-                do="Ask for fewer, or none: --workers 0.",
+                do="Use fewer workers, or none: --workers 0.",
             ) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -216,18 +216,18 @@ class _Worker(Generic[Done]):
 
     @property
     def load(self) -> int:
-        """How much it has to do."""
+        """How many items it still has to do."""
         return len(self._waiting)
 
-    def submit(self, given: bytes) -> Future[Done]:
-        """Give it work. It fails where the process is lost."""
+    def submit(self, payload: bytes) -> Future[Done]:
+        """Send a payload to the process. The future fails if the process is lost."""
         future: Future[Done] = Future()
         with self._lock:
             if self._lost is not None:
                 future.set_exception(self._lost)
                 return future
             self._waiting.append(future)
-        self._send(given)
+        self._send(payload)
         return future
 
     def end(self) -> None:
@@ -236,12 +236,12 @@ class _Worker(Generic[Done]):
         self._process.wait()
         self._receiver.join()
         for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # what was left to send
+            with contextlib.suppress(OSError):  # buffered data can no longer be sent
                 if pipe is not None:
                     pipe.close()
 
     def _send(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # it has ended: the receiver tells
+        with contextlib.suppress(OSError):  # the process has ended; the receiver reports it
             self._input.write(data)
             self._input.flush()
 
@@ -254,11 +254,11 @@ class _Worker(Generic[Done]):
                     future.set_exception(reply)
                 else:
                     future.set_result(reply)
-        except Exception:  # cut off, in whatever way
+        except Exception:  # the stream broke off, in whatever way
             self._fail()
 
     def _fail(self) -> None:
-        """Tell all who wait that the process is lost."""
+        """Fail all waiting futures: the process is lost."""
         self._process.kill()
         code = self._process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
@@ -274,6 +274,6 @@ class _Worker(Generic[Done]):
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Let a pipe hold a batch, where the system can."""
+    """Make a pipe large enough for a batch, if the system allows it."""
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

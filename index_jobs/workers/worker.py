@@ -1,7 +1,7 @@
-"""A worker process: takes what is to be worked on from its standard input, gives back what it made.
+"""A worker process: reads payloads from its standard input and writes the results to its output.
 
-It imports nothing but what the work needs, starts no Java, and ends when its input does, which is
-also when the build or embedding is killed. Ctrl-C is for whoever started it.
+It imports only what the work needs, starts no Java, and ends when its input ends, which also
+happens when the build or embedding is killed. It ignores Ctrl-C, which its parent handles.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from arag_search.corpus import Chunk, Document
 from arag_search.system.terminal import guard_terminals
 
 _SWITCH_S = 0.0005
-"""The thread that reads must not wait long for the one that packs: the build waits for it."""
+"""A short switch interval: the reading thread must not wait long for the working thread, because
+the build waits for it."""
 
 _FIELDS = {kind: tuple(kind.__dataclass_fields__) for kind in (Chunk, Document)}
 
@@ -35,7 +36,7 @@ _REDUCERS: dict[type[Any], Callable[[Any], Any]] = {Chunk: _fields, Document: _f
 
 
 def dumped(value: object) -> bytes:
-    """Return the value pickled; chunks and documents faster than dataclasses are by themselves."""
+    """Pickle a value; chunks and documents are pickled faster than other dataclasses."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.dispatch_table = _REDUCERS
@@ -44,16 +45,17 @@ def dumped(value: object) -> bytes:
 
 
 def main() -> None:
-    """Run until the input ends. The first thing read is the work, which is done with all others."""
+    """Run until the input ends. The first object read is the work, a function that is then called
+    with each of the following objects."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setswitchinterval(_SWITCH_S)
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not be among the replies
+    os.dup2(2, 1)  # output printed by a library must not mix with the replies
     guard_terminals()
-    given = sys.stdin.buffer
-    work = pickle.load(given)
+    stream = sys.stdin.buffer
+    work = pickle.load(stream)
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(given, waiting), daemon=True).start()
+    threading.Thread(target=_read, args=(stream, waiting), daemon=True).start()
     while True:
         item = waiting.get()
         try:
@@ -64,16 +66,16 @@ def main() -> None:
             replies.write(reply)
             replies.flush()
         except BrokenPipeError:
-            os._exit(0)  # who started it has ended, and the thread that reads has not yet seen it
+            os._exit(0)  # the parent has ended, and the reading thread has not noticed yet
 
 
-def _read(given: IO[bytes], waiting: queue.SimpleQueue[Any]) -> None:
-    """Read ahead, so that whoever writes never waits for the work."""
+def _read(stream: IO[bytes], waiting: queue.SimpleQueue[Any]) -> None:
+    """Read ahead, so that the parent never waits for the work when it writes."""
     try:
         while True:
-            waiting.put(pickle.load(given))
+            waiting.put(pickle.load(stream))
     except EOFError:
-        os._exit(0)  # who started it has ended; nobody reads what is still being made
+        os._exit(0)  # the parent has ended; nobody will read further results
     except Exception:
         traceback.print_exc()
         os._exit(1)

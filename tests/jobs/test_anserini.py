@@ -98,8 +98,8 @@ def test_an_index_that_stores_no_text_is_refused_with_advice() -> None:
     with pytest.raises(SourceError) as caught:
         source_at("index")
     advice = (
-        "Do: Make it again with --storeRaw or --storeContents, or give the collection that it was"
-        " made of as source. --text-field names another field."
+        "Do: Build it again with --storeRaw or --storeContents, or give the original collection"
+        " as the source. --text-field names another field."
     )
     assert str(caught.value) == (
         "The Lucene index does not store the text of its documents (raw or contents).\n"

@@ -222,7 +222,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         ),
         (
             lambda: build_index([], Path("index"), BuildOptions(without=("exact",))),
-            "--without: exact takes no room in a folder.\nWhere: index\n"
+            "--without: exact takes no space in a folder.\nWhere: index\n"
             "Allowed: sentences\nDo: Leave it out.",
         ),
         (

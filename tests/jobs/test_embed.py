@@ -71,12 +71,12 @@ def test_existing_vectors_are_left_and_others_replaced_only_with_overwrite() -> 
         embed_index("index", "hashing:8", with_options(units=("passage",), dtype="float16"))
     revision = open_encoder(ENCODER).identity.revision[:12]
     assert str(caught.value) == (
-        f"There are other vectors of this index: --encoder was hashing:16 (revision {revision}),"
-        f" is hashing:8 (revision {revision}); --unit was both, is passage; --dtype was float32,"
-        " is float16.\n"
+        "This index has vectors made with other options: --encoder was hashing:16"
+        f" (revision {revision}), is hashing:8 (revision {revision}); --unit was both, is passage;"
+        " --dtype was float32, is float16.\n"
         f"Where: {before[0]}\n"
-        "Allowed: the same options, which leave them as they are\n"
-        "Do: Say --overwrite to replace them, or give another --vectors."
+        "Allowed: the same options, which leave the vectors unchanged\n"
+        "Do: Use --overwrite to replace them, or give another --vectors."
     )
     with pytest.raises(VectorsMismatchError, match=r"--index was flat, is IVF4,Flat\."):
         embed_index("index", ENCODER, with_options(index="IVF4,Flat"))
@@ -117,7 +117,7 @@ def test_impossible_options_are_refused_before_anything_is_opened() -> None:
             with_options(**changes)
         assert caught.value.what == expected
     build_small_index(1)
-    with pytest.raises(ArgumentError, match=r"^Other processes cannot be given an encoder that"):
+    with pytest.raises(ArgumentError, match=r"^An open encoder cannot be passed to"):
         embed_index("index", open_encoder(ENCODER), with_options(workers=1))
 
 

@@ -57,7 +57,7 @@ def test_after_a_new_build_unchanged_texts_keep_their_vectors_wherever_they_are(
     build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
     noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
-    assert noting.notes[1] == "Vectors of 120 of 123 texts are there and are used again."
+    assert noting.notes[1] == "Reusing the vectors of 120 of 123 texts."
     assert (report.encoded_rows, report.reused_rows, report.chunks) == (3, 120, 31)
     check_rows_of_live_chunks()
 
@@ -148,7 +148,7 @@ def test_everything_is_missing_where_this_encoder_has_made_no_vectors() -> None:
     build_small_index(10)
     noting = NotingProgress()
     report = embed_index("index", ENCODER, with_options(only_missing=True), noting)
-    assert noting.notes[1:] == ["There are no such vectors yet: all passages are embedded."]
+    assert noting.notes[1:] == ["There are no such vectors yet: embedding all passages."]
     assert report.encoded_rows == 40
     add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
     assert embed_missing(dtype="float16").encoded_rows == 42

@@ -42,8 +42,8 @@ def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
     report = embed_index("index", ENCODER, SMALL, noting)
     assert noting.notes == [
         LOADING,
-        "Continuing: the shards that are there are verified.",
-        "Vectors of 16 of 160 texts are there and are used again.",  # "Sea." is in other passages.
+        "Continuing: verifying the finished shards.",
+        "Reusing the vectors of 16 of 160 texts.",  # "Sea.", of other passages
     ]
     assert (report.continued_shards, report.remade_shards, report.encoded_rows) == (2, 0, 48)
     check_embedded("index")
@@ -155,7 +155,7 @@ def test_a_second_embedding_at_once_is_refused_and_the_first_finishes() -> None:
     progress = Embedding()
     embed_index("index", ENCODER, SMALL, progress)
     assert progress.error == (
-        f"Another process embeds there (process {os.getpid()}).\n"
+        f"Another process is embedding into this folder (process {os.getpid()}).\n"
         "Where: index/vectors\n"
         "Do: Wait for it, or stop it; or give another --vectors."
     )
@@ -211,7 +211,7 @@ def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
     shard_file(path, 0, vectors_role("passage")).unlink()
     with pytest.raises(VectorsDamagedError, match=r"^A file is missing") as caught:
         embed_index("index", ENCODER, SMALL)
-    assert caught.value.do == "Say --overwrite to make the vectors anew."
+    assert caught.value.do == "Use --overwrite to make the vectors again."
     (path / "vectors.json").write_text("{")
     with pytest.raises(VectorsDamagedError, match=r"^The record cannot be read"):
         embed_index("index", ENCODER, SMALL)

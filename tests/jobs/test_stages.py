@@ -161,7 +161,7 @@ def test_damaged_chunks_of_an_unfinished_source_are_cut_again() -> None:
     under_way.write_bytes(data)
     progress = InterruptingProgress(10_000)
     report = chunk_sources([source], CHUNKS, PLAIN, progress)
-    assert "a.jsonl: beginning anew, the chunks there were are damaged" in progress.notes
+    assert "a.jsonl: beginning anew, its chunks are damaged" in progress.notes
     assert (report.documents, report.continued) == (200, 0)
 
 
@@ -196,7 +196,7 @@ def test_a_flipped_byte_is_found_before_anything_is_built() -> None:
     path.write_bytes(data)
     digest = json.loads((CHUNKS / "00000.json").read_text())["record"]["sha256"]
     assert refusal(CHUNKS, Path("index"), PLAIN, load=True) == (
-        "The chunks of a.jsonl are not those that were written.\n"
+        "The chunks of a.jsonl are damaged.\n"
         "Where: chunks/00000.jsonl.gz\n"
         f"Allowed: {len(data):,} bytes with the SHA-256 {digest}\n"
         "Do: Copy the file again, or remove it and run the same chunk command again."
@@ -227,9 +227,9 @@ def test_shares_are_cut_apart_and_loaded_together() -> None:
     report = chunk_sources(sources, CHUNKS, PLAIN, None, Share(1, 2))
     assert (report.sources, report.documents, report.missing) == (2, 21, 1)
     assert refusal(CHUNKS, Path("index"), PLAIN, load=True) == (
-        "1 of 3 sources are not cut to their end.\n"
+        "1 of 3 sources are not cut completely.\n"
         "Where: b.jsonl (00001)\n"
-        "Allowed: a folder in which all are\n"
+        "Allowed: a folder in which all sources are cut completely\n"
         "Do: Run the same chunk command again, or copy the files of the other machines into chunks."
     )
     Path("a.jsonl").rename("elsewhere")  # A machine needs only the sources that it cuts.
@@ -347,7 +347,7 @@ def test_two_processes_do_not_cut_the_same_source() -> None:
     assert str(caught.value) == (
         "Another process is cutting this source.\n"
         "Where: chunks/00000.jsonl.gz.new\n"
-        "Do: Wait for it, or give each process a share of its own: --share 1/2, --share 2/2."
+        "Do: Wait for it, or give each process its own share: --share 1/2, --share 2/2."
     )
     assert chunk_sources(sources, CHUNKS, PLAIN).documents == 4
 
@@ -385,7 +385,7 @@ def test_the_commands_say_what_they_did(capsys: pytest.CaptureFixture[str]) -> N
     assert stage(capsys, "status", "chunks").lines == [
         "chunks: 1 of 1 source cut, 1 document in 1 chunk, 2 sentences, 6 tokens; 0.0 MB.",
         "00000  finished   a.jsonl: 1 document, 0.0 MB",
-        "To go on: python -m index_jobs load chunks --to INDEX",
+        "Next: python -m index_jobs load chunks --to INDEX",
     ]
     assert stage(capsys, "status", "chunks", "--json").json["shards"][0]["stage"] == "finished"
     loaded = stage(capsys, "load", "chunks", "--to", "index", "--json", "--bm25", "0.9,0.4")

@@ -87,14 +87,14 @@ def test_pre_chunked_passages_skip_deleted_neighbours_and_accept_only_their_kind
             ("7", None),
         ]
     assert error_message(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
-        "The index holds pre-chunked passages, and these sources do not: d.jsonl (documents).\n"
-        "Where: index\nAllowed: arag-chunks, dpr\nDo: Build an index of their own for them."
+        "The index holds pre-chunked passages, but these sources do not: d.jsonl (documents).\n"
+        "Where: index\nAllowed: arag-chunks, dpr\nDo: Build a separate index for them."
     )
     build_index(["d.jsonl"], Path("other"), BuildOptions())
     assert error_message(add_documents, ["more.json"], Path("other")) == (
-        "The index holds documents, and these sources do not: more.json (arag-chunks).\n"
+        "The index holds documents, but these sources do not: more.json (arag-chunks).\n"
         "Where: other\nAllowed: every format but arag-chunks, dpr\n"
-        "Do: Build an index of their own for them."
+        "Do: Build a separate index for them."
     )
 
 
@@ -106,7 +106,7 @@ def test_every_pre_chunked_format_is_added_to_an_index_of_such_passages_and_to_n
     assert ids() == ["1", "7"]
     build_index([file_of("d.jsonl", document("d", "x"))], Path("other"), BuildOptions())
     assert error_message(add_documents, ["rows.tsv"], Path("other")).startswith(
-        "The index holds documents, and these sources do not: rows.tsv (dpr).\n"
+        "The index holds documents, but these sources do not: rows.tsv (dpr).\n"
     )
 
 
@@ -149,8 +149,8 @@ def test_options_that_differ_from_those_of_the_index_are_all_named() -> None:
         "The index was built with other options: --chunk-tokens 500 (the index has 1,000);"
         " --metadata lang:keyword (the index has year:number);"
         " --without sentences (the index has none).\nWhere: index\n"
-        "Allowed: with --add, the options of the index; they hold without being given\n"
-        "Do: Leave them out, or build the index anew with --overwrite."
+        "Allowed: with --add, the options of the index, which need not be given\n"
+        "Do: Leave them out, or build the index again with --overwrite."
     )
     report = add_report(document("b", "Two.", year=5, x=1), metadata={"year": "number"})
     assert report["undeclared_metadata"] == {"x": 1}
@@ -186,7 +186,7 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     advice = (
         "\nWhere: index\n"
         "Allowed: ids of documents, which searches show without the part (vivaldi of vivaldi.1)\n"
-        "Do: Correct them, or say --missing-ok to delete the others."
+        "Do: Correct them, or use --missing-ok to delete the others."
     )
     assert error_message(delete_documents, INDEX, ["a", "A"]) == (
         'No document has the id "A"; nothing was deleted.' + advice
@@ -205,11 +205,12 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     assert (report.deleted, report.update) == (0, 2), "nothing to do is no update"
     assert error_message(delete_documents, INDEX, ["b"]) == (
         "That would delete every document of the index.\nWhere: index\n"
-        "Allowed: an index with a document or more\n"
-        "Do: Build it anew from other sources with --overwrite, or remove the index itself."
+        "Allowed: deletions that leave at least one document\n"
+        "Do: Build the index again from other sources with --overwrite, or remove the index"
+        " itself."
     )
     assert error_message(delete_documents, INDEX, []) == (
-        "No document id is given.\nAllowed: ids of documents\nDo: Name some."
+        "No document id is given.\nAllowed: ids of documents\nDo: Name one or more."
     )
 
 
@@ -223,7 +224,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     assert done.lines == ["Would delete 3 documents of index; it would hold 60 documents in 60"
                           " chunks."]  # fmt: skip
     done = arag("delete", "index", "vivaldi", "none", "--missing-ok")
-    assert done.lines[1] == 'not there: "none"'
+    assert done.lines[1] == 'not in the index: "none"'
     assert arag("delete", "index", "vivaldi", "--json").code == 1
     assert arag("delete", "index", "goldoni", "--json").json["documents"] == 61
     assert arag("delete", "index", "zeno", "byron", "irene").code == 0
@@ -428,7 +429,7 @@ def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Comman
     build_from(*(document(name, "Text.") for name in "abcd"))
     assert arag("delete", "index", "a", "b").code == 0
     retry = arag("delete", "index", "b", "a")
-    assert (retry.code, retry.lines[-1]) == (0, "The same command had done so before.")
+    assert (retry.code, retry.lines[-1]) == (0, "The same command had already done this.")
     assert arag("delete", "index", "a", "b", "--dry-run").code == 1
     assert arag("compact", "index").code == 0
     assert arag("delete", "index", "a", "b").code == 0

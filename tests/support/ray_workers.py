@@ -49,7 +49,7 @@ def on_a_cluster() -> None:
     check_embedded("index")
     with pytest.raises(ArgumentError) as raised:
         embed_index("index", ENCODER, dataclasses.replace(on_ray, workers=3, overwrite=True))
-    assert raised.value.what == "--workers: the Ray cluster has room for 2 workers, 3 are wanted."
+    assert raised.value.what == "--workers: the Ray cluster has room for 2 workers, not 3."
     assert ray.is_initialized(), "it is not ours to shut down"
     wrong = EncoderChoice("hashing:x", None, 1)
     with RayMaking(wrong, 1, 10) as making, pytest.raises(ArgumentError, match="dimension"):

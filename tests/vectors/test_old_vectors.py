@@ -80,10 +80,10 @@ def test_old_vectors_are_converted_without_encoding() -> None:
     noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert noting.notes == [
-        "The index does not state which passage has which place: it is added.",
+        "Adding to the index's manifest where its passages are.",
         f"Loading the encoder {ENCODER}.",
-        "Vectors of format version 1 are converted.",
-        "Vectors of 160 of 160 texts are there and are used again.",
+        "Converted vectors from format version 1.",
+        "Reusing the vectors of 160 of 160 texts.",
     ]
     assert (report.encoded_rows, report.reused_rows) == (0, 160)
     check_rows_of_live_chunks()

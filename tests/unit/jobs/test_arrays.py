@@ -85,7 +85,7 @@ def test_the_problem_of_a_bad_item_names_its_number() -> None:
         f"Where: c.json, item 2\nDo: {FIX}",
         "The item is not JSON (not UTF-8 at byte 11 of the item).\n"
         f"Where: c.json, item 3\nDo: {FIX}",
-        f"There is a comma, and no item.\nWhere: c.json, item 4\nDo: {FIX}",
+        f"There is a comma, but no item.\nWhere: c.json, item 4\nDo: {FIX}",
     ]
     assert resumes(source)
 
@@ -95,8 +95,8 @@ def test_the_problem_of_a_bad_item_names_its_number() -> None:
     [
         ('["0:a", "1:b"', "The array is not closed: the file ends before that.", 1),
         ('["0:a", {"b": ["c', "The array is not closed: the file ends before that.", 1),
-        ('["0:a"]\n["1:b"]', "There is more after the end of the array.", 1),
-        ('["0:a", "1:b"], "2:c"]', "There is more after the end of the array.", 2),
+        ('["0:a"]\n["1:b"]', "There is more text after the end of the array.", 1),
+        ('["0:a", "1:b"], "2:c"]', "There is more text after the end of the array.", 2),
     ],
 )
 def test_an_array_whose_rest_cannot_be_read_is_an_error(raw: str, problem: str, after: int) -> None:

@@ -141,7 +141,7 @@ def test_a_bad_row_is_named_with_its_line_and_the_next_is_read() -> None:
     source = source_of("p.tsv", raw)
     assert problems(source) == [
         "The row has 2 columns.\nWhere: p.tsv, line 2\nAllowed: 3: id, text, title\n"
-        f"Do: See whether its quotes are right. {FIX}",
+        f"Do: Check its quotes. {FIX}",
         f"The row is not UTF-8 (byte 6 of line 3).\nWhere: p.tsv, line 3\nDo: {FIX}",
         "The row cannot be read (new-line character seen in unquoted field).\n"
         f"Where: p.tsv, line 4\nDo: {FIX}",

@@ -20,7 +20,7 @@ from tests.support.corpus_files import FIX, documents, problems, source_of
 ANYTHING = (
     "Allowed: a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs and a"
     " header (id, text, title); with gzip too\n"
-    "Do: For a text file with another ending say --format text."
+    "Do: For a text file with another ending, use --format text."
 )
 
 
@@ -253,7 +253,7 @@ def test_gzip_is_recognised_by_content_and_left_out_of_generated_ids() -> None:
         ),
         (
             '{"text": "a", "text" : "b"}',
-            'The key "text" stands twice in one object.\nWhere: c.jsonl, line 2\nDo: F',
+            'The key "text" occurs twice in one object.\nWhere: c.jsonl, line 2\nDo: F',
         ),
         (
             '{"text": "a", "id": true}',
@@ -364,7 +364,7 @@ def test_an_array_of_documents_is_read_item_by_item() -> None:
         document.id for _, document in source.documents() if isinstance(document, Document)
     ] == ["d-1"]
     assert problems(source) == [
-        f'The key "text" stands twice in one object.\nWhere: d.json, item 2\nDo: {FIX}'
+        f'The key "text" occurs twice in one object.\nWhere: d.json, item 2\nDo: {FIX}'
     ]
 
 
@@ -438,7 +438,7 @@ def test_json_lines_are_no_array_of_chunks() -> None:
     assert message(caught) == (
         "The file is not a JSON array.\nWhere: d.jsonl\n"
         'Allowed: for --format arag-chunks: ["0:text", "1:text", ...]\n'
-        "Do: Say --format documents or passages for JSON lines."
+        "Do: Use --format documents or --format passages for JSON lines."
     )
 
 
@@ -460,12 +460,12 @@ def test_json_lines_are_no_array_of_chunks() -> None:
         ("a:date,a:number", '--metadata: "a" is declared twice.'),
         (
             "title:keyword",
-            '--metadata: "title" has a meaning of its own.\nAllowed: any name but content, doc_id,'
+            '--metadata: "title" is a reserved name.\nAllowed: any name but content, doc_id,'
             " id, part, parts, sentences, text, title\nDo: Rename the field in the source.",
         ),
         (
             "2nd:number",
-            '--metadata: the name "2nd" cannot stand in a query.\n'
+            '--metadata: the name "2nd" cannot be used in a query.\n'
             "Allowed: a letter, then letters, digits\nDo: Rename the field in the source.",
         ),
         (
