@@ -18,7 +18,7 @@ from arag_search.corpus import nfc
 Citation = Literal["cited", "uncited", "wrong"]
 
 NOT_FOUND = "not found in the corpus"
-"""What the prompts ask for where the corpus does not hold the answer."""
+"""The reply that the prompts ask for if the corpus does not hold the answer."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def citation(self) -> Citation:
-        """Whether it cites, and only what was shown."""
+        """Whether the answer has citations, and cites only passages that were shown."""
         if self.wrong_ids:
             return "wrong"
         return "cited" if self.cited_ids else "uncited"
@@ -101,7 +101,7 @@ def has_answer_line(text: str) -> bool:
 
 
 def _parts(text: str) -> dict[str, str]:
-    """Return the text by label; of a label that comes twice, the last one."""
+    """Return the text by label; of a duplicate label, the last text."""
     labels = list(_LABEL.finditer(text))
     parts = {"answer": "", "explanation": "", "sources": ""}
     for at, label in enumerate(labels):

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 MAX_CANDIDATES = 200
-"""So many words of a reply are looked up at most; it names fewer passages."""
+"""The largest number of words of a reply that are looked up; replies name fewer passages."""
 
 _BRACKETS = str.maketrans("【】［］\0", "[][] ")
 _GROUP = re.compile(r"\[([^\[\]\n]*)\]")
@@ -82,7 +82,7 @@ class CitedText:
         return sorted(set(mentions))
 
     def without_citations(self) -> str:
-        """Return the text without the brackets that hold ids."""
+        """Return the text without the brackets around ids."""
         kept, end = "", 0
         for group in self._groups:
             if group.mentions:
@@ -91,7 +91,7 @@ class CitedText:
         return kept + self._original[end:]
 
     def candidates(self) -> Iterator[str]:
-        """Yield what could be the id of a passage that is not known yet."""
+        """Yield words that may be the id of a passage that is not known yet."""
         for brackets in _GROUP.finditer(self._masked):
             yield self._text[brackets.start(1) : brackets.end(1)].strip()
             for piece in self._pieces(brackets.start(1), brackets.end(1)):
@@ -164,7 +164,7 @@ class CitedText:
         return _has_letter(id) or (can_cite and self._numeric_known)
 
     def _ids_outside_brackets(self) -> Iterator[Mention]:
-        """Yield the ids in a list that are in no brackets."""
+        """Yield the ids in a list that are outside brackets."""
         rest = list(self._masked)
         for group in self._groups:
             rest[group.start : group.end] = " " * (group.end - group.start)

@@ -66,7 +66,7 @@ class _Ended:
 class Agent:
     """An agent that answers questions over one index with one preset and one model.
 
-    Keeps nothing between questions, so that threads may share it. Raises NotServedError where the
+    Keeps nothing between questions, so that threads may share it. Raises NotServedError if the
     index cannot serve a tool of the preset.
     """
 
@@ -143,7 +143,7 @@ class Agent:
         return self._end_of(self._force_answer(state), "forced")
 
     def _end_of(self, reply: ModelReply, status: Outcome) -> _Ended:
-        """Return how a question ends with this reply; a reply that was cut off is no answer."""
+        """Return how a question ends with this reply; an incomplete reply is not an answer."""
         if reply.cut is None:
             return _Ended(reply.text, status)
         error = ModelReplyError(
@@ -203,7 +203,7 @@ class Agent:
         return reply
 
     def _own_usage(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
-        """Usage where the endpoint reports none, or what cannot be."""
+        """Count the usage ourselves, if the endpoint reports none or an implausible one."""
         written = Message("assistant", reply.text + reply.reasoning, reply.tool_calls)
         prompt = state.context_tokens + (self._schema_tokens if with_tools else 0)
         return Usage(prompt, message_tokens(written), "counted")
@@ -237,7 +237,7 @@ class Agent:
         """Ask for the answer without tools.
 
         After a context-length error first the newest tool result is left out, then the older half
-        of them too, then all. Raises the last error where even that is too long.
+        of them too, then all. Raises the last error if even that is too long.
         """
         state.add(Message("user", prompt_text("forced_answer")))
         if too_long is None:
@@ -323,7 +323,7 @@ def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ende
 
 
 def _failure(error: Exception) -> str:
-    """Kind and message of a failure, as records hold them."""
+    """Return the kind and the message of a failure, as records hold them."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -361,7 +361,7 @@ def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
 
 
 def _index_fingerprint(index: Index) -> str:
-    """Return the fingerprint of the corpus and its ranking, with the scope where there is one."""
+    """Return the fingerprint of the corpus and its ranking, with the scope if there is one."""
     manifest = index.manifest
     fingerprint = f"{manifest.fingerprint} bm25={manifest.k1:g},{manifest.b:g}"
     if manifest.without:
@@ -370,5 +370,5 @@ def _index_fingerprint(index: Index) -> str:
 
 
 def _valid(text: str) -> str:
-    """Return the text with half characters replaced, so that it can be written and sent."""
+    """Replace lone surrogates in a text, so that it can be written and sent."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -32,7 +32,7 @@ class Step:
     ``reasoning`` is what the model wrote beside the call. ``hit_ids`` are the chunks shown.
     ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
     ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each passage
-    is in ``tool_output``, and ``total_is_exact`` is false where there are more than ``total_hits``;
+    is in ``tool_output``, and ``total_is_exact`` is false if there are more than ``total_hits``;
     both are None in records of versions that did not store them.
     """
 
@@ -74,11 +74,11 @@ class Step:
 class Record:
     """All there is to know of one question.
 
-    ``answer`` is the last reply as the model wrote it, empty where there is none;
+    ``answer`` is the last reply as the model wrote it, empty if there is none;
     ``answer_short``, ``explanation`` and ``cited_ids`` are read from it unless the question failed,
     as it does where the reply was cut off. ``wrong_ids`` are named as sources but were never shown;
     no passage has those of them that are ``invented_ids``. ``citation`` and ``failure`` (kind and
-    message) are None where there is none. ``loops`` counts turns in which tools could be called,
+    message) are None if there is none. ``loops`` counts turns in which tools could be called,
     the answer's included. ``total_cost`` is None without prices. ``fingerprints`` are of preset,
     index, model and code.
     """

@@ -49,12 +49,12 @@ class State:
         self.context_tokens += message_tokens(message, content_tokens)
 
     def replace(self, at: int, message: Message) -> None:
-        """Put another message in the place of one."""
+        """Replace a message by another one."""
         self.context_tokens += message_tokens(message) - message_tokens(self.messages[at])
         self.messages[at] = message
 
     def spend(self, usage: Usage) -> None:
-        """Add what one reply cost. A sum with one count of ours in it is marked as counted."""
+        """Add the usage of one reply. A sum that includes a count of ours is marked as counted."""
         if self.usage is None:
             self.usage = usage
             return
@@ -71,12 +71,12 @@ class State:
 
     @staticmethod
     def from_json(value: object) -> State:
-        """Read what ``to_json`` gave. Raises pydantic's ValidationError for anything else."""
+        """Read the output of ``to_json``. Raises pydantic's ValidationError for anything else."""
         return _adapter().validate_python(value)
 
 
 def message_tokens(message: Message, content_tokens: int | None = None) -> int:
-    """o200k tokens of a message, its calls included."""
+    """Count the o200k tokens of a message, including its calls."""
     tokens = count_tokens(message.content) if content_tokens is None else content_tokens
     for call in message.tool_calls:
         tokens += count_tokens(call.name) + count_tokens(call.arguments) + _TOKENS_A_MESSAGE

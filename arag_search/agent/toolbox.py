@@ -31,17 +31,17 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
 
 
 def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:
-    """Return the encoder of the preset's queries; None where it needs no vectors."""
+    """Return the encoder of the preset's queries; None if it needs no vectors."""
     return index.open_vectors().encoder.identity if preset.needed_vectors else None
 
 
 def given_by(preset: Preset, index: Index) -> NaiveEmbeddingSearch | None:
-    """Return the search for the passages given with a question; None where none are given."""
+    """Return the search for the passages given with a question; None if none are given."""
     return NaiveEmbeddingSearch.of(index, preset) if preset.given_passages else None
 
 
 def _check_vectors(preset: Preset, index: Index) -> None:
-    """Raise NotServedError where the index lacks vectors that the preset needs."""
+    """Raise NotServedError if the index lacks vectors that the preset needs."""
     needed = preset.needed_vectors
     if not needed:
         return

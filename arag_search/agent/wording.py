@@ -23,7 +23,7 @@ def hits_text(step: Step) -> str:
 
 
 def citation_warning(record: Record) -> str:
-    """Return what is wrong with the citations of an answer; empty where nothing is, or the answer
+    """Return what is wrong with the citations of an answer; empty if nothing is, or the answer
     is that there is none."""
     if record.citation == "wrong":
         warning = f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."

@@ -1,6 +1,6 @@
 """Bootstrap intervals over questions (Efron and Tibshirani 1993, percentile intervals).
 
-Questions are drawn again within their type, and all columns of a table with the same draws, so that
+Questions are resampled within their type, and all columns of a table with the same draws, so that
 the difference of two columns is paired.
 """
 

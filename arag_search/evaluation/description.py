@@ -27,7 +27,7 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Counts of questions by what their answers are like."""
+    """Counts of questions by the kind of their answers."""
 
     with_aliases: int
     yes_or_no: int
@@ -177,7 +177,7 @@ def _count_names(names: Iterable[str]) -> dict[str, int]:
 
 
 def _problems(questions: Sequence[Question]) -> list[str]:
-    """Return what makes figures on these questions doubtful, each with how many it concerns."""
+    """Return reasons to doubt figures on these questions, each with its number of questions."""
     total = len(questions)
     repeated = total - len({normalise(question.text) for question in questions})
     no_evidence = sum(not _names_evidence(question) for question in questions)

@@ -1,4 +1,4 @@
-"""Why a record cannot be trusted: what the version that wrote it did not store, or read wrongly.
+"""Reasons to distrust a record: data that the version that wrote it did not store, or misread.
 
 Records of today's version say where passages are in replies. Of older ones that is read from the
 texts, where a line of a passage may look like one of ours; what was read from their answers was
@@ -38,7 +38,7 @@ def trust_notes(older: int, doubts: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def doubts_of(record: Record) -> tuple[str, ...]:
-    """Return why figures of this record may be wrong; nothing where there is no reason to think
+    """Return why figures of this record may be wrong; nothing if there is no reason to think
     so."""
     doubts = [doubt for step in record.trajectory for doubt in _step_doubts(step)]
     highest = MAX_USAGE_TOKENS * (record.loops + len(record.trajectory) + 1)
@@ -51,7 +51,7 @@ def doubts_of(record: Record) -> tuple[str, ...]:
 
 
 def _step_doubts(step: Step) -> list[str]:
-    """Return what cannot be trusted of the passages of a step that does not say where they are."""
+    """Return the doubts about the passages of a step that does not say where they are."""
     if step.passages is not None:
         return []
     spans = step.spans()
@@ -66,7 +66,7 @@ def _step_doubts(step: Step) -> list[str]:
 
 
 def _answer_doubts(record: Record) -> list[str]:
-    """Return what today's rules read otherwise in the answer."""
+    """Return what the current rules read differently in the answer."""
     if record.status == "failed":
         return []
     shown = {id for step in record.trajectory for id in step.hit_ids}

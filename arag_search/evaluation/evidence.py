@@ -125,7 +125,7 @@ class EvidenceValues:
 def evidence_values(
     question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> EvidenceValues | None:
-    """Return what a record shows of the evidence; None where the question names none.
+    """Return what a record shows of the evidence; None if the question names none.
 
     ``sets`` are its pieces in an index: each is met where its text is visible. Without, titles are
     looked for, and one is met where it is shown.

@@ -39,7 +39,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
     """Return the run in a folder with the questions that it was given, or those of another file
     with the same ids.
 
-    Raises RunError where there is no run, the questions are not its own, or a record belongs to
+    Raises RunError if there is no run, the questions are not its own, or a record belongs to
     none of them; QuestionsError for a file that cannot be read.
     """
     folder = Path(folder)
@@ -73,7 +73,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
 
 def load_recorded_run(folder: Path | str) -> LoadedRun:
     """Return the run in a folder with the questions that have a record, as they were asked, without
-    gold answers. Raises RunError where there is no run, or no record."""
+    gold answers. Raises RunError if there is no run, or no record."""
     folder = Path(folder)
     description = read_description(folder)
     stored = read_records(folder)

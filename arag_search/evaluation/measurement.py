@@ -21,7 +21,7 @@ Values = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over the questions of one type, or all, by measure; None where nothing was measured.
+    """Means over the questions of one type, or all, by measure; None if nothing was measured.
     ``counted`` are the questions that each mean is over."""
 
     type: str
@@ -136,7 +136,7 @@ def _means(name: str, values: Sequence[Values], measures: Sequence[Measure]) -> 
 
 
 def measures_json(measures: Sequence[Measure]) -> list[dict[str, Any]]:
-    """Return what the names mean, for those who read the figures."""
+    """Return the meaning of each name, for readers of the figures."""
     return [
         {
             "name": str(measure),

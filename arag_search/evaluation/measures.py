@@ -25,7 +25,7 @@ _FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+))?")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a question: its score, what was shown of its evidence, and a judge's verdict
-    from 0 to 1; the last two are None where they are not known."""
+    from 0 to 1; the last two are None if they are not known."""
 
     score: QuestionScore
     evidence: EvidenceValues | None = None

@@ -1,4 +1,4 @@
-"""What one question of a run is worth."""
+"""The score of one question of a run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class QuestionScore:
 
     ``contain_accuracy`` looks into short answer and explanation; a refusal has none unless it is
     the gold answer. To a question that cannot be answered the refusal is the right answer, and the
-    only one. ``evidence_recall`` is None where the question has no gold titles. Tokens,
-    steps, seconds and cost are None where there is no record.
+    only one. ``evidence_recall`` is None if the question has no gold titles. Tokens,
+    steps, seconds and cost are None if there is no record.
     """
 
     id: str

@@ -23,7 +23,7 @@ def ranking_values(
     """Return the measures of every question that has a relevant document, by question id and by the
     name of the measure; a question without a ranking scores 0.
 
-    ``ranked`` are document ids, best first, each once. Raises MissingExtraError where ir-measures
+    ``ranked`` are document ids, best first, each once. Raises MissingExtraError if ir-measures
     is not installed.
     """
     theirs = _import_ir_measures()

@@ -26,7 +26,7 @@ class ResolvedHop:
     Of several passages with the title, and of the parts of one, those are taken that hold the
     answer. ``rule`` is the first that found such passages. Where none does (a date may be written
     otherwise), it is the first that found any, whose passages are all taken, and ``holds_answer``
-    is False; None where none did.
+    is False; None if none did.
     """
 
     hop: Hop
@@ -39,7 +39,7 @@ class ResolvedHop:
 class EvidencePiece:
     """One thing that must have been shown: what it is called, the passages any of which shows it,
     in corpus order, and by which rule they were found (None: unresolved). ``answer`` must be in
-    what is shown of the passage; None where any of it will do."""
+    what is shown of the passage; None if any of it will do."""
 
     name: str
     chunk_ids: tuple[str, ...]

@@ -48,7 +48,7 @@ class Row:
     """Means over the questions of one type, or all.
 
     Quality is over all ``questions``, evidence recall over those with gold titles; tokens, steps
-    and seconds are over those with a record. None where there is nothing to average. ``failed`` and
+    and seconds are over those with a record. None if there is nothing to average. ``failed`` and
     ``missing`` count questions, ``refused`` answers that say there is none.
     """
 
@@ -163,7 +163,7 @@ def score(
     """Score the run in a folder against the questions that it was given, or those of another file
     with the same ids, as ``score_run`` does.
 
-    Raises RunError where there is no run, or the questions are not its own or unknown;
+    Raises RunError if there is no run, or the questions are not its own or unknown;
     QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
     """
     run = load_run(folder, questions_file)

@@ -39,7 +39,7 @@ def stands_in(text: str, whole: str) -> bool:
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 where the answer is one of the gold answers, else 0."""
+    """Return 1 if the answer is one of the gold answers, else 0."""
     normal = normalise(answer)
     return float(any(normal == normalise(gold) for gold in golds))
 
@@ -67,7 +67,7 @@ def _f1(answer: list[str], gold: list[str]) -> float:
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 where the answer contains a gold answer, else 0 (A-RAG's contain-match).
+    """Return 1 if the answer contains a gold answer, else 0 (A-RAG's contain-match).
 
     As in the paper it is a matter of characters, not of words: "Norway" contains "no".
     """
@@ -78,7 +78,7 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
     """Return the share of the question's gold titles that were shown, of the best set of titles
-    where there are several; None where it has none.
+    where there are several; None if it has none.
 
     Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
     not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille

@@ -23,7 +23,7 @@ class Overlap:
 
     Means over the ``pairs`` of which at least one found something, of the shared passages: divided
     by the larger of the two results, by all passages of both (Jaccard), and by the number of
-    passages that the later search asked for. None where there is no pair. ``empty_pairs`` found
+    passages that the later search asked for. None if there is no pair. ``empty_pairs`` found
     nothing twice; they are counted apart, for sharing nothing they would lower the means and
     sharing everything raise them.
     """
@@ -41,7 +41,7 @@ class Recovery:
 
     ``at_once`` counts those after which the next search found something, ``later`` those where a
     later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed one
-    to the next that found something, None where none did. ``tokens`` are result tokens of failed
+    to the next that found something, None if none did. ``tokens`` are result tokens of failed
     searches, which the model has read in vain.
     """
 
@@ -87,7 +87,7 @@ def found_something(step: Step) -> bool:
 
 
 def arguments_of(step: Step) -> Mapping[str, object]:
-    """Return what a tool was called with; nothing where that is no JSON object."""
+    """Return the arguments of a tool call; nothing if that is not a JSON object."""
     written: object = step.tool_input
     return cast(Mapping[str, object], written) if isinstance(written, dict) else {}
 

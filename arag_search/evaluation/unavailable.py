@@ -1,4 +1,4 @@
-"""Questions whose evidence is taken away: does a model say so, or does it answer nevertheless?
+"""Questions whose evidence is removed: does a model say so, or does it answer nevertheless?
 
 The evidence of all chosen questions is left out by one scope on the index. Nothing is deleted, so
 that scores are computed from the statistics of the whole corpus, as before.
@@ -58,7 +58,7 @@ def take_away(
     """Choose the questions whose answer must be read, and leave out the documents that hold any of
     their evidence; the first ``limit`` of them where there are more.
 
-    Raises QuestionsError where no question can be chosen, or no passage would be left.
+    Raises QuestionsError if no question can be chosen, or no passage would be left.
     """
     passages = Passages(chunks)
     left_out = Counter[str]()

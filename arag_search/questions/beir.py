@@ -110,7 +110,7 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _grade(cells: list[str]) -> int | None:
-    """Return the whole number in the third cell; None where the row is no judgement."""
+    """Return the whole number in the third cell; None if the row is no judgement."""
     if len(cells) != len(_HEAD) or not all(map(str.strip, cells)):
         return None
     try:

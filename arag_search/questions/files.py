@@ -1,4 +1,4 @@
-"""Questions with their gold answers, from the files that people have.
+"""Questions with their gold answers, from files in common formats.
 
 Shapes of records are distinguished by the fields that only they have; each is read as it is
 published. A file is JSON lines or one JSON array of such records; a folder of BEIR comes with

@@ -1,4 +1,4 @@
-"""One question: what is asked, which answers are right, and what is known of the evidence."""
+"""One question: its text, its right answers, and its evidence as far as it is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GoldSentence:
 
 @dataclass(frozen=True, slots=True)
 class GoldPassage:
-    """A text that supports the answer; ``title`` is None where the data names none."""
+    """A text that supports the answer; ``title`` is None if the data names none."""
 
     title: str | None
     text: str
@@ -47,14 +47,14 @@ class Question:
     """One question.
 
     ``answers`` are the gold answer and its aliases, in this order; none only where a data set has
-    judged documents instead. ``type`` is None where the file has none. ``supporting_titles`` are
+    judged documents instead. ``type`` is None if the file has none. ``supporting_titles`` are
     those of the passages that hold the answer, ``evidence`` is a chain of facts, in hop order;
     ``alternative_titles`` are other sets of titles, each of which would do as well.
 
     ``hops`` are the steps of the chain, ``supporting_sentences`` and ``supporting_passages`` what
     the data names beside the titles, ``relevant_documents`` ids with their grades, 0 being
     irrelevant. ``source`` is the part of the corpus that a question is about, where the file names
-    it. All of them are empty where the file has none.
+    it. All of them are empty if the file has none.
 
     A question that is not ``answerable`` is answered rightly by saying that there is no answer; its
     ``answers`` are those that it would have.

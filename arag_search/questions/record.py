@@ -37,7 +37,7 @@ def read_record(value: object, where: str) -> tuple[Shape, Question]:
 
 
 def shape_of(fields: Fields) -> Shape:
-    """Return which shape a record has, by the fields that no other has."""
+    """Return the shape of a record, recognised by the fields that only this shape has."""
     if fields.has("input") and not fields.has("question"):
         return "KILT"
     if fields.has("question_decomposition"):

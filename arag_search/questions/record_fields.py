@@ -30,7 +30,7 @@ def read_bytes(path: Path, what: str, allowed: str) -> bytes:
 
 
 def parsed(text: bytes, what: str, where: str, allowed: str) -> object:
-    """Return what JSON says. Raises QuestionsError."""
+    """Parse JSON. Raises QuestionsError."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -63,7 +63,7 @@ class Fields:
         return Fields(cast(dict[str, Any], value), where)
 
     def has(self, *names: str) -> bool:
-        """Return whether all of these fields are there."""
+        """Return whether the record has all of these fields."""
         return all(self.fields.get(name) is not None for name in names)
 
     def check(self, required: Sequence[Sequence[str]], allowed: str) -> None:
@@ -94,7 +94,7 @@ class Fields:
         return nfc(value)
 
     def optional_text(self, names: Sequence[str]) -> str | None:
-        """Return the first of these fields that the record has, None where it has none."""
+        """Return the first of these fields that the record has, None if it has none."""
         return self.text(self.first(names)) if any(map(self.has, names)) else None
 
     def flag(self, name: str, default: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The folder of a batch run: what the run is, and the records of its questions.
+"""The folder of a batch run: the description of the run, and the records of its questions.
 
     DIR/run.json       preset, index, model and questions, with their fingerprints
     DIR/records.jsonl  a line a question, in the order in which they finished
@@ -40,7 +40,7 @@ class RunDescription(BaseModel):
 
     ``count`` is the number of questions in the file, ``limit`` how many of them were asked for
     (None: all). ``filter`` is the scope of the index, ``encoder`` what made its vectors and encodes
-    queries, None where the preset needs none.
+    queries, None if the preset needs none.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -63,7 +63,7 @@ class RunDescription(BaseModel):
         return self.count if self.limit is None else min(self.limit, self.count)
 
     def check_same(self, now: RunDescription, where: str) -> None:
-        """Raise RunError, naming both, where ``now`` is another run."""
+        """Raise RunError, naming both, if ``now`` is another run."""
         other = [
             name for name in COMPARED if self.fingerprints.get(name) != now.fingerprints.get(name)
         ]
@@ -123,7 +123,7 @@ class StoredRecords:
 
 
 class Foreign(NamedTuple):
-    """A record that another run wrote, and in what that run differs."""
+    """A record that another run wrote, and how that run differs."""
 
     record: Record
     differences: tuple[str, ...]
@@ -163,7 +163,7 @@ def _as_asked(question: str) -> str:
 
 
 def read_description(folder: Path) -> RunDescription:
-    """Return what the run in the folder is. Raises RunError where there is none."""
+    """Return the description of the run in the folder. Raises RunError if there is none."""
     path = folder / RUN_FILE
     try:
         return RunDescription.model_validate_json(path.read_bytes())
@@ -185,7 +185,7 @@ def read_description(folder: Path) -> RunDescription:
 
 
 def read_records(folder: Path) -> StoredRecords:
-    """Return the records in the folder; a broken last line is passed over.
+    """Return the records in the folder; a broken last line is skipped.
 
     Raises RunError naming the line for a broken one elsewhere.
     """
@@ -267,7 +267,7 @@ class RunFolder:
     def append(self, record: Record) -> None:
         """Write a record and wait until it is on disk; threads take turns.
 
-        Raises RunError where it cannot be written, or the folder was closed meanwhile.
+        Raises RunError if it cannot be written, or the folder was closed in the meantime.
         """
         with self._lock:
             if not self._is_open:
@@ -299,7 +299,7 @@ class RunFolder:
 
 
 def _check_usable(folder: Path) -> None:
-    """Raise RunError for what is not a folder, or holds something other than a run."""
+    """Raise RunError if the path is not a folder, or holds something other than a run."""
     if not folder.exists() or (folder / RUN_FILE).exists():
         return
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Prices: what models cost, from a file of the user's; and what a call cost."""
+"""Prices of models, from a file that the user provides; and the cost of a call."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Prices:
         return cls(by_model, str(file))
 
     def cost(self, usage: Usage, model: str) -> float | None:
-        """USD of ``usage``; None where the model has no price."""
+        """USD of ``usage``; None if the model has no price."""
         price = self.by_model.get(model)
         if price is None:
             return None
@@ -66,7 +66,7 @@ class Prices:
 
 
 def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> None:
-    """Raise ConfigError where a limit cannot be kept: it is not above 0, or nothing says what
+    """Raise ConfigError if a limit cannot be kept: it is not above 0, or nothing says what
     ``model`` costs."""
     if not (math.isfinite(max_cost_usd) and max_cost_usd > 0):
         raise ConfigError(

@@ -40,7 +40,7 @@ class RecordsFile:
         return self._lines.claim()
 
     def mend(self) -> int:
-        """Drop what a crash left of a last record, and return how many bytes that was.
+        """Remove an incomplete last record left by a crash, and return its number of bytes.
 
         Raises RunError for a last line that is not a record of a run.
         """
@@ -50,7 +50,7 @@ class RecordsFile:
             raise self._foreign() from None
 
     def append(self, record: Record) -> None:
-        """Write a record. Raises RunError where it cannot be written; then nothing of it is."""
+        """Write a record. Raises RunError if it cannot be written; then nothing of it is."""
         try:
             self._lines.append(record.to_line())
         except OSError as error:
@@ -63,7 +63,7 @@ class RecordsFile:
             raise self._foreign() from None
 
     def close(self) -> None:
-        """Close the file. May be called again."""
+        """Close the file. May be called twice."""
         self._lines.close()
 
     def _foreign(self) -> RunError:

@@ -61,7 +61,7 @@ class Tally:
     ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, those of
     earlier runs into the folder included, unless they are asked again. ``asked`` were recorded by
     this run, in ``seconds``. Tokens are of model calls of this run, ``cost_usd`` of the whole
-    folder, None where there are no prices.
+    folder, None if there are no prices.
     """
 
     total: int
@@ -104,7 +104,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The end of a run; ``stopped`` says why it began no more questions, None where it began
+    """The end of a run; ``stopped`` says why it began no more questions, None if it began
     all."""
 
     tally: Tally
@@ -129,7 +129,7 @@ def run(
     and the run continues; but where the model refuses access before it ever replied, nothing is
     recorded and its ModelAccessError is raised. Raises ArgumentError without questions and for
     options out of bounds; RunError for a folder of another run, in use, or full; ConfigError for a
-    cost limit without prices; NotServedError where the index cannot serve a tool of the preset.
+    cost limit without prices; NotServedError if the index cannot serve a tool of the preset.
     """
     options = options or RunOptions()
     options.check()
@@ -301,7 +301,7 @@ class _Batch:
             self._news.put(self._tally)
 
     def _watch(self, working: int) -> None:
-        """Show what the threads report until the last has ended."""
+        """Show the reports of the threads until the last thread has ended."""
         problem: BaseException | None = None
         while working:
             news = self._news.get()

@@ -42,7 +42,7 @@ _SHOWN_CHARACTERS = 80
 class ToolResult:
     """The result of a tool call.
 
-    ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None where there is
+    ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
     none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
     ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
     its order.
@@ -268,7 +268,7 @@ def wrong_argument(name: str, value: object, schema: Mapping[str, Any]) -> str:
 
 
 def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
-    """Return the result of a call of a tool that is not there."""
+    """Return the result of a call of an unknown tool."""
     shown = name[:_SHOWN_CHARACTERS]
     return error_result(f'Tool not run: there is no tool "{shown}". Tools: {", ".join(tools)}.')
 

@@ -172,7 +172,7 @@ class _Reply:
     ) -> bool:
         """Show as many sentences as fit, at least one, cut if it alone is too long.
 
-        Returns False where not even that fits.
+        Returns False if not even that fits.
         """
         sentences = read_chunk.chunk.sentences()
         count = len(sentences)

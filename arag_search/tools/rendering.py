@@ -266,7 +266,7 @@ def _level_lengths(blocks: Sequence[Block], target: int) -> bool:
 
 
 def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
-    """Cut the one block with text by ``over`` tokens; False where there are several, or no room."""
+    """Cut the one block with text by ``over`` tokens; False if there are several, or no room."""
     with_text = [block for block in blocks if block.body]
     if len(with_text) != 1:
         return False

@@ -40,7 +40,7 @@ _ABOUT = re.compile(r"\((?:previous|next|[\w-]+): [^\n]*\)(?:\n|\Z)")
 
 
 class ShownPassage(NamedTuple):
-    """A passage as a reply shows it: its title without the part, and the text under it, empty where
+    """A passage as a reply shows it: its title without the part, and the text under it, empty if
     there is none, or where it is left out because it was shown before."""
 
     id: str
@@ -50,7 +50,7 @@ class ShownPassage(NamedTuple):
 
 class ReplyPart(NamedTuple):
     """A passage with all that a reply says of it: ``about`` is the line of chunk_read under the
-    header, ``below`` are our lines after the text; empty where there are none."""
+    header, ``below`` are our lines after the text; empty if there are none."""
 
     id: str
     header: str
@@ -137,7 +137,7 @@ def passages_at(reply: str, spans: Sequence[PassageSpan]) -> list[ShownPassage]:
 
 
 def total_of(reply: str) -> int | None:
-    """Return how many passages match, as the reply of a search says; None where it does not."""
+    """Return how many passages match, as the reply of a search says; None if it does not."""
     if reply.startswith(_NOTHING):
         return 0
     total = _TOTAL.match(reply.partition("\n")[0])

@@ -1,7 +1,7 @@
-"""ChatModel: the seam between the agent and whatever writes its next move.
+"""ChatModel: the interface between the agent and a language model.
 
-A model is given a request (messages, tools) and returns one reply. It keeps nothing between calls,
-so that one object may serve several threads and questions at once.
+A model gets a request (messages, tools) and returns one reply. It keeps no state between calls, so
+that one object may serve several threads and questions at once.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 Cut = Literal["length", "content_filter"]
-"""Why a reply is not all that the model had to say: it reached the most tokens that a reply may
-have, or a filter of the endpoint withheld the rest."""
+"""Why a reply is incomplete: it reached the maximum number of tokens, or a filter of the endpoint
+withheld the rest."""
 
 MAX_USAGE_TOKENS = 1_000_000_000
-"""No call takes more: what reports more counts something else."""
+"""More tokens than any call takes: an endpoint that reports more counts something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model wrote it. ``arguments`` is its text, which may be broken JSON."""
+    """A tool call as the model wrote it. ``arguments`` is its text, which may be invalid JSON."""
 
     id: str
     name: str
@@ -30,8 +30,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``tool_calls`` are those of an assistant, ``tool_call_id`` is what a message of
-    a tool answers."""
+    """One message. ``tool_calls`` are the calls of an assistant message; ``tool_call_id`` is the
+    call that a tool message answers."""
 
     role: Role
     content: str
@@ -41,8 +41,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls. ``counted`` where an endpoint reported none and the numbers are
-    ours (o200k tokens)."""
+    """Tokens of one or more calls. The source is ``counted`` if an endpoint reported none and we
+    counted them (o200k tokens)."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -50,7 +50,7 @@ class Usage:
 
     @property
     def is_plausible(self) -> bool:
-        """Whether one call can have taken so many."""
+        """Whether one call can take this many tokens."""
         return is_token_count(self.prompt_tokens) and is_token_count(self.completion_tokens)
 
 
@@ -58,7 +58,7 @@ class Usage:
 class ModelRequest:
     """A request to a model: all messages so far, and the tools it may call (OpenAI schemas).
 
-    Without tools the reply is to be the answer. ``question_id`` names the question in errors.
+    Without tools, the reply must be the answer. ``question_id`` names the question in errors.
     """
 
     messages: Sequence[Message]
@@ -68,10 +68,11 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One reply: text, calls, or both. ``reasoning`` is what an endpoint gives apart from the text.
+    """One reply: text, calls, or both. ``reasoning`` is what an endpoint returns apart from
+    the text.
 
-    ``usage`` is None where the endpoint reports none. ``cut`` says why the reply ends before its
-    end, and is None where it does not, or where the endpoint does not tell.
+    ``usage`` is None if the endpoint reports none. ``cut`` says why the reply is
+    incomplete; it is None if the reply is complete, or if the endpoint does not say.
     """
 
     text: str
@@ -86,27 +87,27 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call it in records and prices."""
+        """The name of the model in records and prices."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """The same for two models that are configured alike; never holds a secret."""
+        """A value that is equal for models with the same configuration; it never holds a secret."""
         ...
 
     def reply(self, request: ModelRequest) -> ModelReply:
         """Return the next message.
 
-        Raises ContextLengthError where the request is too long for the model, another ModelError
-        where there is no reply, retries included. Safe to call from several threads.
+        Raises ContextLengthError if the request is too long for the model, and another ModelError
+        if there is no reply after all retries. Safe to call from several threads.
         """
         ...
 
     def close(self) -> None:
-        """Free connections. May be called again."""
+        """Free connections. May be called twice."""
         ...
 
 
 def is_token_count(number: object) -> bool:
-    """Return whether a number of tokens is one that a call can have taken."""
+    """Return whether one call can take this number of tokens."""
     return type(number) is int and 0 <= number <= MAX_USAGE_TOKENS

@@ -46,15 +46,15 @@ def choose_model(
     on_retry: Callable[[Retry], None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> ChatModel:
-    """Return the model that options and environment name; None is what is not given.
+    """Return the model that the options and the environment name; None means not given.
 
-    ``model`` is ``offline``, ``replay:FILE`` or the name of an endpoint's model, else what
-    ARAG_MODEL says. Key and base URL are ARAG_API_KEY and ARAG_BASE_URL, else OPENAI_API_KEY and
-    OPENAI_BASE_URL; a base URL without a key is a local server. Where key, base URL and model are
-    all unset and ``allow_offline``, the offline model. What is empty is unset.
-    With ``record_replies`` its replies are also written to that file, for ``replay:``.
+    ``model`` is ``offline``, ``replay:FILE`` or the name of an endpoint's model, else the value of
+    ARAG_MODEL. Key and base URL are ARAG_API_KEY and ARAG_BASE_URL, else OPENAI_API_KEY and
+    OPENAI_BASE_URL; a base URL without a key is a local server. If key, base URL and model are all
+    unset and ``allow_offline``, the offline model is chosen. An empty variable counts as unset.
+    With ``record_replies``, the replies are also written to that file, for ``replay:``.
 
-    Raises ConfigError where the settings do not fit each other, or the preset.
+    Raises ConfigError if the settings contradict each other or the preset.
     """
     variables = os.environ if environment is None else environment
     key, _ = first_set(variables, KEY_VARIABLES)
@@ -68,16 +68,16 @@ def choose_model(
         "timeout_s": timeout_s,
         "max_retries": max_retries,
     }
-    given = [option for option, value in options.items() if value is not None]
+    set_options = [option for option, value in options.items() if value is not None]
     if not name:
         _check_nothing_is_set(variables, base_url, allow_offline)
         name = OFFLINE
     chosen: ChatModel
     if name == OFFLINE:
-        _check_unused(name, given)
+        _check_unused(name, set_options)
         chosen = _offline_model(preset)
     elif name.startswith(REPLAY_PREFIX):
-        _check_unused(REPLAY_PREFIX, given)
+        _check_unused(REPLAY_PREFIX, set_options)
         chosen = ReplayModel(_replay_file(name))
     else:
         address = base_url or first_set(variables, BASE_URL_VARIABLES)[0]
@@ -105,7 +105,7 @@ def choose_model(
 def _check_nothing_is_set(
     variables: Mapping[str, str], base_url: str | None, allow_offline: bool
 ) -> None:
-    """Raise ConfigError, where no model is named, unless key and base URL are unset too and the
+    """Raise ConfigError for a missing model name, unless key and base URL are unset too and the
     offline model may be chosen."""
     set_names = [
         name
@@ -128,10 +128,10 @@ def _check_nothing_is_set(
         )
 
 
-def _check_unused(model: str, given: Sequence[str]) -> None:
-    if given:
+def _check_unused(model: str, set_options: Sequence[str]) -> None:
+    if set_options:
         raise ConfigError(
-            f"Model {model.rstrip(':')!r} has no options: {', '.join(given)}.",
+            f"Model {model.rstrip(':')!r} has no options: {', '.join(set_options)}.",
             do="Leave them out, or name an endpoint's model.",
         )
 

@@ -38,15 +38,15 @@ FAILURES = Failures(
 
 
 class OpenAIModel:
-    """A model behind an OpenAI-compatible endpoint, one tool call a reply where the endpoint
-    listens.
+    """A model behind an OpenAI-compatible endpoint. It asks for one tool call in each reply, which
+    not every endpoint honours.
 
     ``name``, ``base_url``, ``key``, time-out, retries, ``on_retry``, ``sleep`` and ``chance`` are
     those of Endpoint. Of ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``reasoning_effort`` and
     ``seed`` only those that are set are sent.
 
-    Raises ConfigError for options that no endpoint takes. One object serves all threads. ``close``
-    ends waits.
+    Raises ConfigError for options that no endpoint accepts. One object serves all threads.
+    ``close`` ends all waiting.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class OpenAIModel:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """Return the endpoint's reply, after as many attempts as are allowed.
+        """Return the endpoint's reply, with as many attempts as are allowed.
 
         Raises ModelAccessError, ContextLengthError and ModelReplyError at once,
         ModelUnavailableError when the last attempt failed or the model is closed.
@@ -137,7 +137,7 @@ class OpenAIModel:
         self._endpoint.close()
 
     def _check(self) -> None:
-        """Raise ConfigError with every option that no endpoint takes. Never shows the key."""
+        """Raise ConfigError naming every option that no endpoint accepts. Never shows the key."""
         problems = self._endpoint.address_problems()
         for option, highest in (("temperature", 2.0), ("top_p", 1.0)):
             value = self._sampling.get(option)

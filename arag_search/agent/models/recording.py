@@ -1,7 +1,7 @@
-"""The file of recorded replies: one JSON object a line, one line a call.
+"""The file of recorded replies: one JSON object on each line, one line for each call.
 
-A line holds the digest of the request, which is what it is found by, and enough of the request to
-say where another one differs; not its text.
+A line holds the digest of the request, by which it is looked up, and enough of the request to say
+where another request differs, but not its text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SHORT = 8
 
 @dataclass(frozen=True, slots=True)
 class ToolKey:
-    """A tool in short: a digest of each line of its description, and of each argument by name.
-    ``rest`` is the digest of all of it."""
+    """A summary of a tool: a digest of each line of its description, and of each argument by name.
+    ``rest`` is the digest of the whole tool."""
 
     name: str
     description: tuple[str, ...]
@@ -37,7 +37,7 @@ class ToolKey:
 
     @classmethod
     def of(cls, tool: Mapping[str, Any]) -> ToolKey:
-        """O(tool)."""
+        """Summarise a tool. O(tool)."""
         lines = description_lines(tool)
         arguments = tool_arguments(tool)
         return cls(
@@ -50,9 +50,9 @@ class ToolKey:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """A request in short. ``digest`` is of all of it but the question's id; ``messages`` are the
-    digests of the single ones, ``tools`` the names. ``tool_keys`` say what the tools are, and are
-    empty in recordings of versions that did not keep it."""
+    """A summary of a request. ``digest`` covers everything except the question's id; ``messages``
+    are the digests of the messages, ``tools`` the names of the tools. ``tool_keys`` summarise the
+    tools, and are empty in recordings of versions that did not store them."""
 
     digest: str
     messages: tuple[str, ...]
@@ -61,7 +61,7 @@ class RequestKey:
 
     @classmethod
     def of(cls, request: ModelRequest) -> RequestKey:
-        """O(request)."""
+        """Summarise a request. O(request)."""
         messages = [_digest(_message_parts(message)) for message in request.messages]
         names = tuple(_tool_name(tool) for tool in request.tools)
         keys = tuple(map(ToolKey.of, request.tools))
@@ -70,9 +70,9 @@ class RequestKey:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One call. ``session`` is the same for all that one RecordingModel wrote, ``last`` is how the
-    last message of the request begins. ``too_long`` is the endpoint's ContextLengthError, in place
-    of a reply."""
+    """One recorded call. ``session`` is the same for all calls recorded by one RecordingModel;
+    ``last`` is the beginning of the last message of the request. ``too_long`` is the endpoint's
+    ContextLengthError, in place of a reply."""
 
     question_id: str
     session: str
@@ -84,10 +84,10 @@ class Recorded:
 
 
 class RecordingFile:
-    """A file that lines are appended to, whole ones only, from any thread or process.
+    """A file to which whole lines are appended, from any thread or process.
 
-    What a killed recorder left of a last line is cut off first. Raises ConfigError where the file
-    cannot be written, or ends with something else than a recorded reply.
+    First, an incomplete last line left by a killed recorder is removed. Raises ConfigError if the
+    file cannot be written, or ends with something other than a recorded reply.
     """
 
     def __init__(self, file: Path | str) -> None:
@@ -104,14 +104,14 @@ class RecordingFile:
         except ForeignLineError:
             self._lines.close()
             raise ConfigError(
-                "Replies cannot be recorded: the last line of the file is no recorded reply.",
+                "Replies cannot be recorded: the last line of the file is not a recorded reply.",
                 where=str(self.file),
                 allowed="a new file, or one that replies were recorded to",
                 do="Name another file.",
             ) from None
 
     def append(self, recorded: Recorded) -> None:
-        """Write one line. Raises RunError where the disk takes it not, or only in part."""
+        """Write one line. Raises RunError if it cannot be written completely."""
         line = json.dumps(_adapter().dump_python(recorded, mode="json")).encode() + b"\n"
         try:
             self._lines.append(line)
@@ -123,22 +123,22 @@ class RecordingFile:
             ) from error
         except ForeignLineError:
             raise RunError(
-                "A reply cannot be recorded: somebody else wrote to the file.",
+                "A reply cannot be recorded: another program wrote to the file.",
                 where=str(self.file),
                 do="Record to another file.",
             ) from None
 
     def close(self) -> None:
-        """Close the file. May be called again."""
+        """Close the file. May be called twice."""
         self._lines.close()
 
 
 def read_recording(file: Path) -> tuple[list[Recorded], str]:
-    """Return all calls in a file, and the SHA-256 of what was read.
+    """Return all calls in a file, and the SHA-256 of its content.
 
-    Of a question that was begun again by a later session only that session's calls are given: the
-    earlier ones belong to an attempt that was not finished. A broken last line is ignored: the
-    recorder was killed. Raises ConfigError naming any other line that is broken.
+    If a later session has begun a question again, only the calls of that session are returned: the
+    earlier ones belong to an unfinished attempt. A broken last line is ignored, because it means
+    that the recorder was killed. Raises ConfigError naming any other broken line.
     """
     try:
         data = file.read_bytes()
@@ -159,12 +159,12 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
                 do="Remove the line, or record anew.",
             )
     latest = {call.question_id: call.session for call in calls if call.question_id}
-    kept = [call for call in calls if latest.get(call.question_id, call.session) == call.session]
-    return kept, hashlib.sha256(data).hexdigest()
+    current = [call for call in calls if latest.get(call.question_id, call.session) == call.session]
+    return current, hashlib.sha256(data).hexdigest()
 
 
 def preview(message: Message) -> str:
-    """Return how a message begins, in one line."""
+    """Return the beginning of a message, on one line."""
     text = " ".join(message.content.split()) or " ".join(
         f"{call.name}({call.arguments})" for call in message.tool_calls
     )
@@ -173,7 +173,7 @@ def preview(message: Message) -> str:
 
 
 def _parse_line(line: bytes) -> Recorded | None:
-    """Return the call in a line; None where the line is broken."""
+    """Return the call in a line; None if the line is broken."""
     try:
         return _adapter().validate_json(line)
     except ValidationError:
@@ -204,7 +204,7 @@ def description_lines(tool: Mapping[str, Any]) -> list[str]:
 
 
 def tool_arguments(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schemas of a tool's arguments by name; none where it has no such schema."""
+    """Return the schemas of a tool's arguments by name; empty if it has no such schema."""
     schema: object = tool.get("function", tool).get("parameters")
     properties: object = (
         cast(dict[str, object], schema).get("properties") if _is_object(schema) else None

@@ -1,4 +1,5 @@
-"""RecordingModel and ReplayModel: a run's replies kept, and given again without a network."""
+"""RecordingModel and ReplayModel: recording the replies of a run, and replaying them without a
+network."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ class RecordingModel:
     """A model whose replies are also appended to a file, for ReplayModel.
 
     A ContextLengthError is recorded too, because an agent continues after it; other errors are not,
-    so that what failed can be asked again. Several threads, and several processes with a
-    RecordingModel each, may write one file. Raises ConfigError where the file cannot be written,
-    and from ``reply`` RunError where the disk is full.
+    so that a failed request can be repeated. Several threads, and several processes with a
+    RecordingModel each, may write one file. Raises ConfigError if the file cannot be written,
+    and from ``reply`` RunError if the disk is full.
     """
 
     def __init__(self, model: ChatModel, file: Path | str) -> None:
@@ -83,9 +84,9 @@ class RecordingModel:
 class ReplayModel:
     """The replies in a file that RecordingModel wrote.
 
-    A request is found by its messages and tools. One that was recorded several times is answered
-    in the recorded order, those of its own question first, and each reply is given once. Raises
-    NotRecordedError for any other request, with the first message that differs; ConfigError where
+    A request is looked up by its messages and tools. If it was recorded several times, its replies
+    are returned in the recorded order, those of the same question first, and each only once. Raises
+    NotRecordedError for any other request, with the first message that differs; ConfigError if
     the file cannot be read.
     """
 
@@ -126,7 +127,7 @@ class ReplayModel:
         )
 
     def _difference(self, key: RequestKey, request: ModelRequest) -> str:
-        """Return what the nearest recorded call has otherwise."""
+        """Describe how the nearest recorded call differs."""
         if not self._calls:
             return "the recording is empty"
         times = sum(call.key.digest == key.digest for call in self._calls)
@@ -147,7 +148,7 @@ class ReplayModel:
         return f"{place} differs: {preview(message)!r} now, {recorded}"
 
     def _recorded_preview(self, near: Recorded, place: int) -> str:
-        """Return how a recorded message begins, where it was the last one of some call."""
+        """Return the beginning of a recorded message, if it was the last message of some call."""
         start = near.key.messages[: place + 1]
         for call in self._calls:
             if call.key.messages == start:
@@ -156,7 +157,7 @@ class ReplayModel:
 
 
 def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelRequest) -> str:
-    """Return what the tools of a recorded request have otherwise."""
+    """Describe how the tools of a recorded request differ."""
     if recorded.tools != now.tools:
         names = [", ".join(tools) or "none" for tools in (recorded.tools, now.tools)]
         return f"the tools differ (recorded: {names[0]}; now: {names[1]})"
@@ -171,7 +172,7 @@ def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelReques
 
 
 def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]) -> str:
-    """Return what one tool has otherwise; empty where nothing is."""
+    """Describe how one tool differs; return an empty text if it does not."""
     if recorded.rest == now.rest:
         return ""
     gone = [name for name in recorded.arguments if name not in now.arguments]

@@ -13,13 +13,13 @@ Script = Sequence[ModelReply | Exception] | Callable[[ModelRequest], ModelReply]
 
 
 class ScriptedModel:
-    """Gives the replies of a script.
+    """A model that returns the replies of a script.
 
-    A sequence is given out in order, one entry a request, whoever asks; an exception in it is
-    raised. A function is called with each request, from the thread that asks. ``delay_s`` is slept
-    before each reply, as an endpoint would take it.
+    The entries of a sequence are returned in order, one for each request from any thread; an
+    exception among them is raised. A function is called with each request, in the requesting
+    thread. The model sleeps ``delay_s`` before each reply, to imitate an endpoint.
 
-    Raises ModelReplyError when the script is over. ``requests`` holds what was asked, in order.
+    Raises ModelReplyError after the end of the script. ``requests`` holds all requests, in order.
     """
 
     name = "scripted"

@@ -1,7 +1,7 @@
-"""Messages as chat completions write them, and replies as they read.
+"""Writing messages in the format of chat completions, and reading replies.
 
-Endpoints differ in what they add and leave out, so that only what is needed is read, and anything
-else in a reply is let pass.
+Endpoints differ in what they add and leave out, so only the necessary parts of a reply are read and
+the others are ignored.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _CUTS: dict[str, Cut] = {
     "content_filter": "content_filter",
     "safety": "content_filter",
 }
-"""What finish reasons mean; "length" and "content_filter" are OpenAI's, the others those of servers
-that hand on the names of another protocol."""
+"""The meaning of finish reasons. "length" and "content_filter" are OpenAI's; the others come from
+servers that pass on the names of another protocol."""
 
 
 def write_messages(messages: Sequence[Message]) -> Any:
@@ -88,8 +88,9 @@ class _Completion(BaseModel):
 def read_reply(body: str, position: int) -> ModelReply:
     """Return the reply in the body of a response.
 
-    Arguments stay as the model wrote them. A call without an id is given one, made of ``position``
-    (messages so far) and its place. Raises ValueError, with what is wrong, where there is none.
+    Arguments stay as the model wrote them. A call without an id gets one, made of ``position`` (the
+    number of messages so far) and its place. Raises ValueError, saying what is wrong, if the body
+    holds no reply.
     """
     try:
         content: object = json.loads(body, parse_int=_number)
@@ -122,7 +123,7 @@ def read_reply(body: str, position: int) -> ModelReply:
 
 
 def _number(digits: str) -> float:
-    """Read an integer; one that is too long to be one becomes a float."""
+    """Read an integer; one with too many digits becomes a float."""
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
@@ -144,15 +145,14 @@ def _text(content: str | list[_Part | str] | None) -> str:
 
 
 def _reasoning(message: _Message) -> str:
-    for given in (message.reasoning_content, message.reasoning):
-        if isinstance(given, str) and given:
-            return given
+    for text in (message.reasoning_content, message.reasoning):
+        if isinstance(text, str) and text:
+            return text
     return ""
 
 
 def _usage(reported: object) -> Usage | None:
-    """Return the usage; None where the endpoint reports none, only a part, or what no call can have
-    taken."""
+    """Return the usage; None if the endpoint reports none, a part of it, or an implausible one."""
     if not isinstance(reported, dict):
         return None
     counts = cast(dict[str, Any], reported)

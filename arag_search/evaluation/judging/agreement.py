@@ -19,7 +19,7 @@ class Agreement:
     """Agreement of two raters on the answers that both have rated.
 
     ``accuracy`` is the share of equal verdicts, ``kappa`` Cohen's: how far that exceeds what two
-    raters would agree on by chance who give verdicts as often as these do; None where there is
+    raters would agree on by chance who give verdicts as often as these do; None if there is
     nothing to compare, and for kappa where chance alone would agree on all.
     """
 

@@ -1,7 +1,7 @@
 """A language model that says whether answers are right.
 
 It sees question, gold answers, short answer and explanation, never the trajectory. Verdicts are
-kept by what was asked of which model, so that a run is judged once.
+cached by request and model, so that a run is judged only once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Judgement:
     votes: tuple[Verdict | None, ...]
 
     def value(self, question: Question) -> float | None:
-        """1 for the verdict that the question is to get, else 0; None where it was not judged."""
+        """1 for the verdict that the question is to get, else 0; None if it was not judged."""
         if self.verdict is None:
             return None
         return float(self.verdict == ("correct" if question.answerable else "abstained"))
@@ -81,7 +81,7 @@ class Judge:
         """Judge the answer of a record. An empty one is not shown to the model: it is incorrect,
         or where there is no answer, an abstention.
 
-        Raises ModelError where the model gives no reply.
+        Raises ModelError if the model gives no reply.
         """
         if not record.answer_short.strip():
             empty: Verdict = "incorrect" if question.answerable else "abstained"
@@ -145,7 +145,7 @@ def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
 
 
 def judge_request(question: Question, record: Record) -> ModelRequest:
-    """Return what the model is shown."""
+    """Return the text that the model is shown."""
     name = "judge" if question.answerable else "judge_unanswerable"
     gold = "right answers" if question.answerable else "answers that would have been right"
     shown = {
@@ -161,7 +161,7 @@ def judge_request(question: Question, record: Record) -> ModelRequest:
 
 
 def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
-    """Return the last verdict that a reply gives on a line of its own; None where that is not
+    """Return the last verdict that a reply gives on a line of its own; None if that is not
     allowed, or there is none."""
     given = _VERDICT.findall(reply)
     verdict = as_verdict(given[-1].lower()) if given else None
@@ -169,7 +169,7 @@ def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict |
 
 
 def as_verdict(text: str) -> Verdict | None:
-    """Return the verdict with this name, None where there is none."""
+    """Return the verdict with this name, None if there is none."""
     return next(filter(text.__eq__, VERDICTS), None)
 
 

@@ -1,4 +1,4 @@
-"""The file of verdicts: a line each, found by what was asked."""
+"""The file of verdicts: one line for each verdict, looked up by the request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class VerdictCache:
 
     A line is on disk before ``put`` returns. What a crash leaves of a line at the end of the file
     is passed over, and cut off before the next line is written. Several processes may append to
-    one file. Raises RunError where the file cannot be read or written, or holds other things.
+    one file. Raises RunError if the file cannot be read or written, or holds other things.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -30,7 +30,7 @@ class VerdictCache:
         return len(self._verdicts)
 
     def get(self, key: str) -> str | None:
-        """Return the verdict that is kept, None where there is none."""
+        """Return the stored verdict, or None."""
         return self._verdicts.get(key)
 
     def put(self, key: str, question_id: str, verdict: str, reply: str) -> None:

@@ -29,7 +29,7 @@ DateKey = tuple[int, int, int]
 
 
 def value_of(sought: Sought, text: str, words: Sequence[str] = ()) -> str | None:
-    """Return what is sought, as a passage about the thing has it; None where the passage does
+    """Return what is sought, as a passage about the thing has it; None if the passage does
     not say it. ``words`` are content words of the question."""
     rule = _RULES.get(sought)
     return rule(text, words) if rule is not None else None

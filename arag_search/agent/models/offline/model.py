@@ -114,7 +114,7 @@ def _read_result(result: Message, calls: dict[str, ToolCall]) -> Reply:
 
 
 def _next_call(reader: Reader, replies: Sequence[Reply]) -> Call | None:
-    """Return the call that follows these replies; None where there is none."""
+    """Return the call that follows these replies; None if there is none."""
     steps = reader.steps()
     try:
         call = next(steps)

@@ -151,7 +151,7 @@ def _ends_sentence(word: str) -> bool:
 
 
 def _next(words: list[re.Match[str]], at: int) -> int | None:
-    """Return the next word of the name, over at most two small words; None where it ends."""
+    """Return the next word of the name, over at most two small words; None if it ends."""
     for step in (1, 2, 3):
         if at + step >= len(words):
             return None

@@ -16,7 +16,7 @@ def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> s
     """Return a query for passages about the name, above those that mention it beside one of the
     words.
 
-    ``titles`` False looks for mentions alone. Empty where the name has no word.
+    ``titles`` False looks for mentions alone. Empty if the name has no word.
     """
     whole, bare = _phrase(name), _phrase(without_land(unqualified(name)))
     if not bare:

@@ -57,7 +57,7 @@ Walk = Generator[Call, Reply, None]
 
 @dataclass(slots=True)
 class Thing:
-    """Something with a name: the passage about it, None where there is none."""
+    """Something with a name: the passage about it, None if there is none."""
 
     name: str
     passage: SeenPassage | None
@@ -65,7 +65,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer; empty where there is none. ``sources`` are ids of passages."""
+    """An answer; empty if there is none. ``sources`` are ids of passages."""
 
     answer: str
     why: str = ""

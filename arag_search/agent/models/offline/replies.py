@@ -20,7 +20,7 @@ class SeenPassage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The reply of a tool. ``total`` is None where it gives none."""
+    """The reply of a tool. ``total`` is None if it gives none."""
 
     passages: tuple[SeenPassage, ...]
     total: int | None

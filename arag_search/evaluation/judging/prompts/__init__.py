@@ -1,4 +1,4 @@
-"""The prompts of the judge, one file each."""
+"""The prompts of the judge, one file for each."""
 
 from __future__ import annotations
 
