@@ -397,7 +397,6 @@ import os, signal, sys, time
 from pathlib import Path
 from arag_search.agent.presets import load_preset
 from tests.support import runs as given
-from tests.agent import test_run as given
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
