@@ -406,7 +406,7 @@ from tests.support import runs
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
-class Stopping(runs.Noted):
+class Stopping(runs.RecordingProgress):
     def update(self, done, count, details=""):
         super().update(done, count, details)
         if done == int(sys.argv[3]):

@@ -3,8 +3,9 @@
 The runtime comes without one, so that every start would parse and verify some 4,500 classes. With
 the cache a first search takes two thirds of the time. The first build on a machine creates it, in
 a process of its own with low priority: Java records which classes a training run loads, and writes
-the cache when it ends. Java silently ignores a cache that is absent, damaged or made for another
-class path, so that nothing depends on it.
+the cache when it ends. Java silently ignores a cache that is absent, cut short, of another format
+or made for another class path, so that nothing depends on it. Damage in the middle of the file can
+crash Java, which is why the file is synced before it gets its name; it may be deleted at any time.
 
 ``python -m arag_search.engines.lucene.aot_cache`` creates it now.
 """
