@@ -41,7 +41,7 @@ def read_queries(path: Path, tool: str) -> list[AskedQuery]:
         asked = _of_json(line, number, where) if as_json else _plain(line, number, where, tool)
         if asked.id in queries:
             raise SourceError(
-                f'The id "{asked.id}" stands twice.',
+                f'The id "{asked.id}" is duplicated.',
                 where=f"{where}, and {queries[asked.id].where}",
                 do="Give each query an id of its own.",
             )

@@ -137,7 +137,7 @@ GOOD = {"id": "q1", "query": "vivaldi"}
         ),
         (
             {"id": "q1", "query": "opera"},
-            'The id "q1" stands twice.\nWhere: bad.jsonl, line 3, and bad.jsonl, line 1\n'
+            'The id "q1" is duplicated.\nWhere: bad.jsonl, line 3, and bad.jsonl, line 1\n'
             "Do: Give each query an id of its own.\n",
         ),
         (

@@ -128,7 +128,7 @@ class OpenSearchSite:
             why = (
                 signature_difference(before, signature)
                 if is_whole
-                else "what there was of it is damaged"
+                else "the unfinished index is damaged"
             )
             self._delete(physical.name)
         return physical_name(self._name, datetime.now(UTC), secrets.token_hex(4)), False, why
