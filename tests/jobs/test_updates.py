@@ -193,7 +193,7 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     )
     strange_ids = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
     assert error_message(delete_documents, INDEX, strange_ids).startswith(
-        "5 ids are of no document: "
+        "5 ids belong to no document: "
     )
     assert ids() == ["a.1", "b.1", "ÿ.1"]
     report = delete_documents(INDEX, [*strange_ids, "ÿ"], missing_ok=True, dry_run=True)

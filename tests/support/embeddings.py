@@ -141,7 +141,7 @@ if action == "PUBLISH":
         manifest = real_publish(*arguments, **others)
         print("calls", calls, flush=True)
         return manifest
-    index_jobs.embed.embed.publish_sidecar = publish
+    index_jobs.embed.embedding.publish_sidecar = publish
 try:
     code = embed_command(
         "index", "hashing:16", shard_size=50, batch_size=1, workers=int(arguments[0]),

@@ -111,13 +111,13 @@ def test_the_error_of_an_unavailable_model_names_one_for_machines_without_networ
 
 def test_a_model_that_the_hub_does_not_know_or_refuses_is_reported(tmp_path: Path) -> None:
     with running_hub("org/m", FILES) as hub:
-        hub.refused = (404, "RepoNotFound")
+        hub.error = (404, "RepoNotFound")
         assert folder_or_error("org/m", tmp_path, hub.url) == (
             "EncoderNotFoundError\n"
             "Model 'org/m' is neither a folder nor an installed package, and the hub does not know "
             f"it.\n{UNAVAILABLE}"
         )
-        hub.refused = (403, "GatedRepo")
+        hub.error = (403, "GatedRepo")
         assert folder_or_error("org/m", tmp_path, hub.url) == (
             "EncoderAccessError\n"
             "Access to model 'org/m' requires its owner's permission.\nWhere: org/m\n"

@@ -365,10 +365,10 @@ def hostile_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
                 search(
                     str(number),
                     text=text,
-                    question_row={"query": f'opera "{payload}"', payload: payload},
+                    tool_input={"query": f'opera "{payload}"', payload: payload},
                 ),
-                search(text=payload, question_row={"query": payload}, status="error"),
-                search(text=payload, tool=payload, question_row={}),
+                search(text=payload, tool_input={"query": payload}, status="error"),
+                search(text=payload, tool=payload, tool_input={}),
                 read(str(number), text=f"[{number}] {title}\n({payload}: {payload})\n{payload}"),
             )
             records.append(
@@ -443,8 +443,8 @@ def test_scripts_that_are_not_the_page_s_own_are_refused(
         }"""
     )
     assert page.evaluate("window.ran") is None
-    assert any("Content Security Policy" in line for line in watched.said)
-    assert watched.asked == []
+    assert any("Content Security Policy" in line for line in watched.messages)
+    assert watched.requests == []
     page.context.close()
 
 
@@ -466,7 +466,7 @@ def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
             query = f"{words[question % 400]} AND {words[number]}"
             blocks = "\n".join(f"[{id}] Title {id}\n{passages[int(id)]}" for id in ids)
             text = f"5 of 9 passages for ({query})\n{blocks}\nMore: offset=5."
-            yield search(*ids, text=text, question_row={"query": query}, tokens=600)
+            yield search(*ids, text=text, tool_input={"query": query}, tokens=600)
 
     questions = [
         question_row(
