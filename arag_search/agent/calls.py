@@ -33,8 +33,8 @@ _MAX_LEVELS = 50
 class CallOutcome:
     """The outcome of a call.
 
-    ``arguments`` are those to record: parsed, or their text where they are not JSON or JSON that no
-    other program could read.
+    ``arguments`` are those to record: the parsed value, or the original text if it is not JSON or
+    is JSON that other programs could not read.
     """
 
     arguments: Any
@@ -91,7 +91,7 @@ class CallRunner:
 
 
 def parsed_arguments(text: str) -> object:
-    """Return the JSON in a call's arguments; none at all are an empty object.
+    """Return the parsed JSON of a call's arguments; blank text becomes an empty object.
 
     Raises ValueError, with a message for the model, for anything that is not JSON.
     """

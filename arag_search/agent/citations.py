@@ -28,7 +28,7 @@ _AFTER_CITATION = re.compile(r"\s*(?:$|[\[.,;:!?)\]*_\"”]|(?:and|or|&)\b)", re
 
 
 class Mention(NamedTuple):
-    """An id that a text names as a source; ``is_known`` where a passage has it."""
+    """An id that a text names as a source; ``is_known`` if a passage has it."""
 
     start: int
     id: str

@@ -25,11 +25,11 @@ _QUOTES = str.maketrans("’‘ʼ“”„«»", '\'\'\'"""""')
 
 
 def is_refusal(answer: str) -> bool:
-    """Return whether a short answer says that there is none.
+    """Return whether a short answer says that there is no answer.
 
-    It does where it is empty, or begins with words such as "not found in the corpus", "cannot be
-    determined" or "no information" and then gives no answer after all ("not mentioned in the
-    corpus, but Paris").
+    An answer is a refusal if it is empty, or if it begins with words such as "not found in the
+    corpus", "cannot be determined" or "no information" and does not give an answer later, as "not
+    mentioned in the corpus, but Paris" does.
     """
     rest = normalise(answer.translate(_QUOTES))
     while rest:

@@ -44,7 +44,7 @@ class State:
     seconds: float = 0.0
 
     def add(self, message: Message, content_tokens: int | None = None) -> None:
-        """Append a message; ``content_tokens`` where they are known already. O(len(message))."""
+        """Append a message; pass ``content_tokens`` if already counted. O(len(message))."""
         self.messages.append(message)
         self.context_tokens += message_tokens(message, content_tokens)
 
@@ -54,7 +54,7 @@ class State:
         self.messages[at] = message
 
     def spend(self, usage: Usage) -> None:
-        """Add the usage of one reply. A sum that includes a count of ours is marked as counted."""
+        """Add the usage of one reply. A sum that includes our own count is marked as counted."""
         if self.usage is None:
             self.usage = usage
             return

@@ -46,14 +46,14 @@ class GoldPassage:
 class Question:
     """One question.
 
-    ``answers`` are the gold answer and its aliases, in this order; none only where a data set has
+    ``answers`` are the gold answer and its aliases, in this order; empty only if a data set has
     judged documents instead. ``type`` is None if the file has none. ``supporting_titles`` are
     those of the passages that hold the answer, ``evidence`` is a chain of facts, in hop order;
     ``alternative_titles`` are other sets of titles, each of which would do as well.
 
     ``hops`` are the steps of the chain, ``supporting_sentences`` and ``supporting_passages`` what
     the data names beside the titles, ``relevant_documents`` ids with their grades, 0 being
-    irrelevant. ``source`` is the part of the corpus that a question is about, where the file names
+    irrelevant. ``source`` is the part of the corpus that a question is about, if the file names
     it. All of them are empty if the file has none.
 
     A question that is not ``answerable`` is answered rightly by saying that there is no answer; its

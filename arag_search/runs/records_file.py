@@ -12,9 +12,9 @@ from arag_search.system.journal import ForeignLineError, JsonLinesFile
 
 
 class RecordsFile:
-    """Records, a line each, on disk before ``append`` returns.
+    """A file of records, one per line, each of them on disk before ``append`` returns.
 
-    Raises RunError for a link and what else cannot be written to.
+    Raises RunError if the path is a link or cannot be written to.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class RecordsFile:
             raise self._foreign() from None
 
     def append(self, record: Record) -> None:
-        """Write a record. Raises RunError if it cannot be written; then nothing of it is."""
+        """Write a record. Raises RunError, and leaves the file as it was, if that fails."""
         try:
             self._lines.append(record.to_line())
         except OSError as error:

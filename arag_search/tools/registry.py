@@ -25,7 +25,7 @@ class RegisteredTool:
 
     ``query_form`` is None for a tool that reads passages by id instead of searching. ``part`` is
     the part of an index that the tool needs and a build may leave out; ``vectors`` are those that
-    it ranks by, "chosen" where a preset chooses.
+    it ranks by, "chosen" if the preset chooses them.
     """
 
     name: str

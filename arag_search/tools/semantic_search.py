@@ -61,5 +61,5 @@ def with_fields(name: str, index: Index) -> str:
 
 
 def filter_of(text: str) -> str | None:
-    """Return the filter, None if it was left empty."""
+    """Return the filter, or None if it was left empty."""
     return text if text.strip() else None
