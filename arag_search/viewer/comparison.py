@@ -22,8 +22,8 @@ DIFFERENCES = {
 
 
 def union(runs: Sequence[LoadedRun], folders: Sequence[str]) -> tuple[Question, ...]:
-    """Return the questions of all runs as the first run that has each of them was given it, in the
-    order of the first run.
+    """Return the questions of all runs, each as in the first run that has it. Those of the first
+    run come first, in its order.
 
     Raises RunError if two runs share no question, or ask different questions under one id.
     """
