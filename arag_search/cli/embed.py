@@ -9,7 +9,7 @@ import typer
 from arag_search.cli.options.build import Json
 from arag_search.cli.output.messages import INTERRUPTED
 
-# What reads indexes and encodes is imported where the command runs: --help is to be fast.
+# Code that reads indexes and encodes is imported in the command, to keep --help fast.
 
 
 def embed_command(

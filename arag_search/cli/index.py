@@ -29,7 +29,7 @@ from arag_search.cli.options.build import (
 from arag_search.cli.output.messages import INTERRUPTED, say
 from index_jobs.sources.registry import AUTO, formats_help
 
-# What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
+# Code that reads corpora and writes indexes is imported in the command, to keep --help fast.
 
 
 def index_command(

@@ -102,8 +102,8 @@ class _Described(NamedTuple):
 
 
 def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
-    """Describe and verify an index and its vectors. Raises what opening it raises, and
-    IndexDamagedError where it is not what its manifest says."""
+    """Describe and verify an index and its vectors. Raises the errors of opening them, and
+    IndexDamagedError if the index differs from what its manifest says."""
     from arag_search.cli.output.info_vectors import described_sidecars
     from arag_search.engines.deletions import deletions_of
     from arag_search.search.index import open_index
@@ -152,8 +152,8 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
 
 
 def check_passages(opened: Index) -> None:
-    """Raise IndexDamagedError where the passages, or their places, are not those of the manifest.
-    All of them are read."""
+    """Raise IndexDamagedError if the passages, or their places, are not those of the manifest.
+    All passages are read."""
     from arag_search.errors import IndexDamagedError
     from arag_search.manifest import CorpusDigest, fingerprint_hex
 
@@ -181,7 +181,7 @@ def _unfinished_update(opened: Index) -> str:
 
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
-    """Raise IndexDamagedError where the documents on disk are not those of the manifest."""
+    """Raise IndexDamagedError if the documents on disk are not those of the manifest."""
     from arag_search.errors import IndexDamagedError
 
     counts = {"chunks": (manifest.chunks, statistics.chunks.documents)}

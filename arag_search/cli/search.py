@@ -35,7 +35,7 @@ Matching = Literal["token", "substring"]
 Unit = Literal["passage", "sentence"]
 OutputFormat = Literal["json", "trec"]
 
-# Engines, tools and tokens are imported where a command needs them: --help is to be fast.
+# Engines, tools and tokens are imported in the commands that need them, to keep --help fast.
 
 
 def tool_name(text: str) -> str:

@@ -107,7 +107,7 @@ class Endpoint:
         return f"{self._failures.noun} {self.name} at {self.base_url}"
 
     def ask(self, request: Request[T]) -> T:
-        """Send a request, with retries, and return what ``read`` makes of the reply.
+        """Send a request, with retries, and return what ``read`` returns for the reply.
 
         Raises the errors of ``failures``: ``unavailable`` if the last attempt failed or the
         endpoint is closed, the others at once.

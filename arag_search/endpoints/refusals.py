@@ -72,7 +72,7 @@ class Failures:
 def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
     """Return the refusal in a response, in the endpoint's words without the secrets.
 
-    If the body holds an error with a status of its own, as gateways wrap them, that status counts.
+    If the body holds an error with its own status, as gateways wrap them, that status counts.
     """
     words, code = body, ""
     try:

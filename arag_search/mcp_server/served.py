@@ -69,8 +69,8 @@ def named_locations(texts: Sequence[str]) -> dict[str, str]:
     """Return locations by name, from ``NAME=LOCATION`` or a bare location, which is named after its
     last part. A folder with an equals sign in its name is written with ``./`` before it.
 
-    Raises ArgumentError for two of the same name: names differ by more than case, since they stand
-    in addresses.
+    Raises ArgumentError for an empty location, and for two names that are equal apart from case,
+    since names are parts of addresses.
     """
     locations: dict[str, str] = {}
     for text in texts:

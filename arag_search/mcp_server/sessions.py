@@ -123,8 +123,8 @@ class Sessions:
             self._sessions.pop(session_id, None)
 
     async def _open(self, request: _Request) -> None:
-        """Pass on a request that begins a session; drop the oldest idle one where it is one too
-        many."""
+        """Pass on a request that begins a session. If there are too many sessions, drop the
+        oldest idle one; if no session is idle, reject the request."""
         dropped: str | None = None
         if len(self._sessions) + len(self._opening) >= self._most:
             idle = (id_ for id_, session in self._sessions.items() if not session.in_flight)

@@ -77,7 +77,7 @@ class VectorSearch:
         return self._source.open()
 
     def encode_queries(self, queries: Sequence[str]) -> None:
-        """Encode the distinct queries together, so that later searches need not.
+        """Encode the distinct queries together, so that later searches need not encode them.
 
         Queries that every search would reject are skipped.
         """

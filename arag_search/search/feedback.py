@@ -9,7 +9,7 @@ from arag_search.engines.base import MAX_TOTAL, Granularity
 from arag_search.query.tree import And, Leaf, Node, Not, Or, all_of, leaves
 
 MAX_CLAUSES = 8
-"""The number of top-level clauses, and of further leaves, that are counted at most."""
+"""The maximum number of top-level clauses, and of further leaves, that are counted."""
 
 Counter = Callable[[Sequence[tuple[Node, Granularity]]], list[int]]
 

@@ -53,7 +53,7 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
 
 
 def keyword_notes(keywords: Sequence[str]) -> list[str]:
-    """Return notes on keywords and symbols of them that token matching cannot search."""
+    """Return notes on keywords, and symbols in them, that token matching cannot search."""
     empty = (
         f'"{keyword}" holds nothing to search.'
         for keyword in keywords

@@ -1,4 +1,4 @@
-"""Where in a text the words of a query occur, to be marked on a page."""
+"""The places in a text where the words of a query occur, to be marked on a page."""
 
 from __future__ import annotations
 

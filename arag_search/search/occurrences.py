@@ -21,7 +21,7 @@ _MIDDLES = frozenset(".,;:")
 
 
 class Sentences:
-    """A text with its sentences, of which ``ends`` are the offsets after each."""
+    """A text with its sentences; ``ends`` has the offset after each sentence."""
 
     __slots__ = ("_ends", "_low", "_text", "_tokens")
 

@@ -74,8 +74,8 @@ def first_sentence(hit: Hit) -> list[int]:
 def _points(patterns: Sequence[Pattern], text: Sentences) -> dict[int, int]:
     """Return how many of the patterns each sentence matches, by its number.
 
-    Where no sentence matches any, their single words are the patterns. Sentences that match
-    nothing are left out.
+    If no sentence matches any pattern, the single words of the patterns are used instead.
+    Sentences that match nothing are left out.
     """
     points = Counter(number for pattern in patterns for number in text.matching(pattern))
     if points:

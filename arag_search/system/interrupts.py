@@ -13,7 +13,7 @@ class Interrupts:
 
     ``on_first`` is called at the first Ctrl-C, in the signal handler, so it must not block. The
     second Ctrl-C interrupts at once. Nothing is deferred outside of the main thread, or if the
-    program has a signal handler of its own.
+    program has already installed its own signal handler.
     """
 
     def __init__(self, on_first: Callable[[], None] | None = None) -> None:

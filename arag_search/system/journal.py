@@ -30,8 +30,8 @@ class ForeignLineError(Exception):
 def split_lines(content: bytes) -> list[bytes]:
     """Return the lines in the content of such a file, without their ends.
 
-    The last may be the torn line of a crash, or of a process that is writing. It is as whole as the
-    others where only its end is missing.
+    The last may be the torn line of a crash, or of a process that is writing. If only its
+    line end is missing, it is as complete as the others.
     """
     return content.removesuffix(b"\n").split(b"\n") if content else []
 

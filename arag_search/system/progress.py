@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, plain lines elsewhere, always on stderr.
+"""The progress of long work: a bar on a terminal, plain lines elsewhere, always on stderr.
 
 A job counts two things: units of work, of which it knows how many there are (bytes of the sources,
 questions), and what a reader wants to see counted (documents, questions), which it names. Shares
@@ -21,7 +21,7 @@ PLAIN_INTERVAL_S = 5.0
 
 
 class Progress(Protocol):
-    """A display of how far long work is, used from one thread; notes may come from others."""
+    """A display of the progress of long work, used from one thread; notes may come from others."""
 
     def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         """Begin work of ``total`` units, ``done`` of which an earlier run has done.
@@ -126,7 +126,7 @@ class PlainProgress:
     def stage(self, name: str, done: int, total: int) -> None:
         """See Progress."""
         is_new = name != self._stage and self._pace.seconds() >= self._interval_s
-        if self._is_due() or is_new:  # short work ends without a word
+        if self._is_due() or is_new:  # short work ends without a line
             self._stage = name
             self.note(_steps(name, done, total))
 
@@ -177,7 +177,7 @@ class TerminalProgress:
             sys.stderr.write(shown + "\n")
 
     def end(self) -> None:
-        """Take the bar away. See Progress."""
+        """Remove the bar. See Progress."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None

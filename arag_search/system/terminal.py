@@ -1,6 +1,6 @@
 """Terminals, protected from control characters in what a corpus, a model or a server wrote.
 
-A terminal takes some characters for commands: they move the cursor, set the title, fill the
+A terminal obeys some characters as commands: they move the cursor, set the title, fill the
 clipboard, or reverse the order of letters. ``guard_terminals`` puts a stream in front of each
 terminal that escapes such characters as JSON does (``\\u001b``), so that JSON output keeps its
 meaning. Pipes and files receive every character unchanged.

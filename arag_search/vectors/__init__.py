@@ -1,1 +1,1 @@
-"""Sentence and passage vectors beside the inverted index: encoders, the sidecar, rank fusion."""
+"""Sentence and passage vectors beside the inverted index: encoders, the sidecar, search."""

@@ -1,2 +1,2 @@
-"""One page of HTML that shows a run, or two, to a person: what is shown is read from where it is
-written; here it is only put together."""
+"""One page of HTML that shows one or two runs to a person. The content is read by the code that
+owns its format; this package only assembles the page."""

@@ -22,10 +22,10 @@ DIFFERENCES = {
 
 
 def union(runs: Sequence[LoadedRun], folders: Sequence[str]) -> tuple[Question, ...]:
-    """Return the questions of all runs as the first run that has each of them was given it, in the
-    order of the first run.
+    """Return the questions of all runs, each as in the first run that has it. Those of the first
+    run come first, in its order.
 
-    Raises RunError where two runs share none, or ask something else under the same id.
+    Raises RunError if two runs share no question, or ask different questions under one id.
     """
     questions = {question.id: question for run in reversed(runs) for question in run.questions}
     ordered = {question.id: questions[question.id] for run in runs for question in run.questions}

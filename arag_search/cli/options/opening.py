@@ -58,7 +58,7 @@ DEFAULT_TIMEOUT_S = 10.0
 
 
 class Opening(NamedTuple):
-    """The values of these options. A ``search_timeout_s`` of 0 stands for no limit."""
+    """The values of these options. A ``search_timeout_s`` of 0 means no limit."""
 
     filter: str | None
     vectors: Path | None

@@ -40,7 +40,7 @@ _RUN_AGAIN = "Then run the same command again to resume."
 
 
 class Bulks:
-    """A sender of documents, with threads of its own. Not safe to use from several threads."""
+    """A sender of documents, with its own threads. Not safe to use from several threads."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Bulks:
         for name in BulkCounts.__slots__:
             setattr(self.counts, name, getattr(self.counts, name) + getattr(done, name))
 
-    # In a thread of its own
+    # runs in one of the sender's threads
 
     def _send(self, lines: list[bytes]) -> BulkCounts:
         """Send until every document is written."""

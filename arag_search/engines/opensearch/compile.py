@@ -219,7 +219,7 @@ def _bool(clauses: dict[str, Any], weight: float) -> Dsl:
 
 
 def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
-    """Return the query of a text leaf in these fields, with ``weight`` in place of its own."""
+    """Return the query of a text leaf in these fields, with ``weight`` as its weight."""
     if isinstance(leaf, Prefix):
         return _prefix(leaf, names, weight)
     slop = leaf.slop if isinstance(leaf, Phrase) else 0

@@ -1,4 +1,4 @@
-"""The hosts of an address, used in turn, each with connections of its own.
+"""The hosts of an address, used in turn, each with its own connections.
 
 A host that does not answer is set aside for a while. Then a single request tries it; others follow
 only if that is answered.
@@ -49,8 +49,8 @@ class Hosts:
         self._turn = 0
 
     def next(self) -> Host:
-        """Return the next host that works or was set aside for long enough; if there is none, the
-        host whose time ends first."""
+        """Return the next host that works or was set aside for long enough. If there is no
+        such host, return the one whose time ends first."""
         with self._lock:
             now = time.monotonic()
             turn = self.all[self._turn :] + self.all[: self._turn]

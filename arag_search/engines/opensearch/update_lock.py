@@ -1,4 +1,4 @@
-"""The lock of an update, in an index of its own next to the updated one.
+"""The lock of an update, in a separate index next to the updated one.
 
 ``<physical>.lock`` holds one document that names the updating process. It is written only if it has
 not changed since it was read, so that only one of two simultaneous updates gets the lock. A lock

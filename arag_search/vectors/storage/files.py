@@ -32,7 +32,7 @@ class FileRecord:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Replace ``target`` by a hard link, or by a copy where the file system has no such links.
+    """Replace ``target`` by a hard link, or by a copy if the link cannot be made.
 
     The copy is whole or absent, also after a crash. Raises OSError.
     """

@@ -78,8 +78,8 @@ def find_sidecar(
 def _candidates(
     root: Path, index: Manifest, encoder: EncoderIdentity | None, command: str
 ) -> list[tuple[Path, VectorManifest]]:
-    """Return the sidecars that could serve, the newest first. If there is none, raise the error
-    of the last one."""
+    """Return the sidecars that could serve the index, the newest first. If no sidecar could, raise
+    the error of the last one."""
     fitting: list[tuple[Path, VectorManifest]] = []
     refused: list[VectorsError] = []
     for path, manifest in sidecars(root):

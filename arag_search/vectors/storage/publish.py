@@ -260,7 +260,7 @@ class _Publication:
     def _bind(self, unit: VectorUnit, shards: Sequence[StoredShard], placement: Path) -> int:
         """Write for each row its key and the ordinal of its text; return how many rows have none.
 
-        Raises VectorsMismatchError where the key of a text is not that of its row.
+        Raises VectorsMismatchError if the key of a text differs from that of its row.
         """
         import numpy as np
 
