@@ -1,4 +1,4 @@
-"""Query text -> lexemes: words, phrases, ranges and parentheses, with their offsets.
+"""Splitting query text into lexemes: words, phrases, ranges and parentheses, with their offsets.
 
 One pass, O(len(text)). The lexer judges nothing: malformed input (an open quote, a backslash at the
 end) becomes a lexeme too; the parser rejects it.

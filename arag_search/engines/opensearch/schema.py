@@ -272,7 +272,7 @@ class Meta:
 
     @property
     def unfinished_update(self) -> str:
-        """The command of an unfinished update, or empty."""
+        """The command of the unfinished update; empty if no update is unfinished."""
         update = self.build.get(UPDATE_KEY)
         return "" if update is None else str(update["record"]["command"])
 

@@ -74,7 +74,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The value for a name of the question, and the ids of the passages on the way to it."""
+    """The value found for a name in the question, and the ids of the passages that led to it."""
 
     text: str
     sources: tuple[str, ...]
