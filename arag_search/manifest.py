@@ -29,8 +29,9 @@ class Manifest:
     ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``) and
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
-    the next update or ``arag-search embed``. ``update`` counts published changes and is the same in
-    the chunk and the sentence index.
+    the next update or ``arag-search embed``. ``shard_sources`` has the source of each source shard,
+    the real path of a folder or file; it is empty where that is not known. ``update`` counts
+    published changes and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -55,6 +56,7 @@ class Manifest:
     skipped_lines: int = 0
     fingerprint: str
     placement: str = ""
+    shard_sources: tuple[str, ...] = ()
     update: int = 1
 
     @property

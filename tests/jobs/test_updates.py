@@ -235,7 +235,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     assert arag("compact", "index", "--json").json["left"] == 0
     assert arag("info", "index", "--json").json["deleted_share"] == 0
     done = arag("index", SAMPLE, "--to", "index", "--add", "--json")
-    assert (done.json["added"], done.json["replaced"]) == (5, 58)
+    assert [done.json[name] for name in ("added", "replaced", "unchanged")] == [5, 0, 58]
     assert done.json["sources"] == [{"name": SAMPLE, "format": "documents"}]
     Path("ids.txt").write_bytes(b"a\n\xff")
     assert arag("delete", "index", "--from", "ids.txt").err == (
