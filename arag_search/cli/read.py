@@ -38,24 +38,7 @@ def read_command(
     with open_index(index, filter=filter) as opened:
         passages = opened.chunk_read(chunk_ids)
     if json:
-        print_json(
-            [
-                {
-                    "id": passage.chunk.id,
-                    "doc_id": passage.chunk.doc_id,
-                    "title": passage.chunk.title,
-                    "part": passage.chunk.part,
-                    "parts": passage.chunk.parts,
-                    "content": passage.chunk.content,
-                    "sentences": passage.chunk.sentences(),
-                    "metadata": dict(passage.chunk.metadata),
-                    "previous_id": passage.previous_id,
-                    "next_id": passage.next_id,
-                }
-                for passage in passages
-            ],
-            pretty=True,
-        )
+        print_json([passage.to_dict() for passage in passages], pretty=True)
         return 0
     print_text(
         "\n\n".join(
