@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from arag_search.corpus import Chunk, nfc
+from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import (
     Granularity,
     KeywordRequest,
@@ -30,10 +30,17 @@ from arag_search.engines.deadline import (
 from arag_search.engines.open import open_engine
 from arag_search.errors import NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import TITLE
+from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
-from arag_search.query.tree import Scope, TextLeaf, leaves
+from arag_search.query.tree import KeywordEquals, Scope, TextLeaf, leaves
 from arag_search.search.by_vectors import VectorSearch
+from arag_search.search.documents import (
+    MAX_COMPARED,
+    IndexDocument,
+    documents_of,
+    nearest_ids,
+    unknown_document,
+)
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
@@ -45,7 +52,7 @@ from arag_search.search.results import (
     hit_of,
     search_result,
 )
-from arag_search.search.scoping import narrowed
+from arag_search.search.scoping import joined, narrowed
 from arag_search.search.snippets import Snippets, keyword_sentences
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
@@ -341,6 +348,42 @@ class Index:
         """Stream all chunks in the scope, narrowed by ``filter``, in corpus order."""
         scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
         return self.engine.scan(scope)
+
+    @checked
+    def documents(self, *, filter: str | None = None) -> Iterator[IndexDocument]:
+        """Stream the documents in the scope, narrowed by ``filter``, in corpus order.
+
+        Every document is read with its passages; one is held at a time. Raises QueryError for the
+        filter, and IndexDamagedError if passages of a document are missing, because a server
+        changed it while it was read.
+        """
+        return documents_of(self.scan(filter=filter), self.location)
+
+    @checked
+    def document_read(self, doc_id: str, *, filter: str | None = None) -> IndexDocument:
+        """Return the whole document with an id. ``filter`` narrows the scope.
+
+        Raises UnknownDocumentError, which suggests ids, QueryError for the filter, and
+        IndexDamagedError as ``documents`` does.
+        """
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        doc_id = nfc(doc_id)
+        nearest: list[str] = []
+        if doc_id and is_unicode(doc_id):
+            within = joined(scope, Scope((KeywordEquals(DOC_ID, doc_id),)))
+            for document in documents_of(self.engine.scan(within), self.location):
+                return document
+            nearest = self._nearest_documents(doc_id, scope)
+        raise unknown_document(doc_id, self.location, nearest)
+
+    def _nearest_documents(self, doc_id: str, scope: Scope | None) -> list[str]:
+        """Return the ids of documents that may be meant by an unknown id."""
+        passage = self.engine.read([doc_id], scope)[0]
+        if passage is not None:
+            return [passage.doc_id]
+        if self.manifest.chunks > MAX_COMPARED:
+            return []
+        return nearest_ids(doc_id, (chunk.doc_id for chunk in self.engine.scan(scope)))
 
 
 @checked
