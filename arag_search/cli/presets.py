@@ -71,7 +71,7 @@ def presets_command(
     for entry in presets:
         tools = ", ".join(entry.tools)
         bounds = f"{tools}; {entry.max_loops} turns" if tools else "no tools"
-        default = " The default of ask and mcp." if entry.name == DEFAULT_PRESET else ""
+        default = " The default of ask, run and mcp." if entry.name == DEFAULT_PRESET else ""
         print_text(f"{entry.name.ljust(width)}  {entry.description}{default}")
         needs = "; needs vectors" if entry.needed_vectors else ""
         print_text(f"{' ' * width}  {bounds}, prompt {entry.prompt}{needs}")

@@ -21,6 +21,7 @@ from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.app import run
 from arag_search.cli.ask import ask_command
+from arag_search.cli.run import run_command
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
@@ -429,7 +430,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
     assert lines[at + 1 : at + 4] == [
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
-        "without vectors. The default of ask and mcp.",
+        "without vectors. The default of ask, run and mcp.",
         "                         logical_search, chunk_read; 15 turns, prompt arag",
     ]
     assert lines[2:4] == [
@@ -487,5 +488,6 @@ def test_yaml_is_of_one_preset_and_nothing_else(
     assert "Allowed: arag-search presets NAME --yaml" in capsys.readouterr().err
 
 
-def test_the_preset_of_ask_is_the_default_one() -> None:
-    assert signature(ask_command).parameters["preset"].default == DEFAULT_PRESET
+@pytest.mark.parametrize("command", [ask_command, run_command])
+def test_the_preset_of_a_command_is_the_default_one(command: Callable[..., int]) -> None:
+    assert signature(command).parameters["preset"].default == DEFAULT_PRESET
