@@ -162,17 +162,20 @@ def run_command(
         return INTERRUPTED
     finally:
         chosen.close()
-    return _report(outcome, out, again)
+    return _report(outcome, out, again, chosen.name)
 
 
-def _report(outcome: RunOutcome, out: Path, again: str) -> int:
+def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
     """Report how the run ended, and return the exit code."""
+    from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import duration
 
     tally = outcome.tally
     noun = "question" if tally.total == 1 else "questions"
     print_text(f"{tally.total:,} {noun}: {tally.to_text()}, {duration(tally.seconds)}.")
+    if model == OFFLINE:
+        print_text(OFFLINE_NOTE)
     print_text(f"Next: arag-search score {shlex.quote(str(out))}")
     if outcome.stopped == "interrupted":
         print(f"Interrupted, {tally.left:,} left. Resume with: {again}", file=sys.stderr)

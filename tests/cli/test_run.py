@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.choose import OFFLINE_NOTE
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
 from arag_search.runs.run import Tally
@@ -46,7 +47,8 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
                 "--prices", "prices.yaml")  # fmt: skip
     assert (done.code, steady(done.out), done.err) == (
         0,
-        "12 questions: 12 answered, 0 failed, #, #, #.\nNext: arag-search score all\n",
+        f"12 questions: 12 answered, 0 failed, #, #, #.\n{OFFLINE_NOTE}\n"
+        "Next: arag-search score all\n",
         "",
     )
     score_done = arag("score", "all")

@@ -304,8 +304,8 @@ def test_down_finds_the_cluster_that_runs_or_names_all_that_do(
     assert arag("opensearch", "status").err == several.err
     assert arag("opensearch", "down", "--data", str(first), "--json").json["ended"] == 1
     assert arag("opensearch", "status", "--json").json["data"] == str(second)
-    found = arag("opensearch", "down", "--json").json
-    assert (found["data"], found["ended"]) == (str(second), 1)
+    ended = arag("opensearch", "down", "--json").json
+    assert (ended["data"], ended["ended"]) == (str(second), 1)
     default = cluster.default_data()
     nothing = f"No local cluster has been started in {default}.\n"
     assert arag("opensearch", "down") == (0, nothing, "")
