@@ -37,7 +37,7 @@ KEYS = (
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read"
+    "chunk_read, connector_search, connector_fetch"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
@@ -49,6 +49,7 @@ SHIPPED = [
     "arag_without_chunk_read",
     "arag_without_keyword",
     "arag_without_semantic",
+    "connector",
     "direct_answer",
     "logical_read",
     "logicalrag",
@@ -101,6 +102,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_chunk_read": ["keyword_search", "semantic_search"],
         "arag_without_keyword": ["semantic_search", "chunk_read"],
         "arag_without_semantic": ["keyword_search", "chunk_read"],
+        "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
         "logical_read": ["logical_search", "chunk_read"],
         "logicalrag": ["logical_search"],
@@ -114,7 +116,8 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.plan_first is plans
         assert preset.full_text is (plans or name in shows_passages)
         assert preset.max_loops == (8 if plans else 1 if name == "naive_rag" else 15)
-        assert preset.max_result_tokens == (12_000 if preset.full_text else 4_000)
+        shows_text = preset.full_text or name == "connector"
+        assert preset.max_result_tokens == (12_000 if shows_text else 4_000)
         assert preset.token_budget == 128_000
         assert preset.vectors == "passage"
         assert preset.given_passages == (5 if name == "naive_rag" else 0)
