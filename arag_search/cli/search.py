@@ -140,7 +140,8 @@ def search_command(
       AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
       arag-search check 'QUERY' explains a query
 
-    Exit code 0 also without hits, 2 for a query with problems, 1 for a failure.
+    Exit code 0 also without hits, 2 for a query with problems (of a file: after all others have
+    run), 1 for a failure.
     """
     options = _Options(
         tool,
@@ -386,7 +387,7 @@ def _run_batch(location: str, path: Path, options: _Options) -> int:
     if stopped:
         took = "query" if stopped == 1 else "queries"
         print(f"{stopped} {took} of {len(asked)} took too long.", file=sys.stderr)
-    return 1 if stopped else 0
+    return 2 if refused else 1 if stopped else 0
 
 
 def _one_word(name: str) -> str:
