@@ -116,7 +116,7 @@ def mcp_command(
     \b
       arag-search mcp my-index
       arag-search mcp wiki=my-index notes=notes-index
-      arag-search mcp my-index --describe 'Notes of the Vivaldi project, 2019 to 2024.'
+      arag-search mcp my-index --describe 'Notes of the Vivaldi project.'
       arag-search mcp my-index --transport http --port 8765
       arag-search mcp my-index --preset connector --transport http
 
