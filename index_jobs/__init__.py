@@ -1,1 +1,68 @@
-"""Corpora to chunks to indexes: read as a stream, cut, counted and written, resumable."""
+"""Corpora to chunks to indexes: read as a stream, cut, counted and written, resumable.
+
+    import index_jobs
+
+    index_jobs.build_index(["notes"], "my-index")
+    report = index_jobs.sync(["notes"], "my-index")
+    print(report.added, report.deleted)
+
+``build_index``, ``add``, ``sync``, ``delete`` and ``embed`` do what the commands of the same names
+do. Each takes a ``progress``: ``Progress(callback)`` calls a function with what happens. Names are
+loaded when they are first used, so that importing the package stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arag_search.system.progress import CallbackProgress as Progress
+    from arag_search.system.progress import ProgressEvent
+    from index_jobs.build.new_index import build_index
+    from index_jobs.build.options import BuildOptions
+    from index_jobs.embedding.job import embed_index as embed
+    from index_jobs.embedding.plan import EmbedOptions
+    from index_jobs.updates.addition import AddOptions
+    from index_jobs.updates.addition import add_documents as add
+    from index_jobs.updates.addition import sync_documents as sync
+    from index_jobs.updates.deletion import delete_documents as delete
+
+__all__ = [
+    "AddOptions",
+    "BuildOptions",
+    "EmbedOptions",
+    "Progress",
+    "ProgressEvent",
+    "add",
+    "build_index",
+    "delete",
+    "embed",
+    "sync",
+]
+
+_HOMES = {
+    "AddOptions": "index_jobs.updates.addition:AddOptions",
+    "BuildOptions": "index_jobs.build.options:BuildOptions",
+    "EmbedOptions": "index_jobs.embedding.plan:EmbedOptions",
+    "Progress": "arag_search.system.progress:CallbackProgress",
+    "ProgressEvent": "arag_search.system.progress:ProgressEvent",
+    "add": "index_jobs.updates.addition:add_documents",
+    "build_index": "index_jobs.build.new_index:build_index",
+    "delete": "index_jobs.updates.deletion:delete_documents",
+    "embed": "index_jobs.embedding.job:embed_index",
+    "sync": "index_jobs.updates.addition:sync_documents",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

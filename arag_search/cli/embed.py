@@ -145,8 +145,8 @@ def embed_command(
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import open_progress
     from arag_search.vectors.base import VECTOR_UNITS
-    from index_jobs.embed.embedding import embed_index
-    from index_jobs.embed.plan import EmbedOptions
+    from index_jobs.embedding.job import embed_index
+    from index_jobs.embedding.plan import EmbedOptions
 
     options = EmbedOptions(
         vectors=vectors,
@@ -162,7 +162,7 @@ def embed_command(
         ray=ray,
     )
     if dry_run:
-        from index_jobs.embed.estimate import estimate_embedding
+        from index_jobs.embedding.estimate import estimate_embedding
 
         estimated = estimate_embedding(index, encoder, options)
         print_text(estimated.to_json() if json else estimated.to_text())

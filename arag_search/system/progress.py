@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol, TextIO
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TextIO, runtime_checkable
 
 from arag_search.system.terminal import drawing_stream, visible
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL_S = 5.0
 
 
+@runtime_checkable
 class Progress(Protocol):
     """A display of the progress of long work, used from one thread; notes may come from others."""
 
@@ -221,6 +224,54 @@ class TerminalProgress:
         )
         self._task = self._bar.add_task("", total=None, figures="", left="?")
         self._bar.start()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """What happened in long work.
+
+    ``done`` of ``total`` units are done (bytes of the sources, or steps of the stage ``name``), and
+    ``count`` things of the kind ``name`` are counted ("documents"). ``text`` is a note, or more
+    figures in words. All but one are empty for a note; ``total`` is None if it is not known.
+    """
+
+    name: str = ""
+    done: int = 0
+    total: int | None = None
+    count: int = 0
+    text: str = ""
+
+
+class CallbackProgress:
+    """A progress that calls a function with each ProgressEvent, often several times a second. See
+    Progress."""
+
+    def __init__(self, callback: Callable[[ProgressEvent], object]) -> None:
+        self._call = callback
+        self._name = ""
+        self._total: int | None = None
+
+    def begin(
+        self, counted: str, total: int | None, done: int = 0, count: int | None = None
+    ) -> None:
+        """See Progress."""
+        self._name, self._total = counted, total
+        self._call(ProgressEvent(counted, done, total, count or 0))
+
+    def update(self, done: int, count: int, details: str = "") -> None:
+        """See Progress."""
+        self._call(ProgressEvent(self._name, done, self._total, count, details))
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """See Progress."""
+        self._call(ProgressEvent(name, done, total))
+
+    def note(self, text: str) -> None:
+        """See Progress."""
+        self._call(ProgressEvent(text=text))
+
+    def end(self) -> None:
+        """See Progress."""
 
 
 def open_progress() -> Progress:

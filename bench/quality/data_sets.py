@@ -16,8 +16,8 @@ from arag_search.search.index import Index, open_index
 from arag_search.system.progress import open_progress
 from arag_search.vectors.base import Encoder
 from bench.workbench import kept_index
-from index_jobs.embed.embedding import embed_index
-from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.plan import EmbedOptions
 
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 

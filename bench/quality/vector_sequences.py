@@ -52,8 +52,8 @@ from bench.speed.vectors import stored_shards
 from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.embed.embedding import embed_index, work_name
-from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embedding.job import embed_index, work_name
+from index_jobs.embedding.plan import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents

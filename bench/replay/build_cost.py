@@ -113,8 +113,8 @@ def _build(sources: Sources, out: str, without: tuple[str, ...]) -> None:
 
 
 def _vectors(sources: Sources, out: str, index: str, encoder: str) -> None:
-    from index_jobs.embed.embedding import embed_index
-    from index_jobs.embed.plan import EmbedOptions
+    from index_jobs.embedding.job import embed_index
+    from index_jobs.embedding.plan import EmbedOptions
 
     embed_index(Path(index), encoder, EmbedOptions(vectors=out, units=("passage",)))
 

@@ -17,6 +17,7 @@ from arag_search.errors import (
     WorkerLostError,
 )
 from arag_search.manifest import Manifest
+from arag_search.system.arguments import checked
 from arag_search.system.interrupts import Interrupts
 from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.corpus import Corpus
@@ -36,10 +37,11 @@ from index_jobs.workers.pool import open_packing
 _STATE = "build"
 
 
+@checked
 def build_index(
     sources: Sequence[str],
     location: str | Path,
-    options: BuildOptions,
+    options: BuildOptions | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Build an index from ``sources`` (folders and files) at ``location``, a folder or an address.
@@ -51,10 +53,12 @@ def build_index(
     KeyboardInterrupt, a checkpoint is written and the interrupt is raised again.
     """
 
-    def open_all(metadata: MetadataReader) -> list[Source]:
-        return open_sources(list(sources), options.format, options.fields, metadata)
+    chosen = options or BuildOptions()
 
-    return build_from(open_all, location, options, progress)
+    def open_all(metadata: MetadataReader) -> list[Source]:
+        return open_sources(list(sources), chosen.format, chosen.fields, metadata)
+
+    return build_from(open_all, location, chosen, progress)
 
 
 def build_from(

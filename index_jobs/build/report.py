@@ -83,13 +83,18 @@ class Report:
 
     __slots__ = ()
 
-    def to_json(self) -> str:
-        """Return the report as one line of JSON; sources are objects with name and format."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as values that JSON can hold; sources are objects with name and
+        format."""
         values: dict[str, Any] = dataclasses.asdict(cast("Any", self))
         if isinstance(sources := values.get("sources"), tuple):
             pairs = cast("tuple[tuple[str, str], ...]", sources)
             values["sources"] = [{"name": name, "format": kind} for name, kind in pairs]
-        return json.dumps(values, ensure_ascii=False)
+        return values
+
+    def to_json(self) -> str:
+        """Return the report as one line of JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

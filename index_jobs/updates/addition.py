@@ -28,6 +28,7 @@ from arag_search.engines.write import IndexUpdate
 from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.system.arguments import checked
 from arag_search.system.interrupts import Interrupts
 from arag_search.system.progress import Progress, SilentProgress, duration
 from index_jobs.build.corpus import Corpus, summed
@@ -158,6 +159,7 @@ class AddReport(Report):
         return left_out_lines(self, "not declared when the index was built")
 
 
+@checked
 def add_documents(
     sources: Sequence[str],
     location: str | Path,
@@ -177,6 +179,7 @@ def add_documents(
     return _updated(_Addition, sources, location, options, progress)
 
 
+@checked
 def sync_documents(
     sources: Sequence[str],
     location: str | Path,

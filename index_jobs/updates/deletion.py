@@ -11,6 +11,7 @@ from arag_search.engines.update_record import UpdateRecord
 from arag_search.engines.write import IndexUpdate
 from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
+from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.report import Report, counted
 from index_jobs.sources.formats import checked_id
@@ -61,6 +62,7 @@ class DeleteReport(Report):
         return "\n".join(lines)
 
 
+@checked
 def delete_documents(
     location: str | Path,
     doc_ids: Iterable[str],

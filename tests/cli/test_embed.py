@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from arag_search.system.extras import install_line
-from index_jobs.embed.embedding import embed_index
+from index_jobs.embedding.job import embed_index
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command

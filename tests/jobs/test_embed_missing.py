@@ -11,9 +11,9 @@ from arag_search.errors import VectorsDamagedError
 from arag_search.search.index import open_index
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.new_index import build_index
-from index_jobs.embed.embedding import embed_index
-from index_jobs.embed.estimate import estimate_embedding
-from index_jobs.embed.report import EmbedReport
+from index_jobs.embedding.estimate import estimate_embedding
+from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.report import EmbedReport
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401

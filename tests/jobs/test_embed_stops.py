@@ -11,8 +11,8 @@ from arag_search.search.index import open_index
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.storage.place import sidecars
 from arag_search.vectors.storage.shards import shard_file, vectors_role
-from index_jobs.embed.embedding import WORK, embed_index
-from index_jobs.embed.plan import Plan, begin
+from index_jobs.embedding.job import WORK, embed_index
+from index_jobs.embedding.plan import Plan, begin
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import (

@@ -6,7 +6,7 @@ import pytest
 
 from arag_search.errors import SourceError
 from index_jobs.build.new_index import build_index
-from index_jobs.embed.embedding import embed_index
+from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401

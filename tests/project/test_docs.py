@@ -38,6 +38,7 @@ SLOW = "takes minutes, and reads data that is not in the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
+    ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):

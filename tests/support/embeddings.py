@@ -20,7 +20,7 @@ from arag_search.vectors.storage.place import sidecars
 from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.shards import vectors_role
 from index_jobs.build.new_index import build_index
-from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embedding.plan import EmbedOptions
 from tests.support.builds import PLAIN, corpus
 
 ENCODER = "hashing:16"
@@ -123,7 +123,7 @@ if action == "LIMIT":
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
 if action == "PUBLISH":
     # killed at the moment-th call that changes what a folder lists or a file holds
-    import index_jobs.embed.embedding
+    import index_jobs.embedding.job
     calls = 0
     def counting(name):
         real = getattr(os, name)
@@ -134,14 +134,14 @@ if action == "PUBLISH":
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(*arguments, **others)
         return call
-    real_publish = index_jobs.embed.embedding.publish_sidecar
+    real_publish = index_jobs.embedding.job.publish_sidecar
     def publish(*arguments, **others):
         for name in ("replace", "rename", "link", "unlink", "fsync", "mkdir", "rmdir"):
             setattr(os, name, counting(name))
         manifest = real_publish(*arguments, **others)
         print("calls", calls, flush=True)
         return manifest
-    index_jobs.embed.embedding.publish_sidecar = publish
+    index_jobs.embedding.job.publish_sidecar = publish
 try:
     code = embed_command(
         "index", "hashing:16", shard_size=50, batch_size=1, workers=int(arguments[0]),

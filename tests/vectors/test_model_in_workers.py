@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from arag_search.vectors.base import VECTOR_UNITS
-from index_jobs.embed.embedding import embed_index
-from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.plan import EmbedOptions
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import (
     build_small_index,

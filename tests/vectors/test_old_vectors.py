@@ -11,7 +11,7 @@ from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.search.index import open_index
 from arag_search.vectors.storage.shards import shard_file
 from index_jobs.build.new_index import build_index
-from index_jobs.embed.embedding import embed_index
+from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import OVERWRITE, in_own_folder  # noqa: F401

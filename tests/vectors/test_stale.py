@@ -16,7 +16,7 @@ from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
-from index_jobs.embed.reuse import find_reuse
+from index_jobs.embedding.reuse import find_reuse
 from tests.support.strategies import METADATA
 from tests.support.vector_shards import (
     ENCODER,

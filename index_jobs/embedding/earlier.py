@@ -18,7 +18,7 @@ from arag_search.vectors.storage.place import sidecar_folder, sidecars
 from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, vectors_role
 from arag_search.vectors.storage.version_1 import EarlierShard, EarlierSidecar, earlier_sidecars
-from index_jobs.embed.plan import EmbedOptions, planned_encoder
+from index_jobs.embedding.plan import EmbedOptions, planned_encoder
 
 if TYPE_CHECKING:
     import numpy as np

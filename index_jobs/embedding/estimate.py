@@ -19,11 +19,11 @@ from arag_search.vectors.storage.place import vectors_root
 from arag_search.vectors.storage.rows import rows_of
 from index_jobs.build.estimate import SampleBudget, dry_run_lines
 from index_jobs.build.report import Report, counted
-from index_jobs.embed.earlier import existing_encoder
-from index_jobs.embed.embedding import work_name
-from index_jobs.embed.plan import EmbedOptions
-from index_jobs.embed.report import of_units
-from index_jobs.embed.workers import EncoderChoice, EncodingWork
+from index_jobs.embedding.earlier import existing_encoder
+from index_jobs.embedding.job import work_name
+from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.report import of_units
+from index_jobs.embedding.workers import EncoderChoice, EncodingWork
 
 SAMPLE_CHUNKS = 1_000
 """The largest number of passages, from the beginning of the index, that are encoded; sampling also

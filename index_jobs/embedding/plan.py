@@ -16,7 +16,7 @@ from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
 from arag_search.vectors.storage.records import VECTORS_VERSION
 from arag_search.vectors.storage.shards import StoredType
 from index_jobs.build.options import MAX_WORKERS
-from index_jobs.embed.shards import finished_shards
+from index_jobs.embedding.shards import finished_shards
 
 DEFAULT_SHARD_ROWS = 50_000
 MAX_SHARD_ROWS = 10_000_000

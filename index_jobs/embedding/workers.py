@@ -13,7 +13,7 @@ from arag_search.errors import BuildError
 from arag_search.system.cores import worker_environment
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.storage.shards import ShardRecord, StoredType
-from index_jobs.embed.shards import CutShard, Gathering, Piece
+from index_jobs.embedding.shards import CutShard, Gathering, Piece
 from index_jobs.workers.memory import PeakMemory, own_peak
 from index_jobs.workers.pool import Packing, PackingHere, WorkerProcesses
 

@@ -25,6 +25,7 @@ from arag_search.errors import (
 )
 from arag_search.manifest import fingerprint_hex
 from arag_search.search.index import Index, open_index
+from arag_search.system.arguments import checked
 from arag_search.system.durable import room_advice
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
@@ -48,22 +49,22 @@ from arag_search.vectors.storage.sidecar import Sidecar
 from arag_search.vectors.storage.version_1 import EarlierShard, convert
 from index_jobs.build.report import counted
 from index_jobs.build.resuming import resume_advice, room
-from index_jobs.embed.earlier import (
+from index_jobs.embedding.earlier import (
     EarlierVectors,
     differences,
     existing_encoder,
     index_difference,
     published,
 )
-from index_jobs.embed.plan import EmbedOptions, Plan, begin, is_like
-from index_jobs.embed.report import EmbedReport
-from index_jobs.embed.reuse import Reuse, find_reuse
-from index_jobs.embed.shards import (
+from index_jobs.embedding.plan import EmbedOptions, Plan, begin, is_like
+from index_jobs.embedding.report import EmbedReport
+from index_jobs.embedding.reuse import Reuse, find_reuse
+from index_jobs.embedding.shards import (
     Wanted,
     cut_shards,
     finished_shards,
 )
-from index_jobs.embed.workers import EncoderChoice, LocalMaking, ShardMaking
+from index_jobs.embedding.workers import EncoderChoice, LocalMaking, ShardMaking
 from index_jobs.updates.tally import store_placement
 from index_jobs.workers.memory import PeakMemory, highest, own_peak
 
@@ -78,10 +79,11 @@ _LOCK = "embed.lock"
 _OWNER = "arag-search embed, process "
 
 
+@checked
 def embed_index(
     location: str | Path,
-    encoder: str | Encoder | None,
-    options: EmbedOptions,
+    encoder: str | Encoder | None = None,
+    options: EmbedOptions | None = None,
     progress: Progress | None = None,
 ) -> EmbedReport:
     """Make vectors of the text of an index, and publish them as its sidecar.
@@ -97,6 +99,7 @@ def embed_index(
     that has no text or changes in the meantime, BuildError.
     """
     shown = progress or SilentProgress()
+    options = options or EmbedOptions()
     try:
         root = vectors_root(str(location), options.vectors)
         with open_index(location, search_timeout_s=None) as index:
@@ -115,7 +118,7 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
     if isinstance(encoder, str | EncoderIdentity):
         choice = EncoderChoice.of(encoder, options.device, options.batch_size)
         if options.ray:
-            from index_jobs.embed.ray import RayMaking
+            from index_jobs.embedding.ray import RayMaking
 
             return RayMaking(choice, options.workers, options.piece_rows)
         return LocalMaking(choice, options.workers or 0, options.piece_rows)

@@ -17,7 +17,7 @@ from arag_search.vectors.storage.mapped import MappedRows
 from arag_search.vectors.storage.placement import rows_file, wanted_keys
 from arag_search.vectors.storage.rows import KEY_BYTES
 from arag_search.vectors.storage.shards import StoredShard, StoredType
-from index_jobs.embed.shards import TO_ENCODE
+from index_jobs.embedding.shards import TO_ENCODE
 
 if TYPE_CHECKING:
     import numpy as np
