@@ -28,7 +28,7 @@ def add_command(
     for option, value in (("--overwrite", options.overwrite), ("--shards", options.shards)):
         if value:
             raise ArgumentError(
-                f"--add: {option} is for building an index.",
+                f"--add: {option} applies to new indexes only.",
                 allowed="--add, or a new index",
                 do=f"Leave out --add or {option}.",
             )

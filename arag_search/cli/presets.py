@@ -14,7 +14,7 @@ def presets_command(
     preset: Annotated[
         str | None,
         typer.Argument(
-            help="One to explain: a name, or the path of a .yaml file.",
+            help="The preset to explain: a name, or the path of a .yaml file.",
             metavar="PRESET",
             show_default=False,
         ),
@@ -23,7 +23,7 @@ def presets_command(
 ) -> int:
     """List the presets, or explain one key by key with its prompt.
 
-    A preset says which tools a model gets, with which prompt and bounds. To make one of your own,
+    A preset says which tools, which prompt and which limits a model gets. To make one of your own,
     copy a file and give its path where a preset is asked for.
 
     Examples:

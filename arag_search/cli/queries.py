@@ -43,7 +43,7 @@ def read_queries(path: Path, tool: str) -> list[AskedQuery]:
             raise SourceError(
                 f'The id "{asked.id}" is duplicated.',
                 where=f"{where}, and {queries[asked.id].where}",
-                do="Give each query an id of its own.",
+                do="Give each query a unique id.",
             )
         queries[asked.id] = asked
     if not queries:
@@ -97,7 +97,7 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
             else "The line holds both a query and keywords.",
             where=where,
             allowed=ALLOWED,
-            do="Mend the line.",
+            do="Fix the line.",
         )
     query_id = record.get("id", number)
     if not isinstance(query_id, str | int | float) or isinstance(query_id, bool) or query_id == "":
@@ -125,7 +125,7 @@ def _wrong(name: str, value: object, allowed: str, where: str) -> SourceError:
     shown = orjson.dumps(value).decode()
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return SourceError(
-        f'The field "{name}" is {shown}.', where=where, allowed=allowed, do="Mend the line."
+        f'The field "{name}" is {shown}.', where=where, allowed=allowed, do="Fix the line."
     )
 
 

@@ -15,13 +15,14 @@ def read_command(
     ],
     filter: Annotated[
         str | None,
-        typer.Option(help="Metadata clauses that the chunks must obey.", metavar="CLAUSES"),
+        typer.Option(help="Metadata clauses that the chunks must match.", metavar="CLAUSES"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> int:
     """Print chunks in full.
 
-    Each with its title, the ids of the chunks before and after it, and its metadata.
+    Each chunk is printed with its title, its metadata, and the ids of the chunks before and after
+    it.
 
     Examples:
 
@@ -29,7 +30,7 @@ def read_command(
       arag-search read my-index vivaldi.1
       arag-search read my-index vivaldi.1 goldoni.1 --json
 
-    Exit code 1 where an id is not in the index, or not in the filter.
+    The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.search.index import open_index

@@ -96,7 +96,7 @@ class AddReport(Report):
         ]
         lines += source_lines(self.sources)
         if self.finished_before:
-            lines.append("The same command had already done this before it was stopped.")
+            lines.append("An earlier run of the same command had already done this.")
         if self.replaced:
             lines.append(
                 "scores differ a little from a new build until:"
@@ -124,7 +124,7 @@ def add_documents(
     EngineError. After a KeyboardInterrupt, the update is undone.
     """
     progress = progress or SilentProgress()
-    outlook = "nothing was added, and it begins anew"
+    outlook = "nothing was added, and it starts over"
     with resumable_update(location, progress, outlook) as target:
         return _Addition(list(sources), location, options or AddOptions(), progress, target).run()
 
