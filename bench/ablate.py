@@ -70,7 +70,7 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
         experiment.close()
         if judge is not None:
             judge.model.close()
-    say(f"{outcome.measured:,} cells measured, {outcome.kept:,} were there.")
+    say(f"{outcome.measured:,} cells measured, {outcome.kept:,} reused.")
     sets, missing = load_values(places.work / CELLS, design.keys, suite.shown_measures)
     analysis = analyse(design, sets)
     run = {**circumstances(command), **fingerprints(suite)}
@@ -84,11 +84,11 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
 
 
 def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
-    """Return the suite with other models. Raises BenchError where the suite asks no model."""
+    """Return the suite with other models. Raises BenchError if the suite uses none."""
     if not names:
         return suite
     if not isinstance(suite.experiment, AgentRuns):
-        raise BenchError(f"Suite {suite.name} asks no model.", where="--model")
+        raise BenchError(f"Suite {suite.name} does not use a model.", where="--model")
     changed = suite.model_dump()
     changed["experiment"]["models"] = list(names)
     main = changed["comparison"]["policy"]["main"]
@@ -142,19 +142,29 @@ def _level(text: str) -> tuple[str, str]:
 def _parser() -> BenchParser:
     parser = BenchParser("ablate", __doc__, resumes=True)
     add = parser.add_argument
-    add("suite", type=Path, metavar="SUITE.yaml", help="such as those in bench/suites")
+    add("suite", type=Path, metavar="SUITE.yaml", help="the suite, such as those in bench/suites")
     parser.add_kept_work("indexes, records and cells", "ablate")
-    add("--out", type=Path, help="folder of the report (default: in that of the suite)")
+    add("--out", type=Path, help="folder of the report (default: beside the suite)")
     add(
         "--only", type=_level, action="append", metavar="FACTOR=LEVEL",
         help="measure these cells only; may be repeated",
     )  # fmt: skip
-    add("--limit", type=positive, metavar="N", help="questions of each data set, kept apart")
-    add("--model", action="append", metavar="MODEL", help="in place of the suite's; repeatable")
-    add("--judge", metavar="MODEL", help="a model that judges answers: JudgeAcc")
+    add(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help="ask only N questions of each data set, kept apart",
+    )
+    add(
+        "--model",
+        action="append",
+        metavar="MODEL",
+        help="the model, in place of the suite's; may be repeated",
+    )
+    add("--judge", metavar="MODEL", help="a model that judges answers, for JudgeAcc")
     add("--prices", type=Path, metavar="FILE", help="prices, as arag-search run takes them")
     parser.add_data()
     add("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
-    add("--no-plots", action="store_true", help="a report without pictures")
-    add("--dry-run", action="store_true", help="check and list, run nothing")
+    add("--no-plots", action="store_true", help="leave pictures out of the report")
+    add("--dry-run", action="store_true", help="check the suite and list its cells; run nothing")
     return parser

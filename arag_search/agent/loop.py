@@ -46,8 +46,8 @@ OnStep = Callable[[Step], None]
 ONE_A_STEP = "One tool a step: this call was not run."
 LEFT_OUT = "(Left out: the conversation is too long for the model.)"
 _CUT_OFF: dict[Cut, str] = {
-    "length": "it reached the most tokens that a reply may have",
-    "content_filter": "a filter of the endpoint withheld the rest",
+    "length": "it reached the token limit of a reply",
+    "content_filter": "the endpoint's content filter withheld the rest",
 }
 
 _log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
         raise NotServedError(
             f"The index does not serve {', '.join(missing)}, which preset {preset.name} needs.",
             where=index.location,
-            do=f"Build it again without --without {parts}, or take another preset.",
+            do=f"Build it again without --without {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
     return {name: TOOLS[name].tool_class.of(index, preset) for name in preset.tools}
@@ -67,5 +67,5 @@ def _check_vectors(preset: Preset, index: Index) -> None:
             f"The index does not serve {', '.join(missing)}, which preset {preset.name} needs.",
             where=index.location,
             allowed=f"vectors by {', '.join(units)}",
-            do="Make the others with arag-search embed, or take another preset.",
+            do="Make the others with arag-search embed, or use another preset.",
         )

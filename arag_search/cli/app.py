@@ -134,7 +134,7 @@ def _command() -> Any:
         "--version",
         callback=_print_version,
         is_eager=True,
-        help="Print the version and end.",
+        help="Print the version and exit.",
     )
 
     @app.callback()
@@ -166,7 +166,7 @@ def _command() -> Any:
     app.command("score")(score_command)
     app.command("view", short_help="Make a page that shows a run in a browser.")(view_command)
     app.command(
-        "unavailable", short_help="Take evidence away, to see whether a model then says so."
+        "unavailable", short_help="Remove evidence, to check that a model then refuses to answer."
     )(unavailable_command)
     app.add_typer(opensearch_commands(), name="opensearch")
     made: Any = typer.main.get_command(app)
@@ -227,7 +227,7 @@ def _usage_error(error: Any, name: str) -> str:
     do = f"See {context.command_path} --help."
     option = getattr(error, "option_name", "")
     if option.startswith("-") and not option.startswith("--"):
-        do += " An argument that starts with a minus goes after --."
+        do += " Put -- before an argument that starts with a minus."
     return str(ArgumentError(what, allowed=allowed, do=do))
 
 

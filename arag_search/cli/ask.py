@@ -70,20 +70,20 @@ def ask_command(
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
     record: Annotated[
         Path | None,
-        typer.Option(help="A file to append the record to, a line of JSON.", metavar="FILE"),
+        typer.Option(help="Append the record to this file, as a line of JSON.", metavar="FILE"),
     ] = None,
     record_replies: Annotated[
         Path | None,
         typer.Option(
-            help="A file to write the model's replies to, for --model replay:FILE.", metavar="FILE"
+            help="Write the model's replies to this file, for --model replay:FILE.", metavar="FILE"
         ),
     ] = None,
 ) -> int:
     """Answer a question from an index, with its evidence.
 
     A language model searches step by step and then answers. With no model, key or base URL set,
-    plain rules stand in for it (offline), and the output says so. At a terminal every step is shown
-    as it is made.
+    plain rules stand in for it (offline), and the output says so. In a terminal, each step is shown
+    as it happens.
 
     Examples:
 
@@ -92,7 +92,7 @@ def ask_command(
       arag-search ask my-index 'Who wrote Evangeline?' --model gpt-4o-mini --json
       arag-search ask my-index 'Who wrote Evangeline?' --model qwen3 --base-url http://localhost:8000/v1
 
-    Exit code 0 for an answer (also "not found in the corpus"), 1 for a failure.
+    The exit code is 0 for an answer (also "not found in the corpus"), and 1 for a failure.
     """
     from arag_search.agent.models.choose import choose_model
     from arag_search.agent.presets import load_preset

@@ -17,18 +17,18 @@ def check_command(
     query: Annotated[str, typer.Argument(help="The query.", metavar="QUERY")],
     index: Annotated[
         str | None,
-        typer.Option(help="An index whose fields are checked.", metavar="INDEX"),
+        typer.Option(help="The index whose fields the query may use.", metavar="INDEX"),
     ] = None,
     default_operator: Annotated[
         DefaultOperator, typer.Option(help="What a space between clauses means.")
     ] = "OR",
-    operators: Annotated[OnOff, typer.Option(help="off refuses AND, OR, NOT, - and !.")] = "on",
+    operators: Annotated[OnOff, typer.Option(help="off rejects AND, OR, NOT, - and !.")] = "on",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Show how a query is understood, or what is wrong with it.
 
-    Prints its canonical form, its tree and the tokens of each leaf; or every problem that it has,
-    with a mended query where there is one. Nothing is searched.
+    Prints the canonical form of the query, its tree and the tokens of each leaf; or all of its
+    problems, with a corrected query where one can be derived. Nothing is searched.
 
     Examples:
 
@@ -36,8 +36,8 @@ def check_command(
       arag-search check '"antonio vivaldi" AND (libretto OR librettist)'
       arag-search check 'vivaldi OR NOT opera OR author:Walker' --index my-index
 
-    Without --index a field that is not title, content or doc_id is taken for metadata. A query
-    that starts with a minus goes after --. Exit code 2 for a query with problems.
+    Without --index, any field other than title, content and doc_id is assumed to be metadata. Put
+    -- before a query that starts with a minus. The exit code is 2 for a query with problems.
     """
     from arag_search.cli.output.results import print_json, print_text, problem_list
     from arag_search.query.fields import ANY_SCHEMA

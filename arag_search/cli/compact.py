@@ -19,10 +19,10 @@ def compact_command(
 
     Documents that were deleted or replaced count in the scores of the others until their segments
     are merged. Afterwards each shard is one segment, and scores and order are those of a build of
-    the same documents. It rewrites the index, which takes as long as copying it, and disk space
-    for a second one meanwhile; searches continue.
+    the same documents. Compacting rewrites the index: it takes as long as a copy, and needs disk
+    space for a second index meanwhile. Searches continue.
 
-    It also repairs: an interrupted update is finished, or undone.
+    An interrupted update is completed or undone first.
 
     Examples:
 

@@ -14,7 +14,7 @@ def delete_command(
     doc_ids: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Ids of documents; - reads them from standard input, one a line.",
+            help="Ids of documents; - reads them from standard input, one per line.",
             metavar="[DOC_ID]...",
             show_default=False,
         ),
@@ -22,15 +22,15 @@ def delete_command(
     ids_from: Annotated[
         str | None,
         typer.Option(
-            "--from", help="A file of ids, one a line.", metavar="FILE", show_default=False
+            "--from", help="A file of ids, one per line.", metavar="FILE", show_default=False
         ),
     ] = None,
     missing_ok: Annotated[
         bool,
-        typer.Option("--missing-ok", help="Skip unknown ids, and name them."),
+        typer.Option("--missing-ok", help="Skip unknown ids and list them."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
+        bool, typer.Option("--dry-run", help="Report what would be deleted, and delete nothing.")
     ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON object.")

@@ -18,17 +18,18 @@ QUESTIONS = ("s06", "s11", "s01")
 PRESET = "logical_read"
 SAMPLE_METADATA = "year:number,kind:keyword"
 QUERIES = (
-    ("A broad query finds much; the first line says how it was understood.", "vivaldi opera"),
-    ("A narrowed one: a phrase AND a prefix.", '"antonio vivaldi" AND librett*'),
+    ("A broad query finds many passages. The first line says how the query was understood.",
+     "vivaldi opera"),
+    ("A narrow query: a phrase AND a prefix.", '"antonio vivaldi" AND librett*'),
     (
-        "An excluding one: NOT, within a field; metadata filters too.",
+        "A query that excludes, with NOT on a field, and filters by metadata.",
         '"antonio vivaldi" AND librett* AND year:>=1690 NOT title:griselda',
     ),
     (
-        "A failing one says which part fails, so that the next can be better.",
+        "The reply to a query that matches nothing says which part is to blame.",
         '"antonio vivaldi" AND title:librettist',
     ),
-    ("And one with problems is not run; all of them are named, with a mended query.",
+    ("A query with mistakes is not run: all of them are listed, with a corrected query.",
      "vivaldi OR NOT opera OR author:Walker"),
 )  # fmt: skip
 
@@ -47,9 +48,10 @@ def demo_command(
 ) -> int:
     """Index the sample corpus, search it, and answer questions from it.
 
-    Shows a broad, a narrowed, an excluding and a failing query with the replies that a model would
-    see, three questions answered by the agent, and what to type next. Takes seconds; needs no key,
-    no server and no Java on the machine: plain rules stand in for a language model (offline).
+    It runs five queries and shows the replies that a model would get: a broad one, a narrow one,
+    one that excludes, one that matches nothing and one with mistakes. Then the agent answers three
+    questions, and you see what to type next. This takes seconds and needs no key, no server and no
+    installed Java: plain rules stand in for a language model (offline).
     """
     import shlex
     from importlib.resources import as_file, files
@@ -72,7 +74,7 @@ def demo_command(
             report = build_index([str(corpus)], location, options)
         except (IndexExistsError, BuildError) as error:
             if isinstance(error, IndexExistsError) or not error.do:  # there is no --overwrite here
-                error.do = "Name a folder that is not there yet: arag-search demo --to INDEX"
+                error.do = "Name a folder that does not exist yet: arag-search demo --to INDEX"
             raise
     print_text(
         f"The sample corpus: {report.documents} short articles with two-hop links, "
@@ -99,7 +101,7 @@ def demo_command(
         f"  arag-search search {name} --tool keyword 'Antonio Vivaldi' libretto\n"
         f"  arag-search check 'vivaldi -opera' --index {name}\n"
         f"  arag-search ask {name} 'Where was the poet who wrote Evangeline born?'\n"
-        "and on a corpus of yours:\n"
+        "and on your own corpus:\n"
         "  arag-search index FOLDER_OR_FILE --to my-index\n"
         "  arag-search search my-index '\"a phrase\" AND word'\n"
         "  arag-search ask my-index 'YOUR QUESTION'"

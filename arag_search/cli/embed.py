@@ -19,7 +19,7 @@ def embed_command(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="What makes the vectors: the name of a model or its folder for "
+            help="The encoder that makes the vectors: the name of a model or its folder for "
             "sentence-transformers, an installed package with a model, endpoint:MODEL for an "
             "OpenAI-compatible endpoint, or hashing, which needs no model and finds words only. "
             "[default: the one that made the existing vectors of the index, else "
@@ -53,7 +53,7 @@ def embed_command(
     shard_size: Annotated[
         int,
         typer.Option(
-            help="Most rows of a shard. An interruption loses unfinished shards.",
+            help="Maximum rows per shard. An interruption loses the unfinished shards.",
             metavar="N",
         ),
     ] = 50_000,
@@ -64,8 +64,8 @@ def embed_command(
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Processes that encode, each with the model and a share of the cores, 0 to 64; "
-            "0 is this one.  [default: 0; with --ray one a GPU, else one a machine]",
+            help="Encoder processes, 0 to 64, each with the model and a share of the cores; 0 "
+            "encodes in this process.  [default: 0; with --ray one per GPU, else one per machine]",
             metavar="N",
             show_default=False,
         ),
@@ -73,7 +73,7 @@ def embed_command(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Rows that the model encodes at once.  [default: 16 on a CPU, else 64]",
+            help="Rows per batch.  [default: 16 on a CPU, else 64]",
             metavar="N",
             show_default=False,
         ),

@@ -43,19 +43,19 @@ def info_command(
     json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print one JSON object, or for several indexes a list of them."
+            "--json", help="Print one JSON object, or a list of them for several indexes."
         ),
     ] = False,
 ) -> int:
     """Describe indexes and their vectors, and verify them.
 
-    Prints the manifest in words, and compares counts and sizes with it; with --checksums also every
-    passage, every vector, and every byte that is on disk here. The line "verified" names what was
-    read. Exit code 1 where something is damaged, or vectors of an earlier version are bound to
-    wrong passages. Says how much of an index is deleted documents, which scores count until
-    arag-search compact, and which vectors there are.
+    Prints the manifest in words, and compares counts and sizes with it. With --checksums, every
+    passage, every vector and every file on this machine is read and compared too; the line
+    "verified" says what was read. The report includes the vectors, and the share of deleted
+    documents, which count in scores until arag-search compact. The exit code is 1 if something is
+    damaged, or if vectors of an earlier version belong to wrong passages.
 
-    Several indexes are checked one after the other, and a problem of one does not end the check of
+    Several indexes are checked one after the other; a problem with one does not stop the check of
     the others.
 
     Examples:
@@ -124,7 +124,7 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
     }
     lines = _lines(index, manifest, statistics, deletions, verified)
     if unfinished:
-        lines.append(f"  unfinished   an update is under way or was stopped: {unfinished}")
+        lines.append(f"  unfinished   an update is running or was interrupted: {unfinished}")
     lines += [f"  vectors      {sidecar.text}" for sidecar in sidecars]
     return _Described(described, lines, all(sidecar.is_sound for sidecar in sidecars))
 
@@ -233,7 +233,7 @@ def _lines(
         serves += ", no keyword search"
     chunking = f"cut at {manifest.chunk_tokens:,} tokens"
     if manifest.already_chunked:
-        chunking = "as they came, already cut"
+        chunking = "as given (pre-chunked)"
     parts: list[tuple[str, Part]] = [("chunk", statistics.chunks)]
     if statistics.sentences is not None:
         parts.append(("sentence", statistics.sentences))

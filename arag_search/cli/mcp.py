@@ -40,8 +40,8 @@ def mcp_command(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="Which tools, and how they reply: a name, or the path of a .yaml file.  "
-            "[default: logical_read]",
+            help="The preset, which sets the tools and their replies: a name, or the path of a "
+            ".yaml file.  [default: logical_read]",
             metavar="PRESET",
             show_default=False,
         ),
@@ -60,7 +60,8 @@ def mcp_command(
     host: Annotated[
         str | None,
         typer.Option(
-            help="Where http listens; other than loopback needs a token.  [default: 127.0.0.1]",
+            help="The address that http listens on; any but loopback needs a token.  "
+            "[default: 127.0.0.1]",
             metavar="HOST",
             show_default=False,
         ),
@@ -74,7 +75,7 @@ def mcp_command(
     token_env: Annotated[
         str | None,
         typer.Option(
-            help="The variable with the token that clients of http must show.",
+            help="The environment variable with the token that HTTP clients must send.",
             metavar="NAME",
             show_default=False,
         ),
@@ -82,8 +83,8 @@ def mcp_command(
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="A further name that clients of http call this server by, such as that of a "
-            "proxy; other than loopback needs a token; may be repeated.",
+            help="Another host name by which HTTP clients reach this server, such as that of "
+            "a proxy; any but loopback needs a token. May be repeated.",
             metavar="NAME",
             show_default=False,
         ),
@@ -106,10 +107,10 @@ def mcp_command(
     """Serve indexes to models over MCP, the Model Context Protocol.
 
     A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
-    connects to it (http). It gets the tools of the preset, chunks and documents by address
+    connects to it (http). The client gets the tools of the preset, chunks and documents by address
     (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. Each connection is a
-    session: what was read in it is not shown again until the tool reset is called. The preset
-    connector has the tools search and fetch, as connectors of ChatGPT need them.
+    session: a chunk that was read in it is not shown again until the tool reset is called. The
+    preset connector has the tools search and fetch, which connectors of ChatGPT need.
 
     Examples:
 
@@ -120,7 +121,8 @@ def mcp_command(
       arag-search mcp my-index --transport http --port 8765
       arag-search mcp my-index --preset connector --transport http
 
-    Exit code 0 where the client ended it, 130 after Ctrl-C, 143 after SIGTERM, 1 for a failure.
+    The exit code is 0 if the client disconnected, 130 after Ctrl-C, 143 after SIGTERM, and 1 for a
+    failure.
     """
     from arag_search.mcp_server.served import (
         ServedIndex,

@@ -36,7 +36,7 @@ def up_command(
         int | None,
         typer.Option(
             "--nodes",
-            help="How many, 1 or 3, each a process.  [default: as in the folder, else 1]",
+            help="Number of nodes, 1 or 3; each is a process.  [default: as in the folder, else 1]",
             metavar="N",
             show_default=False,
         ),
@@ -53,15 +53,15 @@ def up_command(
         ),
     ] = None,
     heap: Annotated[
-        str, typer.Option("--heap", help="Memory of each node's Java, such as 2g.", metavar="SIZE")
+        str, typer.Option("--heap", help="Java heap of each node, such as 2g.", metavar="SIZE")
     ] = "512m",
     json: AsJson = False,
 ) -> int:
     """Start a local OpenSearch cluster and wait until it is ready.
 
-    The nodes listen on this machine only, without passwords. They run until they are
-    stopped by down; their data and logs stay. A running cluster is reported, and its stopped nodes
-    are started again. The first time, about 60 MB are downloaded.
+    The nodes listen on this machine only, without passwords. They run until arag-search opensearch
+    down stops them; data and logs stay on disk. If the cluster is running, this reports it, and
+    starts the nodes that have stopped. The first start downloads about 60 MB.
 
     Examples:
 
@@ -76,7 +76,7 @@ def up_command(
 
 
 def status_command(data: RunningData = None, json: AsJson = False) -> int:
-    """Show whether the local cluster runs, and where. Exit code 1 where it is not ready.
+    """Show whether the local cluster is running, and where. The exit code is 1 if it is not ready.
 
     Examples:
 
@@ -95,7 +95,8 @@ def status_command(data: RunningData = None, json: AsJson = False) -> int:
 
 
 def down_command(data: RunningData = None, json: AsJson = False) -> int:
-    """Stop the nodes that up started, wherever their folder is. Data and logs stay.
+    """Stop the nodes that arag-search opensearch up started, wherever their folder is. Data and logs
+    stay on disk.
 
     Examples:
 
@@ -180,7 +181,8 @@ def _lines(status: ClusterStatus) -> list[str]:
         process = "not running" if node.pid is None else f"process {node.pid}"
         lines.append(f"  {node.name}  {node.url}  {process}, log {node.log}")
     if status.ready:
-        lines.append(f"An index there: {status.url}/NAME. To end it: {stop_command(status.data)}")
+        lines.append(f"Address of an index: {status.url}/NAME")
+        lines.append(f"To stop the cluster: {stop_command(status.data)}")
     return lines
 
 

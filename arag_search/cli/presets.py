@@ -14,7 +14,7 @@ def presets_command(
     preset: Annotated[
         str | None,
         typer.Argument(
-            help="One to explain: a name, or the path of a .yaml file.",
+            help="The preset to explain: a name, or the path of a .yaml file.",
             metavar="PRESET",
             show_default=False,
         ),
@@ -26,9 +26,9 @@ def presets_command(
 ) -> int:
     """List the presets, or explain one key by key with its prompt.
 
-    A preset says which tools a model gets, with which prompt and bounds. To make one of your own,
-    write a file of the keys to change and of "extends: logical_read", from which the others are
-    taken, and give its path where a preset is asked for.
+    A preset says which tools, which prompt and which limits a model gets. To make one of your own,
+    write a file with "extends: logical_read" and the keys that you change, and give its path where
+    a preset is asked for.
 
     Examples:
 

@@ -46,7 +46,7 @@ def read_queries(path: Path, tool: str) -> list[AskedQuery]:
             raise SourceError(
                 f'The id "{asked.id}" is duplicated.',
                 where=f"{where}, and {queries[asked.id].where}",
-                do="Give each query an id of its own.",
+                do="Give each query a unique id.",
             )
         queries[asked.id] = asked
     if not queries:
@@ -102,7 +102,7 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
             else "The line holds both a query and keywords.",
             where=where,
             allowed=ALLOWED,
-            do="Mend the line.",
+            do="Fix the line.",
         )
     id_name = next((name for name in ID_FIELDS if name in record), None)
     query_id = number if id_name is None else record[id_name]
@@ -131,7 +131,7 @@ def _wrong(name: str, value: object, allowed: str, where: str) -> SourceError:
     shown = orjson.dumps(value).decode()
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return SourceError(
-        f'The field "{name}" is {shown}.', where=where, allowed=allowed, do="Mend the line."
+        f'The field "{name}" is {shown}.', where=where, allowed=allowed, do="Fix the line."
     )
 
 

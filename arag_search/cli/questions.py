@@ -33,15 +33,16 @@ def questions_command(
 ) -> int:
     """Describe a file of questions before it is run or measured.
 
-    Says which data set it is read as, how many questions there are of which types and hops, what
-    their answers are like, which evidence they name, and shows three of them. Problems are what
-    makes figures doubtful: questions that are asked twice, or name no evidence.
+    Reports the data set that the file is read as, the number of questions by type and number of
+    hops, what their answers are like and which evidence they name, and shows three of them. It also
+    lists problems that would make figures doubtful: duplicate questions, and questions that name no
+    evidence.
 
-    With --index also how much of the evidence the index can show: a passage is found by its text,
-    else by its title (exact, then without case and punctuation, then without brackets at its
-    end), else as the only one with subject and object of a fact. A passage that lacks the answer
-    of its hop gives way to one that a later rule finds and that has it. The texts of the whole
-    index are held in memory for that.
+    With --index, it also reports how much of the evidence the index holds. A passage is identified
+    by its text, otherwise by its title (exact, then ignoring case and punctuation, then without
+    brackets at the end), otherwise as the only one with the subject and the object of a fact. If a
+    passage lacks the answer of its hop, and a later rule identifies one that has it, the later one
+    is taken. This holds the texts of the whole index in memory.
 
     Files are JSON lines or a JSON array of {"id", "question", "answer"}, with "question_type",
     "answer_aliases", "supporting_titles", "supporting_passages", "evidence" and "hops" where known;

@@ -30,7 +30,7 @@ def read_command(
     ] = None,
     filter: Annotated[
         str | None,
-        typer.Option(help="Metadata clauses that the chunks must obey.", metavar="CLAUSES"),
+        typer.Option(help="Metadata clauses that the chunks must match.", metavar="CLAUSES"),
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print a JSON array; with --document an object.")
@@ -38,8 +38,8 @@ def read_command(
 ) -> int:
     """Print chunks, or a whole document, in full.
 
-    Each chunk with its title, the ids of the chunks before and after it, and its metadata. A
-    document with its title and metadata, and the id of each chunk before its text.
+    Each chunk is printed with its title, its metadata, and the ids of the chunks before and after
+    it; a document with its title and metadata, and the id of each chunk before its text.
 
     Examples:
 
@@ -48,7 +48,7 @@ def read_command(
       arag-search read my-index vivaldi.1 goldoni.1 --json
       arag-search read my-index --document vivaldi
 
-    Exit code 1 where an id is not in the index, or not in the filter.
+    The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.search.index import open_index

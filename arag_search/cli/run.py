@@ -76,7 +76,7 @@ def run_command(
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="Begin no more questions once the run has reached this cost; needs --prices.",
+            help="Start no more questions once the run has reached this cost; needs --prices.",
             metavar="USD",
             show_default=False,
         ),
@@ -89,7 +89,7 @@ def run_command(
     record_replies: Annotated[
         Path | None,
         typer.Option(
-            help="A file to write the model's replies to, for --model replay:FILE.", metavar="FILE"
+            help="Write the model's replies to this file, for --model replay:FILE.", metavar="FILE"
         ),
     ] = None,
 ) -> int:
@@ -98,12 +98,12 @@ def run_command(
     Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
     2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT and BEIR are read as they are
-    (arag-search questions FILE says what is in one). Questions without an id are q1, q2, ... by
-    their position.
+    (arag-search questions FILE describes one). Questions without an id are q1, q2, ... by their
+    position.
 
     Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at
-    --max-cost: recorded questions are not asked again, failed ones are. The folder takes records of
-    one preset, index, model, question file and encoder.
+    --max-cost: recorded questions are skipped, failed ones are asked again. All records in a folder
+    are of the same preset, index, model, question file and encoder.
 
     Examples:
 
@@ -113,8 +113,8 @@ def run_command(
       arag-search score runs/a
       arag-search show runs/a ID
 
-    Exit code 0 where every question has an answer (also "not found in the corpus"), 1 where some
-    failed or are left, 130 interrupted.
+    The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
+    failed or have not been asked, and 130 after an interruption.
     """
     from arag_search.agent.models.choose import choose_model
     from arag_search.agent.presets import load_preset

@@ -31,7 +31,8 @@ def score_command(
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help="Print these instead, such as EM,TokensToEvidence,nDCG@10; may be repeated.",
+            help="Print these measures instead, such as EM,TokensToEvidence,nDCG@10; may be "
+            "repeated.",
             metavar="NAME",
             show_default=False,
         ),
@@ -41,8 +42,8 @@ def score_command(
         bool,
         typer.Option(
             "--trajectories",
-            help="Also print what consecutive searches share, what followed failed ones, and why "
-            "answers are wrong.",
+            help="Also print how much consecutive searches overlap, what followed failed "
+            "searches, and why answers are wrong.",
         ),
     ] = False,
     judge: Annotated[
@@ -67,31 +68,31 @@ def score_command(
     judge_labels: Annotated[
         Path | None,
         typer.Option(
-            help='Labels of people to compare with: JSON lines of {"question_id", "label"}.',
+            help='Human labels to compare with: JSON lines of {"question_id", "label"}.',
             metavar="FILE",
             show_default=False,
         ),
     ] = None,
     base_url: BaseUrl = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print all of it as JSON, each question too.")
+        bool, typer.Option("--json", help="Print everything as JSON, including each question.")
     ] = False,
 ) -> int:
     """Score a run against gold answers, overall and by type.
 
-    EM and F1 as in SQuAD, with HotpotQA's rule for yes and no, of the short answer; Contain-Acc as
-    in A-RAG, of short answer and explanation; evidence is the share of gold titles among the
-    titles shown. Every question of the run counts: those that failed or have no
-    record yet as 0. Tokens (of corpus text), steps and seconds are means over the records. To a
-    question without an answer the right answer is that there is none.
+    EM and F1 are computed on the short answer as in SQuAD, with HotpotQA's rule for yes and no;
+    Contain-Acc on the short answer and the explanation, as in A-RAG; evidence is the share of gold
+    titles among the titles shown. Every question of the run counts; those that failed or have no
+    record yet count as 0. Tokens (of corpus text), steps and seconds are means over the records.
+    The right reply to an unanswerable question is that there is no answer.
 
     \b
     Measures: EM, F1, ContainAcc, JudgeAcc, EvidenceRecall, FullEvidence, TokensToEvidence,
     RetrievedTokens, Steps, Seconds, Cost; of rankings, with --index and judged documents (else
     those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k.
 
-    A judge is shown question, gold answers, answer and explanation. Its verdicts are kept, so that
-    a run is judged once; answers without a verdict are "not judged", and said.
+    A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
+    kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".
 
     Examples:
 

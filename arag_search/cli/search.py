@@ -50,8 +50,8 @@ def search_command(
     query: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The query; several arguments are joined by spaces, with --tool keyword each is "
-            "a keyword. After -- a query may start with a minus.",
+            help="The query. Several arguments are joined by spaces; with --tool keyword each of "
+            "them is a keyword. Put -- before a query that starts with a minus.",
             metavar="QUERY",
             show_default=False,
         ),
@@ -72,7 +72,7 @@ def search_command(
         typer.Option(help="Judge the conditions on whole passages, or on single sentences."),
     ] = "chunk",
     operators: Annotated[
-        OnOff, typer.Option(help="off refuses AND, OR, NOT, - and ! (for ablations).")
+        OnOff, typer.Option(help="off rejects AND, OR, NOT, - and ! (for ablations).")
     ] = "on",
     matching: Annotated[
         Matching,
@@ -91,7 +91,8 @@ def search_command(
     filter: Annotated[
         str | None,
         typer.Option(
-            help="Metadata clauses that every result obeys, such as 'lang:en'.", metavar="CLAUSES"
+            help="Metadata clauses that every result must match, such as 'lang:en'.",
+            metavar="CLAUSES",
         ),
     ] = None,
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
@@ -101,8 +102,8 @@ def search_command(
     max_result_tokens: Annotated[
         int | None,
         typer.Option(
-            help="Bound of the text, as for a model, 200 or more; 0 for none.  [default: 4000 up "
-            "to top-k 20, else none]",
+            help="Limit of the text in tokens, as for a model, 200 or more; 0 for no limit.  "
+            "[default: 4000 up to top-k 20, else none]",
             metavar="N",
             show_default=False,
         ),
@@ -111,9 +112,9 @@ def search_command(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="A file of queries, - for standard input: one a line (with --tool keyword, tabs "
-            'between keywords), or JSON lines {"id", "query"} or {"id", "keywords": []}. One JSON '
-            "result a line.",
+            help="A file of queries, - for standard input: one query per line (with --tool "
+            'keyword, tabs between keywords), or JSON lines {"id", "query"} or {"id", "keywords": '
+            "[]}. Prints one JSON result per line.",
             metavar="FILE",
         ),
     ] = None,
@@ -140,8 +141,8 @@ def search_command(
       AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
       arag-search check 'QUERY' explains a query
 
-    Exit code 0 also without hits, 2 for a query with problems (of a file: after all others have
-    run), 1 for a failure.
+    The exit code is 0 with or without hits, 2 for a query with problems (of a file: after all
+    others have run), and 1 for a failure.
     """
     options = _Options(
         tool,
@@ -161,7 +162,7 @@ def search_command(
     if queries is not None:
         if query:
             raise ArgumentError(
-                "There is a query and a file of queries.",
+                "Both a query and a file of queries are given.",
                 allowed="QUERY or --queries FILE",
                 do="Leave one of them out.",
             )

@@ -29,15 +29,16 @@ def unavailable_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Take the evidence of questions away, to see whether a model says that there is no answer.
+    """Remove the evidence of questions, to check that a model then refuses to answer.
 
-    Chooses the questions whose answer must be read: not yes or no, not in the question, with all
-    evidence in the index. Writes them to DIR/questions.jsonl, as not answerable, and to
-    DIR/filter.txt a scope that leaves out the documents that hold any of their evidence. Scores of
-    the other documents use the statistics of the whole corpus: nothing is deleted.
+    Chooses questions whose answer can only be read in the corpus: an answer other than yes or no,
+    which is not in the question, and whose evidence is all in the index. It writes them to
+    DIR/questions.jsonl, as unanswerable, and writes to DIR/filter.txt a scope that excludes every
+    document with any of their evidence. Nothing is deleted: the scores of the other documents still
+    use the statistics of the whole corpus.
 
-    The answers are searched in all remaining passages; questions whose answer is still there have a
-    type of their own, so that a score reports them separately.
+    The remaining passages are then searched for the answers. Questions whose answer is still there
+    get a separate type, so that a score reports them separately.
 
     Example:
 

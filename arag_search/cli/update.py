@@ -42,7 +42,7 @@ def update_command(
     for other, value in (("--overwrite", options.overwrite), ("--shards", options.shards)):
         if value:
             raise ArgumentError(
-                f"{option}: {other} is for building an index.",
+                f"{option}: {other} applies to new indexes only.",
                 allowed=f"{option}, or a new index",
                 do=f"Leave out {option} or {other}.",
             )

@@ -26,7 +26,7 @@ def view_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The page.  [default: view.html in DIR; with --compare, compare.html]",
+            help="The file of the page.  [default: view.html in DIR; with --compare, compare.html]",
             metavar="FILE",
             show_default=False,
         ),
@@ -34,14 +34,16 @@ def view_command(
     questions: Annotated[
         Path | None,
         typer.Option(
-            help="Gold answers from this file.  [default: the one the run was given]",
+            help="Take gold answers from this file.  [default: the one the run was given]",
             metavar="FILE",
             show_default=False,
         ),
     ] = None,
     no_gold: Annotated[
         bool,
-        typer.Option("--no-gold", help="Show the records without gold answers, evidence, scores."),
+        typer.Option(
+            "--no-gold", help="Show the records without gold answers, evidence and scores."
+        ),
     ] = False,
     index: SearchedIndex = None,
     open_it: Annotated[
@@ -50,10 +52,10 @@ def view_command(
 ) -> int:
     """Make a page that shows a run in a browser, question by question.
 
-    One file that needs no network and no server: figures with intervals, a table of questions to
-    sort and filter, and for each question the queries as they were understood, their results, when
-    the evidence was shown, the cost, and the answer with its citations. A run that is still going,
-    or was interrupted, is shown as far as it is recorded.
+    The page is a single file that needs no network and no server. It has figures with intervals, a
+    table of questions to sort and filter, and for each question the queries as they were
+    understood, their results, when the evidence was shown, the cost, and the answer with its
+    citations. Unfinished runs are shown too.
 
     Examples:
 
@@ -67,7 +69,9 @@ def view_command(
     from arag_search.viewer.view import view
 
     if no_gold and questions is not None:
-        raise ArgumentError("--no-gold and --questions exclude each other.", do="Leave one out.")
+        raise ArgumentError(
+            "--no-gold and --questions cannot be used together.", do="Leave one out."
+        )
     folders = [folder] if compare is None else [folder, compare]
     path = out or folder / (PAGE_FILE if compare is None else COMPARISON_FILE)
     if index is None:

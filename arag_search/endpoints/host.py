@@ -253,7 +253,9 @@ def _body(response: HTTPResponse, max_bytes: int) -> bytes:
 def _decompressed(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """Decompress a body. We never ask for compression, but accept the usual kinds."""
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise UnreadableReplyError(f"is compressed in a way not asked for ({encoding[:40]!r})")
+        raise UnreadableReplyError(
+            f"is compressed in a way that was not requested ({encoding[:40]!r})"
+        )
     decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, detected by its header
     try:
         text = decoder.decompress(body, max_bytes + 1)

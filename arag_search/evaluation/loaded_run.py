@@ -97,7 +97,7 @@ def _foreign_notes(records: RunRecords) -> list[str]:
         return []
     return [
         f"Records of another run are left out: {records.foreign_text()}. Run the questions again "
-        "into the folder: they are asked anew."
+        "into the folder: they are asked again."
     ]
 
 

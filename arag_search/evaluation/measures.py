@@ -87,7 +87,7 @@ F1 = _share(
 )
 CONTAIN_ACC = _share(
     "ContainAcc",
-    "a gold answer stands in short answer or explanation (A-RAG)",
+    "a gold answer occurs in short answer or explanation (A-RAG)",
     lambda of: of.score.contain_accuracy,
     "answers",
 )

@@ -24,7 +24,7 @@ STILL_PRESENT = "answer still present"
 """Types of the questions: by them, a score reports the two apart."""
 
 YES_NO = "the answer is yes or no"
-IN_QUESTION = "the answer stands in the question"
+IN_QUESTION = "the answer is in the question"
 NO_ANSWER = "there is no answer, or none that could be searched for"
 NO_EVIDENCE = "no evidence is named"
 UNRESOLVED = "some evidence is in no passage of the index"

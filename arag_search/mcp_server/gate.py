@@ -72,7 +72,7 @@ class Gate:
         if not self._stopping.is_set():
             return None
         return _refused(
-            503, UnavailableError("The server is ending.", do="Try again when it is back.")
+            503, UnavailableError("The server is shutting down.", do="Try again when it is back.")
         )
 
     def _wrong_path(self, request: Request) -> Response | None:
@@ -151,10 +151,10 @@ def _refused(status: int, error: AragError, headers: dict[str, str] | None = Non
 
 def _wrong_type(headers: Headers) -> AragError:
     return ArgumentError(
-        "The request is no JSON by its type.",
+        "The content type of the request is not JSON.",
         where=_shown(headers, "Content-Type"),
         allowed=f"Content-Type: {_JSON}",
-        do="Send JSON, and say so.",
+        do="Send JSON, with this content type.",
     )
 
 
@@ -163,16 +163,16 @@ def _wrong_origin(headers: Headers) -> AragError:
         "Pages of this origin may not use the server.",
         where=_shown(headers, "Origin"),
         allowed=_KNOWN_NAMES,
-        do=f"Where the page is to be let in: {_NAME_IT}",
+        do=f"To let the page in: {_NAME_IT}",
     )
 
 
 def _wrong_host(headers: Headers) -> AragError:
     return AccessError(
-        "The server does not go by this name.",
+        "The server is not known by this host name.",
         where=_shown(headers, "Host"),
         allowed=_KNOWN_NAMES,
-        do=f"Where clients call it so: {_NAME_IT}",
+        do=f"If clients use this name: {_NAME_IT}",
     )
 
 

@@ -94,10 +94,10 @@ def _name(host: str) -> str:
     name = canonical_name(host)
     if name is None:
         raise ArgumentError(
-            f'"{host}" is no name of a host.',
+            f'"{host}" is not a host name.',
             where="--allow-host",
             allowed="a name or an IP address, without scheme, port and path",
-            do="Write it so, such as: --allow-host search.example.org",
+            do="Write it like this: --allow-host search.example.org",
         )
     return name
 
@@ -114,7 +114,7 @@ def _token_in(variable: str) -> str:
     raise ArgumentError(
         f"There is no token in the variable {variable}."
         if not token
-        else f"The token in the variable {variable} is too short, or no plain text.",
+        else f"The token in the variable {variable} is too short, or is not plain ASCII.",
         where="--token-env",
         allowed=f"{MIN_TOKEN_CHARACTERS} or more characters of printable ASCII, without blanks",
         do=f"Set it, such as: export {variable}=$(openssl rand -hex 32)",
@@ -127,11 +127,11 @@ def _not_listening(host: str, port: int, error: OSError) -> ArgumentError:
             f"Port {port} of {host} is taken.",
             where="--port",
             allowed="a free port; 0 takes any",
-            do="End the other server, or name another port.",
+            do="Stop the other server, or choose another port.",
         )
     return ArgumentError(
         f"The server cannot listen there ({error.strerror}).",
         where=f"{host}, port {port}",
         allowed="an address of this machine, and a port that this user may have",
-        do="Mend --host or --port.",
+        do="Correct --host or --port.",
     )

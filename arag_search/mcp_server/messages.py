@@ -13,9 +13,9 @@ from arag_search.corpus import is_unicode
 from arag_search.errors import ArgumentError
 
 _NOT_A_MESSAGE = ArgumentError(
-    "The message is no JSON-RPC 2.0.",
-    allowed="a JSON object in UTF-8 with fewer than 200 levels, as the protocol has them;"
-    " over stdio one a line",
+    "The message is not valid JSON-RPC 2.0.",
+    allowed="a JSON object in UTF-8 with fewer than 200 levels, as the protocol requires; "
+    "over stdio one per line",
 )
 _ID_IN_FLIGHT = ArgumentError(
     "Another request of this session has the same id, and is not answered yet.",

@@ -224,7 +224,7 @@ def _parsed(line: bytes | None) -> types.JSONRPCMessage | BadMessage:
     text = str(
         ArgumentError(
             f"The message is longer than {MAX_LINE_BYTES:,} bytes.",
-            allowed="one JSON object a line, as the protocol has them",
+            allowed="one JSON object per line, as the protocol requires",
         )
     )
     return BadMessage(None, types.ErrorData(code=types.INVALID_REQUEST, message=text))

@@ -59,7 +59,7 @@ class Workers:
         with anyio.move_on_after(self.timeout_s):
             return await asyncio.wrap_future(future)
         raise UnavailableError(
-            f"The call was given up after {self.timeout_s:g} s.",
+            f"The call timed out after {self.timeout_s:g} s.",
             do="Try again in a moment, or ask for less.",
         )
 

@@ -7,6 +7,8 @@ that a mended query would hold instead.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -47,8 +49,10 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
 _LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
-_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’‘“”„«»()\[\]{}¿¡…·、。「」—–/\\-]")
-_LEADING_DOT = re.compile(r"\.[^\W_]")
+_MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
+_SIGNS = frozenset("#@&%*§")
+_UNREMARKABLE = frozenset("`^©®™°")
+_DOT_BEFORE_WORD = re.compile(r"(?<!\S)\.[^\W_]")
 _FINAL_PUNCTUATION = re.compile(r"(?<!\\)\?[?!.,;]*$")
 _WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _WEIGHT_SUFFIX = re.compile(rf"\^({_WEIGHT})")
@@ -58,6 +62,7 @@ _COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TWO_VALUES = re.compile(r"([+-]?[\d.]+)\s*(?:-|–|—|\.\.|:)\s*([+-]?[\d.]+)", re.ASCII)
 _RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
+_OPEN_RANGE = re.compile(r"([\[{])\s*((?:[^\s,]+\s+)?)TO((?:\s+[^\s,]+)?)\s*([\]}])")
 _LOOSE_RANGE = re.compile(
     r"([\[{])\s*([^\s,]+?)\s*(?:\bto\b|,|-|–|\s)\s*([^\s,]+?)\s*([\]}])", re.I
 )
@@ -122,7 +127,8 @@ class ClauseReader:
                 return self._phrase_or_none(f"{field.name}:{raw}")
             cut = find_special(raw, "^~*")
             value = unescape(raw if cut < 0 else raw[:cut])
-            return self._phrase_or_none(f"{field.name} {value}")
+            colon = ":" if _is_no_field(field.name, value) else " "
+            return self._phrase_or_none(f"{field.name}{colon}{value}")
         if field is not None and field.kind != "text":
             return self._bare_value(raw, start, field)
         return self._text_word(raw, start, field.text_field if field else None)
@@ -136,6 +142,9 @@ class ClauseReader:
             return self._phrase_or_none(raw if literal else unescape(raw), field)
         weight = 1.0
         cut = find_special(raw, "^")
+        if cut == 0 and not has_letter(raw):
+            self.findings.reject(start, end, problems.WEIGHT_MISPLACED, mended=True)
+            return None
         if cut >= 0:
             weight = self.weight(raw[cut:], start + cut)
             if has_letter(raw[cut:]):
@@ -148,9 +157,13 @@ class ClauseReader:
             if cut and not _FUZZY_SUFFIX.fullmatch(raw, cut):
                 return self._word_or_none(raw, field)
             raw = raw[:cut] or raw.strip("~")
+            if not cut and not has_letter(raw):
+                return None
         if len(raw) > 2 and raw[0] == raw[-1] == "/" and not raw.endswith("\\/"):
-            self.findings.reject(start, end, problems.REGULAR_EXPRESSION, mended=False)
-            return None
+            word = raw[1:-1]
+            is_word = word.isalnum() and has_token(word)
+            self.findings.reject(start, end, problems.REGULAR_EXPRESSION, mended=is_word)
+            return Term(word, field, weight) if is_word else None
         wildcard = find_special(raw, "*?")
         if wildcard >= 0:
             return self._prefix(raw, wildcard, start, end, field, weight)
@@ -202,6 +215,7 @@ class ClauseReader:
         inside = raw[1:-1] if closed else raw[1:]
         if not closed:
             self.findings.reject(start, end, problems.UNCLOSED_QUOTE, mended=True)
+            inside = inside.strip()
         if field is not None and field.kind == "unknown":
             self.reject_unknown(field.name, start - len(field.name) - 1, mended=True)
             return self._phrase_or_none(f"{field.name} {unescape(inside)}")
@@ -320,7 +334,7 @@ class ClauseReader:
     def _is_leaf(self, text: str, start: int, end: int) -> bool:
         """Return whether a word or phrase of this text can be searched; if not, record why.
 
-        Record a note on symbols that are left out.
+        Record the pieces of it that lose symbols.
         """
         if not has_token(text):
             self.findings.reject(start, end, problems.NO_TOKEN, mended=True)
@@ -328,8 +342,7 @@ class ClauseReader:
         if not has_few_apostrophes(text):
             self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return False
-        for note in symbol_notes(text) if self.findings.takes_notes else ():
-            self.findings.note(note)
+        self.findings.symbols.update(lost_symbols(text))
         return True
 
     # Metadata
@@ -399,13 +412,14 @@ class ClauseReader:
             return None
         match = _RANGE.fullmatch(raw)
         if match is None:
-            match = _LOOSE_RANGE.fullmatch(raw)
+            match = _OPEN_RANGE.fullmatch(raw) or _LOOSE_RANGE.fullmatch(raw)
             message = fill(problems.RANGE_SYNTAX, name=field.name)
             reject(start, end, message, mended=match is not None)
             if match is None:
                 return None
-        lower = None if match[2] == "*" else match[2]
-        upper = None if match[3] == "*" else match[3]
+        lower, upper = (
+            None if match[at].strip() in ("*", "") else match[at].strip() for at in (2, 3)
+        )
         kind = _guess(lower or upper or "0") if field.kind == "guess" else field.kind
         if kind == "keyword":
             reject(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
@@ -466,25 +480,45 @@ def is_searchable(text: str) -> bool:
 
 
 @lru_cache(maxsize=1_000)
-def symbol_notes(text: str) -> tuple[str, ...]:
-    """Return notes on pieces of a text that are searched without their symbols, such as C++.
+def lost_symbols(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the pieces of a text that are searched without their symbols, such as C++ or A&B, each
+    with its words.
 
-    Symbols between words (AT&T) only separate them. Punctuation is left out without a note, except
-    for a full stop before a word (.NET).
+    Punctuation is left out without a note, except for a full stop before a word (.NET), and so are
+    symbols between spaces.
     """
-    if not _SYMBOL.search(text) and not _LEADING_DOT.search(text):
+    if not _MAYBE_SYMBOL.search(text) and not _DOT_BEFORE_WORD.search(text):
         return ()
-    notes: dict[str, None] = {}
+    pieces: list[tuple[str, str]] = []
     for piece in text.split():
         tokens = analysis.tokens(nfc(piece))
-        if not tokens:
-            continue
-        before, after = piece[: tokens[0].start], piece[tokens[-1].end :]
-        if _SYMBOL.search(before + after) or (before == "." and _LEADING_DOT.match(piece)):
-            words = " ".join(token.term for token in tokens)
-            note = fill(problems.NOTE_SYMBOLS, piece=shortened(piece), words=shortened(words))
-            notes[note] = None
-    return tuple(notes)
+        between = _outside(nfc(piece), tokens)
+        if tokens and (_has_symbol(between) or _DOT_BEFORE_WORD.match(piece)):
+            pieces.append((piece, " ".join(token.term for token in tokens)))
+    return tuple(pieces)
+
+
+def _outside(text: str, tokens: Sequence[analysis.Token]) -> str:
+    """Return the characters of a text that are in none of its tokens."""
+    ends = (0, *(token.end for token in tokens))
+    starts = (*(token.start for token in tokens), len(text))
+    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+
+
+def _has_symbol(text: str) -> bool:
+    """Return whether a reader would miss a character of the text.
+
+    That is a few signs, which Unicode counts as punctuation, and nearly all of its symbols.
+    """
+    return any(
+        sign in _SIGNS or (unicodedata.category(sign).startswith("S") and sign not in _UNREMARKABLE)
+        for sign in text
+    )
+
+
+def _is_no_field(name: str, value: str) -> bool:
+    """Return whether a colon belongs to the text: of an address (http://), a path or a time."""
+    return value[:1] in ("/", "\\") or (name[-1:].isdigit() and value[:1].isdigit())
 
 
 def has_letter(text: str) -> bool:

@@ -63,6 +63,7 @@ _OPERATORS: dict[str, Operator | Literal["NOT"]] = {
 }
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _WEIGHT = re.compile(r"\^[^\s()]+")
+_UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def parse(
         raise findings.error(mended)
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
-    return ParsedQuery(tree, render(tree, operators), tuple(findings.notes))
+    return ParsedQuery(tree, render(tree, operators), findings.all_notes())
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:
@@ -268,6 +269,8 @@ class _Reader:
             return
         if self._is_dropped(raw, lexeme, following):
             return
+        if not raw.isascii() and following and _UNCLOSED_CURLY_QUOTE.search(raw):
+            self.findings.note(problems.NOTE_CURLY_QUOTES)
         signs = len(raw) - len(raw.lstrip("-!")) if raw[0] in "-!" else 0
         outer = self.groups.group.field
         if outer is not None and outer.kind == "number" and raw[0] == "-":

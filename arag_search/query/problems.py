@@ -6,7 +6,9 @@ place. The texts are defined here and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from arag_search.errors import AragError
 from arag_search.query.dates import ALLOWED as DATES_ALLOWED
@@ -23,6 +25,7 @@ _MAX_PIECE = 40
 _MAX_VALUE = 120
 _MAX_LISTED = 20
 _MAX_NOTES = 20
+_MAX_SYMBOLS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,16 @@ def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
 
 
 class Findings:
-    """The problems and notes of a parse, and whether all problems can be mended."""
+    """The problems and notes of a parse, and whether all problems can be mended.
+
+    ``symbols`` are the pieces that are searched without their symbols, with their words.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.problems: list[Problem] = []
         self.notes: dict[str, None] = {}
+        self.symbols: dict[str, str] = {}
         self.mendable = True
 
     def reject(self, start: int, end: int, message: str, *, mended: bool) -> None:
@@ -93,13 +100,12 @@ class Findings:
 
     def note(self, text: str) -> None:
         """Record a note, once; a query has at most 20."""
-        if self.takes_notes:
+        if len(self.notes) < _MAX_NOTES:
             self.notes[text] = None
 
-    @property
-    def takes_notes(self) -> bool:
-        """Whether another note would be recorded."""
-        return len(self.notes) < _MAX_NOTES
+    def all_notes(self) -> tuple[str, ...]:
+        """Return the notes in order; the last is on symbols, if any were left out."""
+        return (*self.notes, *symbol_note(self.symbols))
 
 
 class EndOfReadingError(Exception):
@@ -118,6 +124,23 @@ def fill(template: str, *, fields: str = "", **values: object) -> str:
         for name, value in values.items()
     }
     return template.format(fields=fields, **short)
+
+
+def symbol_note(symbols: Mapping[str, str]) -> list[str]:
+    """Return the note on pieces that are searched without their symbols; none for no pieces.
+
+    The first three are named.
+    """
+    if not symbols:
+        return []
+    named = [
+        f'"{shortened(piece)}" {"is searched " * (not number)}as "{shortened(words)}"'
+        for number, (piece, words) in enumerate(islice(symbols.items(), _MAX_SYMBOLS))
+    ]
+    more = len(symbols) - len(named)
+    if more:
+        named.append(f"and {more:,} more")
+    return [f"{', '.join(named)}: symbols are not indexed."]
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
@@ -225,6 +248,9 @@ WEIGHT_SYNTAX = (
     f"^ takes a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} after a clause, as in a^2; for the "
     "character write \\^."
 )
+WEIGHT_MISPLACED = (
+    "^ and a number stand directly after a clause, as in a^2; for the character write \\^."
+)
 WEIGHT_RANGE = (
     f"a weight of {{weight:g}}. Weights, multiplied from the outermost group to the word, stay "
     f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}."
@@ -303,7 +329,7 @@ NOTE_FIELD_COVERS = (
 NOTE_MINUS_NUMBER = (
     '"{piece}" excludes passages with "{word}"; for a number after a hyphen quote it.'
 )
-NOTE_SYMBOLS = '"{piece}" is searched as "{words}": symbols are not indexed.'
+NOTE_CURLY_QUOTES = 'curly quotes are punctuation: write a phrase between straight ones (").'
 NOTE_BACKSLASH = (
     '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '
     "backslash itself write \\\\."

@@ -52,8 +52,8 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     unknown = [id for id in judged if id not in ids]
     if unknown:
         raise QuestionsError(
-            f'The query "{unknown[0]}" is judged, but is not there'
-            + (f", nor are {len(unknown) - 1:,} others." if len(unknown) > 1 else "."),
+            f'The query "{unknown[0]}" has judgements, but does not exist'
+            + (f", nor do {len(unknown) - 1:,} others." if len(unknown) > 1 else "."),
             where=f"{qrels}, and {queries}",
             allowed="judgements of queries of the same folder",
         )
@@ -73,7 +73,7 @@ def _qrels_file(folder: Path) -> Path:
             f"The folder has several parts: {', '.join(file.name for file in files)}.",
             where=str(folder / QRELS_FOLDER),
             allowed=_ALLOWED,
-            do="Name the file of one.",
+            do="Name the file of one of them.",
         )
     return (usual or files)[0]
 
@@ -105,7 +105,7 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
             )
         grades.setdefault(cells[0], {})[cells[1]] = grade
     if not grades:
-        raise QuestionsError("Nothing is judged.", where=str(path), allowed=_ROWS)
+        raise QuestionsError("There are no judgements.", where=str(path), allowed=_ROWS)
     return grades
 
 

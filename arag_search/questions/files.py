@@ -96,7 +96,7 @@ def read_questions(path: Path | str) -> QuestionFile:
             raise QuestionsError(
                 f'The id "{question.id}" is duplicated.',
                 where=f"{where}, and {places[question.id]}",
-                do="Give each question an id of its own.",
+                do="Give each question a unique id.",
             )
         by_id[question.id] = question
         places[question.id] = where

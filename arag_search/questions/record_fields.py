@@ -195,7 +195,7 @@ class Fields:
             f'The field "{name}" is {shown(self.fields[name])}.',
             where=self.where,
             allowed=allowed,
-            do="Mend the record.",
+            do="Fix the record.",
         )
 
 

@@ -77,7 +77,7 @@ class RunDescription(BaseModel):
                 where=f"{where}: {'; '.join(lines)}",
                 allowed="records of one preset, index, model, question file and encoder in a "
                 "folder",
-                do="Name another folder, or run with what is named there.",
+                do="Name another folder, or use the same settings as that run.",
             )
 
     def _value_text(self, name: str) -> str:
@@ -178,7 +178,7 @@ def read_description(folder: Path) -> RunDescription:
             ".".join(map(str, problem["loc"])) or "all of it" for problem in error.errors()
         )
         raise RunError(
-            f"What the run is cannot be read: {wrong}.",
+            f"The description of the run cannot be read: {wrong}.",
             where=str(path),
             do="Use the release that wrote it, or run into another folder.",
         ) from error
@@ -220,7 +220,7 @@ def _broken_error(what: str, path: Path, number: int) -> RunError:
         what,
         where=f"{path}, line {number}",
         allowed="records as this version of arag-search writes them",
-        do="Delete the line: a run into the folder asks its question again.",
+        do="Delete the line: the next run into the folder asks its question again.",
     )
 
 

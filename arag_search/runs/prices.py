@@ -90,9 +90,9 @@ def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> 
 
 def _price_problems(model: object, entry: object) -> list[str]:
     if not isinstance(model, str):
-        return [f"model {model!r} is no text (put it in quotes)"]
+        return [f"model {model!r} is not text (put it in quotes)"]
     if not isinstance(entry, dict):
-        return [f"{model}: {entry!r} is no price"]
+        return [f"{model}: {entry!r} is not a price"]
     fields = cast(dict[object, object], entry)
     problems = [f"{model}.{key} is unknown" for key in fields if key not in FIELDS]
     for key in FIELDS:

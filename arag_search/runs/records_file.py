@@ -57,7 +57,8 @@ class RecordsFile:
             raise RunError(
                 f"A record cannot be written ({error.strerror or error}).",
                 where=str(self.path),
-                do="Make room and run the same command again: what is recorded is not asked again.",
+                do="Free some space and run the same command again: recorded questions are not "
+                "asked again.",
             ) from error
         except ForeignLineError:
             raise self._foreign() from None
@@ -68,10 +69,10 @@ class RecordsFile:
 
     def _foreign(self) -> RunError:
         return RunError(
-            "The last line is no record, nor what is left of one.",
+            "The last line is neither a record nor a part of one.",
             where=str(self.path),
             allowed="records as this version of arag-search writes them",
-            do="Take the line away, or name another place.",
+            do="Delete the line, or name another file.",
         )
 
 

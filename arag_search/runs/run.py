@@ -175,8 +175,8 @@ def _say_what_is_there(
 ) -> None:
     if folder.dropped_bytes:
         progress.note(
-            f"The last record was not whole: {folder.dropped_bytes:,} bytes were dropped, its "
-            "question is asked again."
+            f"The last record was incomplete: {folder.dropped_bytes:,} bytes were dropped, and "
+            "its question is asked again."
         )
     again = [id for id in records.foreign if id not in records.own]
     if records.foreign:
@@ -309,8 +309,8 @@ class _Batch:
                 working -= 1
             elif news is _INTERRUPTED:
                 self._progress.note(
-                    "Interrupted: questions in flight are finished, no more are begun. "
-                    "Ctrl-C again leaves them."
+                    "Interrupted: finishing the questions in progress, and starting no "
+                    "more. Press Ctrl-C again to abandon them."
                 )
             elif isinstance(news, Tally):
                 self._show(news)

@@ -43,6 +43,7 @@ from arag_search.search.documents import (
 )
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
+from arag_search.search.frequent import FrequentWords
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.results import (
@@ -83,6 +84,7 @@ class Index:
         self.scope = scope
         self.search_timeout_s = search_timeout_s
         self._on_close = on_close
+        self._frequent_words = FrequentWords(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
 
     def __enter__(self) -> Index:
@@ -170,6 +172,8 @@ class Index:
         notes = list(parsed.notes)
         if not self.manifest.has_titles and _names_title(parsed):
             notes.append("no passage of this index has a title: title: finds nothing.")
+        if page.hits and (note := self._frequent_words.note(parsed.tree, granularity, deadline)):
+            notes.append(note)
         return search_result(
             query,
             f"{parsed.understood}{within}",

@@ -8,11 +8,11 @@ from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Hit, LeafScore, Matching
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
-from arag_search.query.clauses import has_few_apostrophes, symbol_notes
+from arag_search.query.clauses import has_few_apostrophes, lost_symbols
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.matching import Pattern
-from arag_search.query.problems import shortened
+from arag_search.query.problems import shortened, symbol_note
 from arag_search.query.tree import spellings_of
 
 MAX_KEYWORDS = 20
@@ -55,8 +55,8 @@ def keyword_notes(keywords: Sequence[str]) -> list[str]:
         for keyword in keywords
         if not analysis.terms(keyword)
     )
-    symbols = (note for keyword in keywords for note in symbol_notes(keyword))
-    return list(dict.fromkeys((*empty, *symbols)))
+    symbols = dict(pair for keyword in keywords for pair in lost_symbols(keyword))
+    return [*dict.fromkeys(empty), *symbol_note(symbols)]
 
 
 def keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Iterator[LeafScore]:

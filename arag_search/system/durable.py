@@ -15,7 +15,9 @@ FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def room_advice(error: OSError) -> str:
     """Return what to do about a full disk; empty if that is not what failed."""
-    return "Make room there and run the same command again." if error.errno in FULL_DISK else ""
+    return (
+        "Free some space there and run the same command again." if error.errno in FULL_DISK else ""
+    )
 
 
 @contextmanager

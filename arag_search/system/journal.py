@@ -77,7 +77,7 @@ class JsonLinesFile:
             size = self.size
             try:
                 if os.write(self._descriptor, line) < len(line):
-                    raise OSError(errno.ENOSPC, "the disk took a part of it", str(self.path))
+                    raise OSError(errno.ENOSPC, "the disk took only a part of it", str(self.path))
                 os.fsync(self._descriptor)
             except OSError:
                 os.ftruncate(self._descriptor, size)
@@ -135,7 +135,7 @@ def _open(path: Path) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _is_json(line: bytes) -> bool:

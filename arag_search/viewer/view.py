@@ -45,7 +45,7 @@ class View:
                                 do="Name a file in it, such as view.html.")  # fmt: skip
         if path.exists() and not _holds_page(path):
             raise ArgumentError(
-                "The page would replace a file that is no page of a run.",
+                "The page would replace a file that is not the page of a run.",
                 where=str(path),
                 allowed="a new file, or a page that was made before",
                 do="Name another file.",

@@ -183,11 +183,13 @@ def parser() -> BenchParser:
     """Return the parser of the command."""
     parser = BenchParser("opensearch_load", __doc__)
     add = parser.add_argument
-    add("--passages", type=positive, default=PASSAGES, help="to load (default %(default)s)")
+    add(
+        "--passages", type=positive, default=PASSAGES, help="passages to load (default %(default)s)"
+    )
     parser.add_rounds(ROUNDS)
     add("--warm-up", type=int, default=1, help="rounds that do not count (default %(default)s)")
-    add("--workers", type=int, help="worker processes of ours (default: as in arag-search index)")
-    add("--heap", default="1g", help="of the node (default %(default)s)")
+    add("--workers", type=int, help="our worker processes (default: as in arag-search index)")
+    add("--heap", default="1g", help="memory of the node (default %(default)s)")
     parser.add_data()
     parser.add_results()
     parser.add_work()

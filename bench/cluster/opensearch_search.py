@@ -168,8 +168,13 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a missed target is not a failure."""
     parser = BenchParser("opensearch_search", __doc__)
     add = parser.add_argument
-    add("--corpus", type=Path, default=default_corpus(), help="to search (default %(default)s)")
-    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
+    add(
+        "--corpus",
+        type=Path,
+        default=default_corpus(),
+        help="corpus to search (default %(default)s)",
+    )
+    add("--queries", type=positive, default=QUERIES, help="queries per round (default %(default)s)")
     parser.add_rounds(ROUNDS)
     parser.add_printed_json("opensearch")
     return parser.run(arguments, _measured)

@@ -242,18 +242,34 @@ def main(arguments: Sequence[str]) -> int:
     """Compare the indexes and return the exit code: 1 for a difference or a failure."""
     parser = BenchParser("parity", __doc__)
     add = parser.add_argument
-    add("locations", nargs="*", help="indexes to compare, instead of building some")
+    add("locations", nargs="*", help="indexes to compare, instead of building new ones")
     add(
         "--engines",
         type=names_from(ENGINES, least=2),
         default=ENGINES,
-        help="to build on (default lucene,opensearch)",
+        help="engines to build on (default lucene,opensearch)",
     )
-    add("--nodes", type=int, choices=(1, 3), default=1, help="and shards of OpenSearch (default 1)")
-    add("--corpus", type=Path, default=default_corpus(), help="what to build (default %(default)s)")
-    add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
-    add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
-    add("--seed", type=int, default=SEED, help="of the queries (default %(default)s)")
+    add(
+        "--nodes",
+        type=int,
+        choices=(1, 3),
+        default=1,
+        help="nodes of OpenSearch, and shards of its index (default 1)",
+    )
+    add(
+        "--corpus",
+        type=Path,
+        default=default_corpus(),
+        help="corpus to index (default %(default)s)",
+    )
+    add("--queries", type=positive, default=QUERIES, help="logical queries (default %(default)s)")
+    add(
+        "--phrases",
+        type=positive,
+        default=PHRASES,
+        help="phrases from titles (default %(default)s)",
+    )
+    add("--seed", type=int, default=SEED, help="seed of the random queries (default %(default)s)")
     parser.add_printed_json()
     return parser.run(arguments, _measured)
 

@@ -43,9 +43,14 @@ def main(arguments: Sequence[str]) -> int:
     """Write or check the tables and return the exit code: with --check, 1 for an outdated table."""
     parser = BenchParser("figures", __doc__)
     add = parser.add_argument
-    add("--check", action="store_true", help="write nothing; fail where a table is outdated")
-    add("--root", type=Path, default=ROOT, help="of the documents (default: this checkout)")
-    add("--results", type=Path, default=RESULTS_FOLDER, help="folder (default bench/results)")
+    add("--check", action="store_true", help="write nothing; exit with 1 if a table is outdated")
+    add("--root", type=Path, default=ROOT, help="folder of the documents (default: this clone)")
+    add(
+        "--results",
+        type=Path,
+        default=RESULTS_FOLDER,
+        help="folder of results (default bench/results)",
+    )
     return parser.run(arguments, _updated)
 
 

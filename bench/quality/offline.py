@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         default=tuple(RULES),
         help="do not measure what each rule contributes",
     )
-    add("--limit", type=positive, help="take the first questions only")
+    add("--limit", type=positive, help="ask only the first questions of each data set")
     parser.add_data()
     parser.add_results()
     parser.add_work()

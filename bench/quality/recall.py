@@ -82,11 +82,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_kept_work("encodings", NAME)
     parser.add_data()
     add = parser.add_argument
-    add("--encoder", default=ENCODER, help="(default %(default)s)")
-    add("--sentences", type=positive, help="take only the first ones")
-    add("--queries", type=positive, default=500, help="to search for (default %(default)s)")
+    add("--encoder", default=ENCODER, help="encoder of the vectors (default %(default)s)")
+    add("--sentences", type=positive, help="encode only the first sentences")
+    add("--queries", type=positive, default=500, help="number of queries (default %(default)s)")
     parser.add_results()
-    add("--check", action="store_true", help="fail below the expected recall")
+    add("--check", action="store_true", help="exit with 1 if recall is below the expected value")
     return parser.run(arguments, _measured)
 
 

@@ -61,10 +61,16 @@ def main(arguments: Sequence[str]) -> int:
         type=names_from(SEARCHES),
         default=tuple(SEARCHES),
         metavar="A,B",
-        help=f"of {','.join(SEARCHES)} (default all); {','.join(sorted(BY_WORDS))} need no vectors",
+        help=f"searches to measure: {','.join(SEARCHES)} (default all); "
+        f"{','.join(sorted(BY_WORDS))} need no vectors",
     )
-    add("--questions", type=positive, metavar="N", help="how many of each, drawn by a seed")
-    add("--encoder", default=OFFLINE_PACKAGE, help="of the vectors (default %(default)s)")
+    add(
+        "--questions",
+        type=positive,
+        metavar="N",
+        help="questions of each data set, drawn by a seed",
+    )
+    add("--encoder", default=OFFLINE_PACKAGE, help="encoder of the vectors (default %(default)s)")
     parser.add_data()
     parser.add_kept_work("indexes and vectors", NAME)
     parser.add_results()

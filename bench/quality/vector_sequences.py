@@ -428,8 +428,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run the sequences and return the exit code: 1 where anything differs."""
     parser = BenchParser("vector_sequences", __doc__)
     add = parser.add_argument
-    add("--sequences", type=positive, default=SEQUENCES, help="of all engines")
-    add("--steps", type=positive, default=STEPS, help="of a sequence")
+    add("--sequences", type=positive, default=SEQUENCES, help="sequences on each engine")
+    add("--steps", type=positive, default=STEPS, help="steps of each sequence")
     add("--engine", choices=("both", *ENGINES), default="both")
     add("--seed", type=int, default=SEED)
     parser.add_work()

@@ -52,20 +52,30 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a peer that is not available is not a failure."""
     parser = BenchParser("replay", __doc__)
     add = parser.add_argument
-    add("--records", type=Path, nargs="+", metavar="RUN", help="folders of arag-search run")
+    add("--records", type=Path, nargs="+", metavar="RUN", help="folders that arag-search run wrote")
     add("--limit", type=positive, help="without --records: answer only the first questions")
-    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
+    add("--queries", type=positive, default=QUERIES, help="queries per round (default %(default)s)")
     parser.add_rounds(ROUNDS)
-    add("--warm-up", type=int, default=WARM_UP, help="that do not count (default %(default)s)")
-    add("--build-rounds", type=positive, default=BUILD_ROUNDS, help="(default %(default)s)")
+    add(
+        "--warm-up",
+        type=int,
+        default=WARM_UP,
+        help="rounds that do not count (default %(default)s)",
+    )
+    add(
+        "--build-rounds",
+        type=positive,
+        default=BUILD_ROUNDS,
+        help="rounds of building (default %(default)s)",
+    )
     add(
         "--without",
         type=names_from(OPTIONAL),
         default=(),
         metavar="A,B",
-        help=f"of {','.join(OPTIONAL)}",
+        help=f"leave some of these out: {','.join(OPTIONAL)}",
     )
-    add("--encoder", default=OFFLINE_PACKAGE, help="of hybrid (default %(default)s)")
+    add("--encoder", default=OFFLINE_PACKAGE, help="encoder of hybrid search (default %(default)s)")
     add(
         "--pyserini-python",
         default=sys.executable,

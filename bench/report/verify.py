@@ -51,9 +51,20 @@ def main(arguments: Sequence[str]) -> int:
     """Verify the chosen figures and return the exit code: 1 where a value is off or missing."""
     parser = BenchParser("verify", __doc__)
     add = parser.add_argument
-    add("--only", action="append", default=[], metavar="NAME", help="only this; may be repeated")
-    add("--all", action="store_true", help="also what takes longer than a minute")
-    add("--expected", type=Path, default=EXPECTED, help="file (default bench/expected.yaml)")
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="verify only this command; may be repeated",
+    )
+    add("--all", action="store_true", help="include commands that take longer than a minute")
+    add(
+        "--expected",
+        type=Path,
+        default=EXPECTED,
+        help="file of expected values (default bench/expected.yaml)",
+    )
     return parser.run(arguments, _verified)
 
 

@@ -67,19 +67,24 @@ def main(arguments: Sequence[str]) -> int:
         "--sizes",
         type=_sizes,
         default=SIZES,
-        help=f"passages, at least 100 (default {','.join(map(str, SIZES))})",
+        help=f"sizes in passages, each at least 100 (default {','.join(map(str, SIZES))})",
     )
     add(
         "--engine",
         type=names_from(ENGINES),
         default=ENGINES,
-        help="lucene,opensearch, or one of them (default both)",
+        help="the engines: lucene,opensearch, or one of them (default both)",
     )
-    add("--queries", type=positive, default=QUERIES, help="of each class (default %(default)s)")
+    add(
+        "--queries",
+        type=positive,
+        default=QUERIES,
+        help="queries of each class (default %(default)s)",
+    )
     parser.add_results("--out")
     add("--again", action="store_true", help="measure again sizes that the file already has")
     parser.add_work()
-    add("--url", help="an OpenSearch to use (default: a node of our own, stopped afterwards)")
+    add("--url", help="address of an OpenSearch (default: our own node, stopped afterwards)")
     add("--heap", default="1g", help="memory of our own node (default %(default)s)")
     add(
         "--max-build-s",

@@ -46,8 +46,18 @@ def main(arguments: Sequence[str]) -> int:
     """Measure runs with one worker and with several, and return the exit code."""
     parser = BenchParser("agent_run", __doc__)
     add = parser.add_argument
-    add("--questions", type=positive, default=QUESTIONS, help="of a run (default %(default)s)")
-    add("--workers", type=positive, default=WORKERS, help="against one (default %(default)s)")
+    add(
+        "--questions",
+        type=positive,
+        default=QUESTIONS,
+        help="questions of each run (default %(default)s)",
+    )
+    add(
+        "--workers",
+        type=positive,
+        default=WORKERS,
+        help="workers to compare with one worker (default %(default)s)",
+    )
     parser.add_rounds(ROUNDS)
     parser.add_results()
     return parser.run(arguments, _measured)

@@ -31,18 +31,23 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("part", nargs="?", choices=(*PARTS, "all"), default="all")
     parser.add_rounds(ROUNDS)
-    add("--queries", type=positive, default=search.QUERIES, help="of search (default %(default)s)")
+    add(
+        "--queries",
+        type=positive,
+        default=search.QUERIES,
+        help="queries of the search bench (default %(default)s)",
+    )
     add(
         "--scales",
         type=_scales,
         default=keyword.SCALES,
-        help="of keyword: copies of the corpus (default 1,10,100)",
+        help="copies of the corpus in the keyword bench (default 1,10,100)",
     )
     add(
         "--max-build-s",
         type=float,
         default=keyword.MAX_BUILD_S,
-        help="of keyword: longest time for one index (default %(default)g)",
+        help="longest time for one index in the keyword bench (default %(default)g)",
     )
     parser.add_data()
     parser.add_results()

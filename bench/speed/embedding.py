@@ -43,9 +43,19 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a missed target is not a failure."""
     parser = BenchParser("embedding", __doc__)
     add = parser.add_argument
-    add("--encoder", default=OFFLINE_PACKAGE, help="a folder or installed package")
-    add("--sentences", type=positive, default=SENTENCES, help="to encode (default %(default)s)")
-    add("--batch-size", type=positive, default=DEFAULT_BATCH_SIZE, help="(default %(default)s)")
+    add("--encoder", default=OFFLINE_PACKAGE, help="the encoder: a folder or an installed package")
+    add(
+        "--sentences",
+        type=positive,
+        default=SENTENCES,
+        help="sentences to encode (default %(default)s)",
+    )
+    add(
+        "--batch-size",
+        type=positive,
+        default=DEFAULT_BATCH_SIZE,
+        help="sentences in a batch (default %(default)s)",
+    )
     parser.add_rounds(ROUNDS)
     parser.add_data()
     parser.add_work()

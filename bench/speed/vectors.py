@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     add("--dimension", type=positive, default=384)
     add("--no-ivf", action="store_true", help="measure flat vectors alone")
     parser.add_rounds(ROUNDS)
-    add("--side-s", type=float, default=0.5, help="seconds of a side in a round")
+    add("--side-s", type=float, default=0.5, help="seconds for each side in a round")
     parser.add_work()
     parser.add_results()
     return parser.run(arguments, _measured)

@@ -60,9 +60,9 @@ class Corpus:
         """Raise SourceError if a source has changed since it was opened."""
         if self._signatures() != self.signature:
             raise SourceError(
-                "A source was changed while it was read.",
+                "A source changed while it was being read.",
                 where=self.shown_names,
-                do="Run the same command again when nothing writes to it.",
+                do="Run the same command again once nothing is writing to it.",
             )
 
     def no_documents(self, what: str, skipped: int) -> SourceError:

@@ -48,7 +48,7 @@ def build_index(
 
     The index appears, or replaces the earlier one, when it is finished. An interrupted build is
     resumed from its last checkpoint if the sources and the options are unchanged; otherwise it
-    begins anew. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError,
+    starts over. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError,
     ArgumentError for an invalid address or options that do not apply to the location. After a
     KeyboardInterrupt, a checkpoint is written and the interrupt is raised again.
     """
@@ -152,7 +152,7 @@ class _Build:
             is_resumed, why = False, "it was stopped before its first checkpoint"
         self._generation, self._why = generation, why
         if why:
-            self._progress.note(f"{'Continuing' if is_resumed else 'Beginning anew'}: {why}.")
+            self._progress.note(f"{'Resuming' if is_resumed else 'Starting over'}: {why}.")
         done = sum(source.size for source in self._corpus.sources[: self._state.shard])
         self._progress.begin("documents", self._corpus.size, done)
 
@@ -240,7 +240,7 @@ class _Build:
                 f"The index holds {chunks:,} chunks and {sentences:,} sentences, but"
                 f" {self._state.chunks:,} and {self._state.sentences:,} were written.",
                 where=str(self._location),
-                do="Run the same command again: it begins anew.",
+                do="Run the same command again: it starts over.",
             )
 
     def _manifest(self) -> Manifest:
@@ -273,8 +273,8 @@ class _Build:
 
     def _outlook(self) -> str:
         if self._saved_documents:
-            return f"it continues after {self._saved_documents:,} documents"
-        return "it begins anew"
+            return f"it resumes after {self._saved_documents:,} documents"
+        return "it starts over"
 
     def _save_and_close(self) -> None:
         """Write a checkpoint and close; the state must match what the writer has."""

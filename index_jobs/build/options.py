@@ -80,12 +80,12 @@ class BuildOptions:
                 raise ArgumentError(f"{option}: the name is empty.", allowed="a key of the records")
         if not MIN_CHUNK_TOKENS <= self.chunk_tokens <= MAX_CHUNK_TOKENS:
             raise ArgumentError(
-                f"--chunk-tokens: {self.chunk_tokens:,} is outside of the bounds.",
+                f"--chunk-tokens: {self.chunk_tokens:,} is out of range.",
                 allowed=f"{MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS:,}",
             )
         if not 0 <= self.k1 <= MAX_K1 or not 0 <= self.b <= 1:  # false for NaN too
             raise ArgumentError(
-                f"--bm25: k1 = {self.k1:g}, b = {self.b:g} is outside of the bounds.",
+                f"--bm25: k1 = {self.k1:g}, b = {self.b:g} is out of range.",
                 allowed=f"k1 from 0 to {MAX_K1:g}, b from 0 to 1",
             )
         for name in self.without:
@@ -95,21 +95,21 @@ class BuildOptions:
                 )
         if self.shards is not None and not 1 <= self.shards <= MAX_SHARDS:
             raise ArgumentError(
-                f"--shards: {self.shards:,} is outside of the bounds.",
+                f"--shards: {self.shards:,} is out of range.",
                 allowed=f"1 to {MAX_SHARDS:,}",
             )
         if self.keep is not None and not 0 <= self.keep <= MAX_KEPT:
             raise ArgumentError(
-                f"--keep: {self.keep:,} is outside of the bounds.", allowed=f"0 to {MAX_KEPT}"
+                f"--keep: {self.keep:,} is out of range.", allowed=f"0 to {MAX_KEPT}"
             )
         if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
             raise ArgumentError(
-                f"--workers: {self.workers:,} is outside of the bounds.",
+                f"--workers: {self.workers:,} is out of range.",
                 allowed=f"0 to {MAX_WORKERS}",
             )
         if self.node_wait_s is not None and not 0 <= self.node_wait_s <= MAX_NODE_WAIT_S:
             raise ArgumentError(
-                f"--node-wait: {self.node_wait_s:g} is outside of the bounds.",
+                f"--node-wait: {self.node_wait_s:g} is out of range.",
                 allowed=f"seconds, 0 to {MAX_NODE_WAIT_S:,}",
             )
         if not math.isfinite(self.checkpoint_s) or self.checkpoint_s < 0:

@@ -15,7 +15,7 @@ _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
 def resume_advice(outlook: Callable[[], str], note: Callable[[str], None]) -> Generator[None]:
     """Report how to resume after Ctrl-C and after the loss of a worker.
 
-    ``outlook`` says what running the same command again does, such as "it begins anew".
+    ``outlook`` says what running the same command again does, such as "it starts over".
     """
     try:
         yield
@@ -40,9 +40,9 @@ def room(where: str, outlook: Callable[[], str], what: str = "index") -> Generat
         if reason is None:
             raise BuildError(f"The {what} cannot be written ({error}).", where=where) from error
         raise BuildError(
-            f"There is no room to write the {what} ({reason}).",
+            f"There is no space left to write the {what} ({reason}).",
             where=where,
-            do=f"Make room and run the same command again: {outlook()}.",
+            do=f"Free some space and run the same command again: {outlook()}.",
         ) from error
 
 

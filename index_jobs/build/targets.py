@@ -52,7 +52,7 @@ def check_options(location: str | Path, options: BuildOptions) -> None:
     for option, value, why in (
         ("--shards", options.shards, "has none"),
         ("--node-wait", options.node_wait_s, "has no nodes"),
-        ("--keep", options.keep, "keeps no index before"),
+        ("--keep", options.keep, "keeps no previous index"),
     ):
         if value is not None:
             raise server_only(option, why, name)

@@ -105,7 +105,7 @@ def embed_index(
         with open_index(location, search_timeout_s=None) as index:
             is_placed = bool(index.manifest.placement)
         if not is_placed:
-            shown.note("Adding to the index's manifest where its passages are.")
+            shown.note("Adding the placement of the passages to the manifest of the index.")
             store_placement(location)
         with open_index(location, search_timeout_s=None) as index, _locked(root):
             return _Embedding(index, root, options, shown).run(encoder)
@@ -263,9 +263,9 @@ class _Embedding:
         plan = Plan(identity, options.units, options.dtype)
         why = begin(self._work, plan, overwrite=options.overwrite)
         if why:
-            self._progress.note(f"Beginning anew: {why}.")
+            self._progress.note(f"Starting over: {why}.")
         elif is_resumed:
-            self._progress.note("Continuing: verifying the finished shards.")
+            self._progress.note("Resuming: verifying the finished shards.")
 
     def _write_placement(self) -> None:
         """Read the whole index, and write the placement of its texts."""
@@ -290,7 +290,7 @@ class _Embedding:
         return SourceError(
             "The index was changed while it was embedded.",
             where=self._index.location,
-            do=f"Run the same command again when nothing updates it: {self._outlook()}.",
+            do=f"Run the same command again once nothing is updating it: {self._outlook()}.",
         )
 
     # Existing vectors
@@ -362,7 +362,9 @@ class _Embedding:
         if name in self._noted_damage:
             return
         self._noted_damage.add(name)
-        self._progress.note(f"{name} is damaged, and its texts are encoded again: {error.what}")
+        self._progress.note(
+            f"{name} is damaged, and its texts are being encoded again: {error.what}"
+        )
         self._remade_shards += 1
 
     # Making shards
@@ -422,7 +424,7 @@ class _Embedding:
 
     def _outlook(self) -> str:
         count = finished_shards(self._work)
-        return f"it continues after {counted(count, 'shard')}" if count else "it begins anew"
+        return f"it resumes after {counted(count, 'shard')}" if count else "it starts over"
 
     # Publishing
 

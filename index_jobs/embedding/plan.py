@@ -71,7 +71,7 @@ class EmbedOptions:
         ):
             if not low <= value <= high:
                 raise ArgumentError(
-                    f"{option}: {value:,} is outside of the bounds.",
+                    f"{option}: {value:,} is out of range.",
                     allowed=f"{low} to {high:,}",
                 )
         if self.dtype not in get_args(StoredType):
@@ -131,14 +131,14 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
         if not changed:
             return ""
         if finished_shards(work):
-            why = f"another embedding was stopped there: {changed}"
+            why = f"an interrupted embedding is there, with other settings: {changed}"
             has_other_options = _changes(before, {**now, _PROGRAM: before.get(_PROGRAM)})
             if has_other_options and not overwrite:
                 raise ArgumentError(
                     f"A{why[1:]}.",
                     where=str(work),
                     allowed="the same options as before",
-                    do="Give them to finish it, or --overwrite to begin anew.",
+                    do="Give them to finish it, or --overwrite to start over.",
                 )
         shutil.rmtree(work)
     work.mkdir(parents=True)

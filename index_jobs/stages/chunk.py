@@ -187,9 +187,9 @@ class _Cutting:
             if source.signature() != writer.record.source:
                 remove_chunks(self._folder, number)
                 raise SourceError(
-                    "A source was changed while it was read.",
+                    "A source changed while it was being read.",
                     where=source.name,
-                    do="Run the same command again when nothing writes to it.",
+                    do="Run the same command again once nothing is writing to it.",
                 )
             writer.record.left_out = dict(source.left_out)
             writer.finish()
@@ -222,11 +222,11 @@ class _Cutting:
         try:
             writer = ChunkWriter(self._folder, number, record)
         except (ValueError, FileNotFoundError):
-            self._progress.note(f"{source.name}: beginning anew, its chunks are damaged")
+            self._progress.note(f"{source.name}: starting over, because its chunks are damaged")
             remove_chunks(self._folder, number)
             return ChunkWriter(self._folder, number, fresh)
         done = record.state.documents
-        self._progress.note(f"{source.name}: continuing after {done:,} documents")
+        self._progress.note(f"{source.name}: resuming after {done:,} documents")
         self._documents += done
         self._continued += done
         return writer
@@ -283,4 +283,4 @@ class _Cutting:
                 yield entry.where
 
     def _outlook(self) -> str:
-        return "it continues where it was"
+        return "it resumes where it stopped"

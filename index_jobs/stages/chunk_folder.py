@@ -267,7 +267,7 @@ def _check_same(content: FolderManifest, wanted: FolderManifest, where: str) -> 
         changed.append("the sources, or their order")
     if changed:
         raise ArgumentError(
-            f"The folder was begun with other options or sources: {'; '.join(changed)}.",
+            f"The folder was started with other options or sources: {'; '.join(changed)}.",
             where=where,
             allowed="the same command as before",
             do="Give another --out, or remove the folder.",

@@ -146,7 +146,7 @@ class AddReport(Report):
                 " is deleted of a source that cannot be read as a whole"
             )
         if self.finished_before:
-            lines.append("The same command had already done this before it was stopped.")
+            lines.append("An earlier run of the same command had already done this.")
         if (self.replaced or self.deleted) and not self.dry_run:
             lines.append(
                 "scores differ a little from a new build until:"
@@ -208,7 +208,7 @@ def _updated(
     progress: Progress | None,
 ) -> AddReport:
     progress = progress or SilentProgress()
-    outlook = "nothing was changed, and it begins anew"
+    outlook = "nothing was changed, and it starts over"
     with resumable_update(location, progress, outlook) as target:
         return kind(list(sources), location, options or AddOptions(), progress, target).run()
 

@@ -43,7 +43,7 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
     began = time.monotonic()
     progress = progress or SilentProgress()
     with resumable_update(
-        location, progress, "the index is unchanged, and it begins anew"
+        location, progress, "the index is unchanged, and it starts over"
     ) as target:
         recovery = target.recover(None)
         if recovery.note:

@@ -43,7 +43,7 @@ def roll_back(location: str) -> RollbackReport:
     if another process switches the name in the meantime, and what a cluster raises.
     """
     if not is_address(location):
-        why = "keeps no index before: it is deleted when no reader holds it"
+        why = "keeps no previous index: it is deleted when no reader holds it"
         raise server_only("--rollback", why, location)
     address = parse_address(location)
     client = Client.connect(address)

@@ -81,8 +81,7 @@ def test_an_answer_that_is_cut_off_is_a_failure_that_keeps_its_text(
     assert (answer.status, answer.answer, answer.answer_short) == ("failed", "Answer: Vien", "")
     assert (answer.citation, answer.cited_ids) == (None, ())
     assert answer.failure == (
-        "ModelReplyError: The answer was cut off: it reached the most tokens that a reply may "
-        "have.\n"
+        "ModelReplyError: The answer was cut off: it reached the token limit of a reply.\n"
         "Where: model scripted, finish reason length\n"
         "Do: Allow the model longer replies, or try another model."
     )
@@ -105,7 +104,7 @@ def test_a_forced_answer_that_is_cut_off_fails_too_and_says_why_where_it_is_empt
     partial_reply = ModelReply("Answer: V", cut="content_filter")
     answer = Agent(index, settings, ScriptedModel([search, partial_reply])).ask("Who?")
     assert answer.status == "failed"
-    assert "a filter of the endpoint withheld the rest" in (answer.failure or "")
+    assert "the endpoint's content filter withheld the rest" in (answer.failure or "")
     empty_reply = ModelReply("", cut="length")
     answer = ask(index, empty_reply, empty_reply)
     assert (answer.failure or "").startswith(
@@ -229,10 +228,10 @@ def test_any_reply_is_read_or_refused_with_a_message_of_ours(
     [
         ('{"choices": []}', "The endpoint's reply holds no choices"),
         ('{"choices": {}}', "The endpoint's reply holds no choices"),
-        ('{"choices": "ab"}', "The endpoint's reply is no chat completion (at choices)"),
-        ('{"choices": [null]}', "The endpoint's reply is no chat completion (at choices.0)"),
+        ('{"choices": "ab"}', "The endpoint's reply is not a chat completion (at choices)"),
+        ('{"choices": [null]}', "The endpoint's reply is not a chat completion (at choices.0)"),
         ("[]", "The endpoint's reply holds no choices"),
-        ("[" * 100_000, "The endpoint's reply is no JSON"),
+        ("[" * 100_000, "The endpoint's reply is not JSON"),
     ],
 )
 def test_text_that_is_not_a_reply_is_refused(text: str, problem: str) -> None:

@@ -160,7 +160,7 @@ def test_an_answer_of_opensearch_that_is_too_large_is_refused(server: RawServer)
 @pytest.mark.parametrize(
     ("body", "encoding", "problem"),
     [
-        (b"x", "br", "is compressed in a way not asked for ('br')"),
+        (b"x", "br", "is compressed in a way that was not requested ('br')"),
         (zlib.compress(b"x" * 99)[:-5], "deflate", "cannot be decompressed (it is cut off)"),
         (b"no gzip", "gzip", "cannot be decompressed (Error -3 while decompressing data: "
          "incorrect header check)"),

@@ -143,7 +143,7 @@ def test_repeated_requests_are_answered_in_the_recorded_order_and_each_reply_onc
         "A call of the question was not recorded: "
         "it is in the recording 3 times, and is asked once more.\n"
         f"Where: {file}\n"
-        "Do: Replay with the preset, index and questions of the recorded run, or record anew."
+        "Do: Replay with the preset, index and questions of the recorded run, or record again."
     )
 
 
@@ -338,7 +338,7 @@ def test_a_broken_line_elsewhere_is_named(file: Path, line: str) -> None:
     with pytest.raises(ConfigError) as raised:
         ReplayModel(file)
     assert str(raised.value) == (
-        f"Line 2 of the recording is broken.\nWhere: {file}\nDo: Remove the line, or record anew."
+        f"Line 2 of the recording is damaged.\nWhere: {file}\nDo: Remove the line, or record again."
     )
 
 

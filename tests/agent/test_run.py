@@ -170,7 +170,7 @@ def test_another_preset_model_index_or_question_file_is_refused_and_both_are_nam
         f"Where: {tmp_path / 'run.json'}: preset logical_read ({preset.fingerprint}), "
         f"now logicalrag ({other.fingerprint})\n"
         "Allowed: records of one preset, index, model, question file and encoder in a folder\n"
-        "Do: Name another folder, or run with what is named there."
+        "Do: Name another folder, or use the same settings as that run."
     )
     renamed = model()
     renamed.fingerprint = "another"  # pyright: ignore
@@ -370,8 +370,8 @@ def test_a_broken_last_line_is_dropped_and_reported(
         progress = RecordingProgress()
         run(index, questions(2), preset, model(), tmp_path, progress=progress)
         assert progress.notes == [
-            f"The last record was not whole: {len(rest)} bytes were dropped, its question is asked "
-            "again."
+            f"The last record was incomplete: {len(rest)} bytes were dropped, and its question is "
+            "asked again."
         ]
         assert path.read_bytes() == whole
 
@@ -461,8 +461,8 @@ def test_ctrl_c_finishes_questions_in_flight_and_begins_no_more(
     note, last = output.splitlines()
     assert errors == ""
     assert note == (
-        "Interrupted: questions in flight are finished, no more are begun. Ctrl-C again leaves "
-        "them."
+        "Interrupted: finishing the questions in progress, and starting no more. Press Ctrl-C "
+        "again to abandon them."
     )
     reason, record_count = last.split()
     assert reason == "interrupted"

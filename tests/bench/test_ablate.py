@@ -141,7 +141,7 @@ def test_two_presets_two_models_and_two_seeds_are_run_once_and_reported(
 
     new_models = SuiteModels()
     assert main(words, new_models) == 0
-    assert "0 cells measured, 4 were there." in capsys.readouterr().err
+    assert "0 cells measured, 4 reused." in capsys.readouterr().err
     assert new_models.questions == []
     assert (out / "trial.md").read_text() == text
 
@@ -158,7 +158,7 @@ def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
     assert main(command(work, suite, "--limit", "2"), SuiteModels()) == 0
     errors = capsys.readouterr().err
     assert "2 steps, scripted: measured again, for another preset, prompt." in errors
-    assert "1 cells measured, 1 were there." in errors
+    assert "1 cells measured, 1 reused." in errors
     assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
 
 
@@ -357,4 +357,4 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
-    assert capsys.readouterr().err == "Suite chain asks no model.\nWhere: --model\n"
+    assert capsys.readouterr().err == "Suite chain does not use a model.\nWhere: --model\n"

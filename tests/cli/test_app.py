@@ -66,7 +66,7 @@ def test_without_arguments_the_commands_are_listed(
         "  show         Show one question of a run, step by step.",
         "  score        Score a run against gold answers, overall and by type.",
         "  view         Make a page that shows a run in a browser.",
-        "  unavailable  Take evidence away, to see whether a model then says so.",
+        "  unavailable  Remove evidence, to check that a model then refuses to answer.",
         "  opensearch   Start and stop local OpenSearch nodes, without Docker.",
     ]
     assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
@@ -116,7 +116,7 @@ def test_a_query_that_starts_with_a_minus_is_reported_with_its_right_place(arag:
     done = arag("search", "my-index", "-opera vivaldi")
     assert done.code == 1
     assert done.err.splitlines()[-1] == (
-        "Do: See arag-search search --help. An argument that starts with a minus goes after --."
+        "Do: See arag-search search --help. Put -- before an argument that starts with a minus."
     )
 
 

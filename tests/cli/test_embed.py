@@ -100,7 +100,8 @@ def test_info_reports_a_truncated_file_and_with_checksums_a_flipped_byte(
     verified = arag("info", "index", "--checksums")
     assert verified.code == 1
     assert (
-        f"damaged: The file is not what was written: its SHA-256 differs. ({path})" in verified.out
+        f"damaged: The file has changed since it was written: its SHA-256 differs. ({path})"
+        in verified.out
     )
     path.write_bytes(content[:-1])
     truncated = arag("info", "index")

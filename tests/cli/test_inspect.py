@@ -303,7 +303,7 @@ def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> No
     done = arag("info", "broken", "--checksums")
     assert (done.code, done.out) == (1, "")
     assert re.fullmatch(
-        r"arag-search: A file of the index is broken: CorruptIndexException: checksum failed .*\n"
+        r"arag-search: A file of the index is damaged: CorruptIndexException: checksum failed .*\n"
         r"Where: broken\n"
         r"Do: Build the index again with --overwrite\.\n",
         done.err,
@@ -320,7 +320,7 @@ def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> No
         ),
         (
             "plain.jsonl",
-            "There is a file, not an index.\nWhere: plain.jsonl\n"
+            "This is a file, not an index.\nWhere: plain.jsonl\n"
             "Do: Build one: arag-search index SOURCE --to plain.jsonl",
         ),
         (
@@ -392,7 +392,7 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         1,
         "",
         "arag-search: There is an index already.\nWhere: demo index\n"
-        "Do: Name a folder that is not there yet: arag-search demo --to INDEX\n",
+        "Do: Name a folder that does not exist yet: arag-search demo --to INDEX\n",
     )
 
 

@@ -19,5 +19,5 @@ def test_ask_leaves_a_file_of_other_lines_as_it_is(
     index = str(commands_folder / "my-index")
     done = arag("ask", index, "Who?", "--model", "offline", "--record", str(target))
     assert done.code == 1
-    assert "The last line is no record, nor what is left of one." in done.err
+    assert "The last line is neither a record nor a part of one." in done.err
     assert target.read_bytes() == b"a note of mine"

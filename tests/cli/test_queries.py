@@ -123,37 +123,37 @@ GOOD = {"id": "q1", "query": "vivaldi"}
         (
             {"id": "q2"},
             "The line holds neither a query nor keywords.\nWhere: bad.jsonl, line 3\n"
-            f"{FORMS}Do: Mend the line.\n",
+            f"{FORMS}Do: Fix the line.\n",
         ),
         (
             ["opera"],
             "The line holds neither a query nor keywords.\nWhere: bad.jsonl, line 3\n"
-            f"{FORMS}Do: Mend the line.\n",
+            f"{FORMS}Do: Fix the line.\n",
         ),
         (
             {"query": "opera", "keywords": ["opera"]},
             "The line holds both a query and keywords.\nWhere: bad.jsonl, line 3\n"
-            f"{FORMS}Do: Mend the line.\n",
+            f"{FORMS}Do: Fix the line.\n",
         ),
         (
             {"query": 7},
             'The field "query" is 7.\nWhere: bad.jsonl, line 3\nAllowed: a string\n'
-            "Do: Mend the line.\n",
+            "Do: Fix the line.\n",
         ),
         (
             {"keywords": ["opera", None]},
             'The field "keywords" is ["opera",null].\nWhere: bad.jsonl, line 3\n'
-            "Allowed: a list of strings\nDo: Mend the line.\n",
+            "Allowed: a list of strings\nDo: Fix the line.\n",
         ),
         (
             {"id": None, "query": "opera"},
             'The field "id" is null.\nWhere: bad.jsonl, line 3\nAllowed: a string or a number\n'
-            "Do: Mend the line.\n",
+            "Do: Fix the line.\n",
         ),
         (
             {"id": "q1", "query": "opera"},
             'The id "q1" is duplicated.\nWhere: bad.jsonl, line 3, and bad.jsonl, line 1\n'
-            "Do: Give each query an id of its own.\n",
+            "Do: Give each query a unique id.\n",
         ),
         (
             {"keywords": []},

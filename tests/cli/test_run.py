@@ -179,8 +179,8 @@ def test_ctrl_c_ends_with_130_and_the_command_to_resume(
     done = arag("run", "sample", QUESTIONS, *OFFLINE, "--out", out)
     assert done.code == 130
     assert re.sub(r"\d+ left", "# left", done.err).splitlines() == [
-        "Interrupted: questions in flight are finished, no more are begun. Ctrl-C again leaves "
-        "them.",
+        "Interrupted: finishing the questions in progress, and starting no more. Press Ctrl-C "
+        "again to abandon them.",
         f"Interrupted, # left. Resume with: arag-search run sample {QUESTIONS} --out {out} "
         "--model offline",
     ]

@@ -330,7 +330,7 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
         ),
         (
             ["--queries", "queries.txt"],
-            "There is a query and a file of queries.\nAllowed: QUERY or --queries FILE\n"
+            "Both a query and a file of queries are given.\nAllowed: QUERY or --queries FILE\n"
             "Do: Leave one of them out.",
         ),
         (

@@ -181,8 +181,8 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
     with pytest.raises(SourceError) as caught:
         build_index(["c.jsonl"], Path("index"), PLAIN, Growing())
     assert str(caught.value) == (
-        "A source was changed while it was read.\nWhere: c.jsonl\n"
-        "Do: Run the same command again when nothing writes to it."
+        "A source changed while it was being read.\nWhere: c.jsonl\n"
+        "Do: Run the same command again once nothing is writing to it."
     )
 
 
@@ -191,17 +191,15 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
     [
         (
             lambda: BuildOptions(chunk_tokens=15),
-            "--chunk-tokens: 15 is outside of the bounds.\nAllowed: 16 to 100,000",
+            "--chunk-tokens: 15 is out of range.\nAllowed: 16 to 100,000",
         ),
         (
             lambda: BuildOptions(b=1.5),
-            "--bm25: k1 = 1.2, b = 1.5 is outside of the bounds.\n"
-            "Allowed: k1 from 0 to 100, b from 0 to 1",
+            "--bm25: k1 = 1.2, b = 1.5 is out of range.\nAllowed: k1 from 0 to 100, b from 0 to 1",
         ),
         (
             lambda: BuildOptions(k1=float("nan")),
-            "--bm25: k1 = nan, b = 0.75 is outside of the bounds.\n"
-            "Allowed: k1 from 0 to 100, b from 0 to 1",
+            "--bm25: k1 = nan, b = 0.75 is out of range.\nAllowed: k1 from 0 to 100, b from 0 to 1",
         ),
         (
             lambda: parse_bm25("1.2"),
@@ -213,7 +211,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         ),
         (
             lambda: BuildOptions(shards=0),
-            "--shards: 0 is outside of the bounds.\nAllowed: 1 to 1,024",
+            "--shards: 0 is out of range.\nAllowed: 1 to 1,024",
         ),
         (
             lambda: build_index([], Path("index"), BuildOptions(shards=2)),
@@ -232,11 +230,11 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         ),
         (
             lambda: BuildOptions(node_wait_s=-1),
-            "--node-wait: -1 is outside of the bounds.\nAllowed: seconds, 0 to 86,400",
+            "--node-wait: -1 is out of range.\nAllowed: seconds, 0 to 86,400",
         ),
         (
             lambda: BuildOptions(workers=65),
-            "--workers: 65 is outside of the bounds.\nAllowed: 0 to 64",
+            "--workers: 65 is out of range.\nAllowed: 0 to 64",
         ),
         (
             lambda: BuildOptions(fields=Fields(text="")),

@@ -57,14 +57,14 @@ def test_after_ctrl_c_the_same_command_resumes_and_ends_with_the_same_index() ->
         build_index(["c.jsonl"], Path("index"), PLAIN, stopping)
     assert stopping.notes == [
         "c.jsonl: recognised as documents",
-        "Stopped. Run the same command again: it continues after 128 documents.",
+        "Stopped. Run the same command again: it resumes after 128 documents.",
     ]
     with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun and not fin"):
         hold_live(Path("index"))
     progress = InterruptingProgress(1000)
     report = build_index(["c.jsonl"], Path("index"), PLAIN, progress)
     assert progress.notes[1:] == [
-        "Continuing: after 128 documents, nothing has changed since it was stopped."
+        "Resuming: after 128 documents, nothing has changed since it was stopped."
     ]
     assert (report.continued, report.documents, report.seconds > report.run_seconds) == (
         128,
@@ -83,7 +83,7 @@ def test_a_build_whose_source_or_options_changed_starts_over_and_says_so() -> No
     progress = InterruptingProgress(1)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), PLAIN, progress)
-    assert progress.notes[1] == "Beginning anew: changed since it was stopped: the sources."
+    assert progress.notes[1] == "Starting over: changed since it was stopped: the sources."
     report = build_index(["c.jsonl"], Path("index"), BuildOptions(chunk_tokens=500))
     assert report.why == "changed since it was stopped: --chunk-tokens"
     assert (report.continued, len(contents("index")[1])) == (0, 100)
@@ -133,12 +133,13 @@ def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     child = command("LIMIT", 60_000, "c.jsonl")
     _, errors = child.communicate()
     assert child.returncode == 1
-    checkpoint = int(errors.split("it continues after ")[1].split()[0])
+    checkpoint = int(errors.split("it resumes after ")[1].split()[0])
     assert errors.splitlines() == [
         "c.jsonl: recognised as documents",
-        "There is no room to write the index (File too large).",
+        "There is no space left to write the index (File too large).",
         "Where: index",
-        f"Do: Make room and run the same command again: it continues after {checkpoint} documents.",
+        "Do: Free some space and run the same command again: it resumes after "
+        f"{checkpoint} documents.",
     ]
     with pytest.raises(IndexNotFoundError):
         hold_live(Path("index"))

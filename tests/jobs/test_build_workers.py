@@ -134,10 +134,10 @@ def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> Non
     with pytest.raises(WorkerLostError) as caught:
         build_index(["c.jsonl"], Path("index"), options, KillingAWorker())
     assert caught.value.what == "A worker process was killed by signal 9."
-    checkpoint = int(caught.value.do.split("it continues after ")[1].split()[0].replace(",", ""))
+    checkpoint = int(caught.value.do.split("it resumes after ")[1].split()[0].replace(",", ""))
     assert caught.value.do == (
         "Give the machine more memory, or ask for fewer --workers."
-        f" Run the same command again: it continues after {checkpoint:,} documents."
+        f" Run the same command again: it resumes after {checkpoint:,} documents."
     )
     assert 100 <= checkpoint < 3000
     assert worker_processes() == []
@@ -153,7 +153,7 @@ def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
     stopping = InterruptingProgress(200)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), options, stopping)
-    note = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it continues ")
+    note = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it resumes ")
     assert note.removeprefix("after ").split()[0].isdecimal()
     assert worker_processes() == []
     assert build_index(["c.jsonl"], Path("index"), options).documents == 1000

@@ -104,9 +104,9 @@ def test_an_index_without_text_is_refused_and_nothing_is_left() -> None:
 
 def test_impossible_options_are_refused_before_anything_is_opened() -> None:
     for changes, expected in (
-        ({"shard_rows": 0}, "--shard-size: 0 is outside of the bounds."),
-        ({"batch_size": 10_000}, "--batch-size: 10,000 is outside of the bounds."),
-        ({"workers": 65}, "--workers: 65 is outside of the bounds."),
+        ({"shard_rows": 0}, "--shard-size: 0 is out of range."),
+        ({"batch_size": 10_000}, "--batch-size: 10,000 is out of range."),
+        ({"workers": 65}, "--workers: 65 is out of range."),
         ({"dtype": "int8"}, '--dtype: "int8" is not known.'),
         ({"units": ()}, "--unit: none is not known."),
         ({"index": " "}, "--index: the description is empty."),

@@ -71,9 +71,9 @@ def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     lines = [line for line in errors.splitlines() if not line.startswith("reading passages: ")]
     assert lines == [
         f"Loading the encoder {ENCODER}.",
-        "There is no room to write the vectors (File too large).",
+        "There is no space left to write the vectors (File too large).",
         "Where: index/vectors/embedding",
-        "Do: Make room and run the same command again: it begins anew.",
+        "Do: Free some space and run the same command again: it starts over.",
     ]
     assert list(sidecars(ROOT)) == []
     embed_index("index", ENCODER, SMALL)

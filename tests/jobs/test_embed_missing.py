@@ -218,8 +218,8 @@ def test_a_shard_with_a_flipped_byte_is_not_used_and_its_texts_are_encoded_again
     noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert noting.notes[1] == (
-        f"Shard 1 of {path.parent} is damaged, and its texts are encoded again: The file is not"
-        " what was written: its SHA-256 differs."
+        f"Shard 1 of {path.parent} is damaged, and its texts are being encoded again: The file has "
+        "changed since it was written: its SHA-256 differs."
     )
     assert (report.remade_shards, report.rows["passage"]) == (1, 39)
     assert 0 < report.encoded_rows <= 48

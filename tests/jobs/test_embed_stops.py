@@ -35,14 +35,14 @@ def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
         embed_index("index", ENCODER, SMALL, stopping)
     assert stopping.notes == [
         LOADING,
-        "Stopped. Run the same command again: it continues after 2 shards.",
+        "Stopped. Run the same command again: it resumes after 2 shards.",
     ]
     assert list(sidecars(Path("index/vectors"))) == []
     noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert noting.notes == [
         LOADING,
-        "Continuing: verifying the finished shards.",
+        "Resuming: verifying the finished shards.",
         "Reusing the vectors of 16 of 160 texts.",  # "Sea.", of other passages
     ]
     assert (report.continued_shards, report.remade_shards, report.encoded_rows) == (2, 0, 48)
@@ -54,7 +54,7 @@ def test_an_embedding_stopped_before_its_first_shard_leaves_nothing() -> None:
     stopping = InterruptingProgress(10)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, stopping)
-    assert stopping.notes[-1] == "Stopped. Run the same command again: it begins anew."
+    assert stopping.notes[-1] == "Stopped. Run the same command again: it starts over."
     assert not Path("index/vectors").exists()
 
 
@@ -72,9 +72,7 @@ def test_stopping_again_before_anything_was_done_loses_no_finished_shard() -> No
     stopping = StoppingAtOnce()
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, stopping)
-    assert stopping.notes[-1] == (
-        "Stopped. Run the same command again: it continues after 2 shards."
-    )
+    assert stopping.notes[-1] == ("Stopped. Run the same command again: it resumes after 2 shards.")
     assert embed_index("index", ENCODER, SMALL).continued_shards == 2
 
 
@@ -93,7 +91,7 @@ def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
     noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert (report.continued_shards, report.remade_shards) == (1, 1)
-    assert noting.notes[2].startswith("Shard 1 is damaged, and its texts are encoded again: ")
+    assert noting.notes[2].startswith("Shard 1 is damaged, and its texts are being encoded again: ")
     check_embedded("index")
 
 
@@ -105,14 +103,17 @@ def test_another_plan_is_refused_unless_the_unfinished_one_may_be_discarded() ->
     with pytest.raises(ArgumentError) as caught:
         embed_index("index", ENCODER, other)
     assert str(caught.value) == (
-        'Another embedding was stopped there: --unit was ["sentence", "passage"], is ["passage"].\n'
+        'An interrupted embedding is there, with other settings: --unit was ["sentence", '
+        '"passage"], is ["passage"].\n'
         "Where: index/vectors/embedding\n"
         "Allowed: the same options as before\n"
-        "Do: Give them to finish it, or --overwrite to begin anew."
+        "Do: Give them to finish it, or --overwrite to start over."
     )
     noting = NotingProgress()
     embed_index("index", ENCODER, dataclasses.replace(other, overwrite=True), noting)
-    assert noting.notes[1].startswith("Beginning anew: another embedding was stopped there: --unit")
+    assert noting.notes[1].startswith(
+        "Starting over: an interrupted embedding is there, with other settings: --unit"
+    )
     assert only_sidecar("index/vectors")[1].rows == {"passage": 40}
 
 

@@ -71,9 +71,9 @@ def test_a_killed_worker_ends_the_embedding_and_the_same_command_resumes_it() ->
     with pytest.raises(WorkerLostError) as caught:
         embed_index("index", ENCODER, WORKERS, KillingAWorker())
     assert caught.value.what == "A worker process was killed by signal 9."
-    checkpoint = int(caught.value.do.split("it continues after ")[1].split()[0])
+    checkpoint = int(caught.value.do.split("it resumes after ")[1].split()[0])
     assert caught.value.do.endswith(
-        f"Run the same command again: it continues after {checkpoint} shards."
+        f"Run the same command again: it resumes after {checkpoint} shards."
     )
     assert worker_processes() == []
     assert embed_index("index", ENCODER, WORKERS).continued_shards == checkpoint

@@ -161,7 +161,7 @@ def test_damaged_chunks_of_an_unfinished_source_are_cut_again() -> None:
     under_way.write_bytes(data)
     progress = InterruptingProgress(10_000)
     report = chunk_sources([source], CHUNKS, PLAIN, progress)
-    assert "a.jsonl: beginning anew, its chunks are damaged" in progress.notes
+    assert "a.jsonl: starting over, because its chunks are damaged" in progress.notes
     assert (report.documents, report.continued) == (200, 0)
 
 
@@ -181,7 +181,7 @@ def test_ctrl_c_leaves_a_checkpoint() -> None:
     stopping = InterruptingProgress(100)
     with pytest.raises(KeyboardInterrupt):
         chunk_sources([source], CHUNKS, PLAIN, stopping)
-    assert stopping.notes[-1] == "Stopped. Run the same command again: it continues where it was."
+    assert stopping.notes[-1] == "Stopped. Run the same command again: it resumes where it stopped."
     assert chunk_sources([source], CHUNKS, PLAIN).continued == 128
 
 
@@ -249,7 +249,7 @@ def test_other_options_and_sources_are_refused_and_say_what_changed() -> None:
     chunk_sources([source], CHUNKS, PLAIN)
     other = BuildOptions(chunk_tokens=500, skip_bad_lines=True)
     assert refusal([source, corpus("b.jsonl", 1)], CHUNKS, other) == (
-        "The folder was begun with other options or sources: --chunk-tokens was 1000, is 500;"
+        "The folder was started with other options or sources: --chunk-tokens was 1000, is 500;"
         " --skip-bad-lines was false, is true; the sources, or their order.\n"
         "Where: chunks\n"
         "Allowed: the same command as before\n"
@@ -363,9 +363,9 @@ def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     _, errors = child.communicate()
     assert child.returncode == 1
     assert errors.splitlines()[-3:] == [
-        "python -m index_jobs: There is no room to write the chunks (File too large).",
+        "python -m index_jobs: There is no space left to write the chunks (File too large).",
         "Where: chunks",
-        "Do: Make room and run the same command again: it continues where it was.",
+        "Do: Free some space and run the same command again: it resumes where it stopped.",
     ]
     assert chunk_sources([source], CHUNKS, PLAIN).documents == 300
 

@@ -243,7 +243,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
         "Allowed: one id a line, in UTF-8\nDo: Convert the file.\n"
     )
     assert arag("index", SAMPLE, "--to", "index", "--add", "--overwrite").err == (
-        "arag-search: --add: --overwrite is for building an index.\n"
+        "arag-search: --add: --overwrite applies to new indexes only.\n"
         "Allowed: --add, or a new index\nDo: Leave out --add or --overwrite.\n"
     )
     options = ("--chunk-tokens", "1000", "--bm25", "1,1")
@@ -298,7 +298,7 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
         ):
             with pytest.raises(IndexLockedError) as caught:
                 call()
-            assert str(caught.value).startswith("Another build or update is at work there (proc")
+            assert str(caught.value).startswith("Another build or update is running there (proc")
 
 
 def test_ctrl_c_leaves_the_index_as_it_was() -> None:
@@ -411,7 +411,8 @@ def test_a_killed_deletion_is_complete_or_absent_and_the_same_command_completes_
     assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
     run_until_killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
     assert arag("delete", "index", "z", "--missing-ok").err.splitlines()[0] == (
-        "An update was stopped and left nothing: arag-search index built.jsonl --add --to index"
+        "An update was interrupted and changed nothing: "
+        "arag-search index built.jsonl --add --to index"
     )
 
 
@@ -479,8 +480,8 @@ def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
     child = process(FULL_DISK, *arguments)
     _, errors = child.communicate()
     assert child.returncode == 1, errors
-    assert "There is no room to write the index (File too large).\n" in errors
-    assert "Do: Make room and run the same command again: " in errors
+    assert "There is no space left to write the index (File too large).\n" in errors
+    assert "Do: Free some space and run the same command again: " in errors
     assert "Traceback" not in errors
     assert ids() == before
     assert arag(*arguments).code == 0

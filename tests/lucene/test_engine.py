@@ -402,7 +402,7 @@ def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:
     assert content.count(b'"d3.1"') == 1
     data.write_bytes(content.replace(b'"d3.1"', b'"d4.1"'))
     engine = LuceneEngine.open(tmp_path, "my index")
-    with pytest.raises(IndexDamagedError, match=r"^A file of the index is broken: "):
+    with pytest.raises(IndexDamagedError, match=r"^A file of the index is damaged: "):
         engine.verify()
     engine.close()
 

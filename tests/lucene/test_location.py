@@ -119,7 +119,7 @@ def test_the_error_of_a_missing_index_names_the_next_command(tmp_path: Path) -> 
     with pytest.raises(IndexNotFoundError, match=r"^The folder holds no index\."):
         hold_live(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(IndexNotFoundError, match=r"^There is a file, not an index\."):
+    with pytest.raises(IndexNotFoundError, match=r"^This is a file, not an index\."):
         hold_live(tmp_path / "file")
 
 
@@ -179,7 +179,7 @@ def test_an_index_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
         pass
     assert message(caught) == (
         f"There is an index already.\nWhere: {tmp_path}\n"
-        "Do: Say --overwrite to replace it, or name another folder."
+        "Do: Use --overwrite to replace it, or name another folder."
     )
 
 
@@ -189,7 +189,7 @@ def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, name: str) -
     with pytest.raises(IndexExistsError) as caught, BuildSite(tmp_path, overwrite=True):
         pass
     assert message(caught) == (
-        f"The folder holds files that are not of an index.\nWhere: {tmp_path}\n"
+        f"The folder holds files that do not belong to an index.\nWhere: {tmp_path}\n"
         "Allowed: a folder that is empty or not there yet, or an index with --overwrite\n"
         "Do: Name another folder."
     )
@@ -204,7 +204,7 @@ def test_a_second_builder_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(IndexLockedError) as caught, BuildSite(location):
             pass
         assert message(caught) == (
-            f"Another build or update is at work there (process {os.getpid()}).\n"
+            f"Another build or update is running there (process {os.getpid()}).\n"
             f"Where: {location}\n"
             "Do: Wait for it, or stop it; or name another folder."
         )

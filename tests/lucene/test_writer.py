@@ -175,7 +175,7 @@ def test_two_writers_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
     with pytest.raises(IndexLockedError) as caught:
         writer(tmp_path, resume=True)
     assert str(caught.value) == (
-        f"Another writer is at work there.\nWhere: {tmp_path}\nDo: Wait until it has finished."
+        f"Another writer is using the folder.\nWhere: {tmp_path}\nDo: Wait until it has finished."
     )
     first.add(CHUNKS)
     first.finish(final_data(CHUNKS))

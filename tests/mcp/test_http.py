@@ -362,7 +362,7 @@ def test_a_body_that_is_not_a_message_is_a_protocol_error_and_is_not_logged(
                 assert answer.status_code == 400
                 assert answer.json()["error"]["code"] == code
                 message = answer.json()["error"]["message"]
-                assert message.startswith("The message is no JSON-RPC 2.0.\nAllowed: ")
+                assert message.startswith("The message is not valid JSON-RPC 2.0.\nAllowed: ")
             assert await ping_status(http, listening.url, session) == 200
 
     over_http(talk)
@@ -452,21 +452,21 @@ def test_pages_of_other_sites_are_kept_out_by_host_origin_and_type(
     [
         (
             {"Host": "10.0.0.7:8765"},
-            "The server does not go by this name.\nWhere: Host: 10.0.0.7:8765\n"
+            "The server is not known by this host name.\nWhere: Host: 10.0.0.7:8765\n"
             "Allowed: names of loopback, and those that the server was started with\n"
-            "Do: Where clients call it so: start the server with --allow-host NAME",
+            "Do: If clients use this name: start the server with --allow-host NAME",
         ),
         (
             {"Origin": "https://evil.example.org/" + "x" * 80},
             "Pages of this origin may not use the server.\n"
             f"Where: Origin: https://evil.example.org/{'x' * 55}...\n"
             "Allowed: names of loopback, and those that the server was started with\n"
-            "Do: Where the page is to be let in: start the server with --allow-host NAME",
+            "Do: To let the page in: start the server with --allow-host NAME",
         ),
         (
             {"Content-Type": "text/plain"},
-            "The request is no JSON by its type.\nWhere: Content-Type: text/plain\n"
-            "Allowed: Content-Type: application/json\nDo: Send JSON, and say so.",
+            "The content type of the request is not JSON.\nWhere: Content-Type: text/plain\n"
+            "Allowed: Content-Type: application/json\nDo: Send JSON, with this content type.",
         ),
     ],
 )
@@ -600,7 +600,7 @@ def test_a_request_that_arrives_while_the_server_ends_is_refused(is_early: bool)
     anyio.run(main)
     assert (messages[0]["status"], messages[1]["body"]) == (
         503,
-        b"The server is ending.\nDo: Try again when it is back.",
+        b"The server is shutting down.\nDo: Try again when it is back.",
     )
     assert (b"connection", b"close") in messages[0]["headers"]
 
@@ -689,9 +689,9 @@ def test_an_invalid_name_of_a_host_is_refused_before_a_socket_is_opened(
     with pytest.raises(ArgumentError) as raised:
         listen("127.0.0.1", 0, None, ["localhost", name])
     assert str(raised.value) == (
-        f'"{name}" is no name of a host.\nWhere: --allow-host\n'
+        f'"{name}" is not a host name.\nWhere: --allow-host\n'
         "Allowed: a name or an IP address, without scheme, port and path\n"
-        "Do: Write it so, such as: --allow-host search.example.org"
+        "Do: Write it like this: --allow-host search.example.org"
     )
 
 
@@ -705,7 +705,7 @@ def test_an_unavailable_port_or_address_is_reported(
         1,
         "",
         f"arag-search: Port {port} of 127.0.0.1 is taken.\nWhere: --port\n"
-        "Allowed: a free port; 0 takes any\nDo: End the other server, or name another port.\n",
+        "Allowed: a free port; 0 takes any\nDo: Stop the other server, or choose another port.\n",
     )
     for port in (70_000, -1):
         with pytest.raises(ArgumentError, match=f"There is no port {port}"):

@@ -200,13 +200,15 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     assert answers.keys() == {0, 1, 2, "x"}
     assert answers[2].error == answers["x"].error
     assert "passages for vivaldi" in answers[1].result["content"][0]["text"]
-    assert answers["x"].error.message.startswith("The message is no JSON-RPC 2.0.\nAllowed: ")
+    assert answers["x"].error.message.startswith(
+        "The message is not valid JSON-RPC 2.0.\nAllowed: "
+    )
     notes = [
         message for message in messages if getattr(message, "method", "") == "notifications/message"
     ]
     texts = [note.params["data"].splitlines()[0] for note in notes]
     assert texts.count("The message is longer than 1,048,576 bytes.") == 1
-    assert texts.count("The message is no JSON-RPC 2.0.") >= 3
+    assert texts.count("The message is not valid JSON-RPC 2.0.") >= 3
     for origin in ("print", "a library", "a stream", "a child", "a log", "Java"):
         assert f"noise of {origin}\n".encode() in err, origin
     for origin in ("print", "a library", "a warning"):

@@ -171,7 +171,7 @@ def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> Non
     with pytest.raises(AragError) as caught:
         build_index([corpus("c.jsonl", 100)], opensearch.address, PLAIN, OvertakenProgress())
     assert str(caught.value) == (
-        "Another build was published under this name meanwhile.\n"
+        "Another build was published under this name in the meantime.\n"
         f"Where: {opensearch.address}\n"
         "Do: Add --overwrite to replace it with this one; the same command then resumes."
     )

@@ -274,7 +274,7 @@ def test_a_user_without_permission_gets_an_error_that_names_it(server: UnrulySer
     with pytest.raises(AccessError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     assert str(caught.value) == (
-        "The user may not do this: security_exception: "
+        "The user has no permission for this: security_exception: "
         "no permissions for [cluster:monitor/main]\n"
         f"Where: {server.url}\n"
         "Do: Give the user a role for it, or use another user."
@@ -296,8 +296,8 @@ def test_a_user_without_a_password_is_refused(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (version("7.10.2", None), "The server is not an OpenSearch."),
-        (Answer({"hello": "world"}), "The server is not an OpenSearch."),
+        (version("7.10.2", None), "The server is not OpenSearch."),
+        (Answer({"hello": "world"}), "The server is not OpenSearch."),
         (version("2.19.1"), "The server is OpenSearch 2.19.1."),
     ],
 )

@@ -52,7 +52,7 @@ def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearc
     assert str(caught.value).startswith(
         "The index was changed while it was embedded.\n"
         f"Where: {address}\n"
-        "Do: Run the same command again when nothing updates it: it continues after "
+        "Do: Run the same command again once nothing is updating it: it resumes after "
     )
     report = embed_index(address, ENCODER, with_options(vectors="v"))
     assert report.continued_shards > 20

@@ -51,6 +51,10 @@ def test_opensearch_counts_matches_as_memory_does(pairs: list[Pair]) -> None:
     agreement.agree_on_counts(pairs)
 
 
+def test_opensearch_knows_the_very_frequent_words_that_memory_knows(pairs: list[Pair]) -> None:
+    agreement.agree_on_frequent_words(pairs)
+
+
 def test_explanations_of_opensearch_are_those_of_memory(pairs: list[Pair]) -> None:
     agreement.agree_on_explanations(pairs)
 

@@ -44,7 +44,7 @@ def test_the_name_leads_to_the_previous_index_again_and_to_its_sentences(
         f"No index before the one that is live ({first}) is kept.\n"
         f"Where: {opensearch.address}\n"
         f"Allowed: newer ones are there: {second}\n"
-        "Do: Build it again with --overwrite; --keep N keeps more of those before."
+        "Do: Build it again with --overwrite; --keep N keeps more of the previous ones."
     )
     third = build(opensearch, 4)
     assert opensearch.indexes() == [first, f"{first}.sentences", third]
@@ -108,8 +108,8 @@ def test_of_two_simultaneous_roll_backs_one_is_refused(
     with pytest.raises(BuildError) as caught:
         roll_back(opensearch.address)
     assert str(caught.value) == (
-        f"Another process switched this name meanwhile.\nWhere: {opensearch.address}\n"
-        "Do: Check which index is live with arag-search info, and decide again."
+        f"Another process has switched this name in the meantime.\nWhere: {opensearch.address}\n"
+        "Do: Check which index is live with arag-search info, then try again."
     )
     assert opensearch.live() == [generations[0]], "the choice of the other process stands"
 
@@ -143,6 +143,6 @@ def test_sources_and_folders_are_refused(arag: Command) -> None:
     )
     result = arag("index", "--rollback", "--to", "folder")
     assert result.err == (
-        "arag-search: --rollback: an index in a folder keeps no index before: it is deleted when"
+        "arag-search: --rollback: an index in a folder keeps no previous index: it is deleted when"
         " no reader holds it.\nWhere: folder\nAllowed: an index on a server\nDo: Leave it out.\n"
     )

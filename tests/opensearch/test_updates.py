@@ -168,7 +168,7 @@ def test_an_index_that_is_deleted_or_replaced_during_an_update_is_reported(
         add_documents, [source], opensearch.address, None, ReplacingProgress("build")
     )
     assert message == (
-        "Another build was published under this name meanwhile, without this update.\n"
+        "Another build was published under this name in the meantime, without this update.\n"
         f"Where: {opensearch.address}\nDo: Run the same command again: it updates that build."
     )
     assert ids(opensearch) == ["a.1", "b.1"]
@@ -243,7 +243,7 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     if moment in ("written:0", "refresh:1"):
         last_line = arag("info", opensearch.address).lines[-1]
         assert last_line.startswith(
-            "  unfinished   an update is under way or was stopped: arag-search in"
+            "  unfinished   an update is running or was interrupted: arag-search in"
         )
     retry = arag(*command, "--json")
     assert retry.code == 0, retry.err
@@ -305,7 +305,7 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
     command = f"arag-search index {source} --add --to {address}"
     run_until_killed(KILLED, "written:0", "index", source, "--add", "--to", address)
     assert arag("delete", address, "a").err == (
-        f"arag-search: An update of the index was stopped before its end: {command}\n"
+        f"arag-search: An update of the index was interrupted: {command}\n"
         f"Where: {address}\n"
         f"Do: Run that command again; or undo it: arag-search compact {address}\n"
     )
@@ -316,12 +316,12 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
     assert arag("delete", address, "a", "--dry-run").code == 0
     with open_update(address) as target:  # As compact does, but without waiting for merges.
         note = target.recover(None).note
-    assert note == f"An update that was stopped has been undone: {command}"
+    assert note == f"An interrupted update has been undone: {command}"
     assert ids(opensearch) == ["a.1", "b.1", "c.1"]
     run_until_killed(KILLED, "remove:1", "delete", address, "a", "b")
     result = arag("index", source, "--add", "--to", address)
     assert result.err.splitlines()[1] == (
-        f'An update that was stopped has been finished: arag-search delete {address} "a", "b"'
+        f'An interrupted update has been completed: arag-search delete {address} "a", "b"'
     )
     assert ids(opensearch) == ["c.1", "b.1", "n.1"]
     with open_index(address) as index:

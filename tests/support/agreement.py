@@ -4,6 +4,7 @@ The checks run on 300 requests, or on 2,000 in CI, and these are always the same
 ARAG_TEST_EXAMPLES is set, they run on that number of requests, drawn anew each time.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,9 +27,11 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import DOC_ID
-from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, leaves
+from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, Term, leaves
+from arag_search.search.frequent import FrequentWords
 from tests.support.strategies import (
     METADATA,
+    WORDS,
     corpus,
     document_chunks,
     queried_keywords,
@@ -229,6 +232,20 @@ def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
             assert scoped == right.chunks_at(sample, scope)
             assert chunk not in scoped
         assert tested.chunks_at([], None) == []
+
+
+def agree_on_frequent_words(pairs: Sequence[Pair]) -> None:
+    """Check that both engines say of the same words that they are very frequent."""
+    granularities: tuple[Granularity, ...] = ("chunk", "sentence")
+    noted = 0
+    for pair in pairs:
+        right, tested = (FrequentWords(engine) for engine in pair)
+        for text, granularity in itertools.product((*WORDS, "a", "OR"), granularities):
+            for word in (Term(text), Term(text, "content"), Term(text, "title")):
+                note_on_word = right.note(word, granularity, None)
+                assert tested.note(word, granularity, None) == note_on_word, (text, granularity)
+                noted += bool(note_on_word)
+    assert noted
 
 
 # Comparison

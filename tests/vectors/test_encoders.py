@@ -299,7 +299,7 @@ def test_a_folder_that_is_no_model_is_reported(tmp_path: Path) -> None:
     folder = model_files(tmp_path / "model")
     (folder / "modules.json").write_text('{"path"')
     assert message(EncoderFilesError, str(folder)) == (
-        f"modules.json is no list of modules.\nWhere: {folder}/modules.json"
+        f"modules.json is not a list of modules.\nWhere: {folder}/modules.json"
     )
     (tmp_path / "empty").mkdir()
     assert message(EncoderFilesError, str(tmp_path / "empty")) == (

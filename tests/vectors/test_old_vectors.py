@@ -61,8 +61,8 @@ def test_old_vectors_are_refused_with_the_command_that_converts_them() -> None:
         index.semantic_search("sea")
     assert str(raised.value) == (
         f"The vectors have format version 1.\nWhere: {folder}\nAllowed: version 2\n"
-        "Do: Run arag-search embed index: it checks and converts vectors of version 1, and makes"
-        " others anew."
+        "Do: Run arag-search embed index: it checks and converts vectors of version 1, and "
+        "encodes all others again."
     )
     forget_placement("index")
     with open_index("index", allow_stale=True) as index, pytest.raises(VectorsVersionError):
@@ -80,7 +80,7 @@ def test_old_vectors_are_converted_without_encoding() -> None:
     noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert noting.notes == [
-        "Adding to the index's manifest where its passages are.",
+        "Adding the placement of the passages to the manifest of the index.",
         f"Loading the encoder {ENCODER}.",
         "Converted vectors from format version 1.",
         "Reusing the vectors of 160 of 160 texts.",
@@ -128,7 +128,7 @@ def test_old_vectors_that_are_damaged_are_not_converted() -> None:
     noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert (report.remade_shards, report.encoded_rows) == (1, 7 * 3)
-    assert noting.notes[1].startswith(f"Shard 1 of {folder} is damaged, and its texts are encoded")
+    assert noting.notes[1].startswith(f"Shard 1 of {folder} is damaged, and its texts are being")
     check_rows_of_live_chunks()
 
 

@@ -104,7 +104,7 @@ def test_a_flipped_bit_is_found_by_verifying(folder: Path, role: str) -> None:
     with pytest.raises(VectorsDamagedError) as raised:
         StoredShard(folder, record).verify()
     assert str(raised.value) == (
-        f"The file is not what was written: its SHA-256 differs.\nWhere: {path}\n{AGAIN}"
+        f"The file has changed since it was written: its SHA-256 differs.\nWhere: {path}\n{AGAIN}"
     )
 
 

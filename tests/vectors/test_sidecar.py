@@ -205,7 +205,7 @@ def test_opening_reads_no_vectors_and_verifying_reads_them(tmp_path: Path) -> No
     with pytest.raises(VectorsDamagedError) as raised:
         sidecar.verify()
     assert str(raised.value) == (
-        f"The file is not what was written: its SHA-256 differs.\nWhere: {path}\n"
+        f"The file has changed since it was written: its SHA-256 differs.\nWhere: {path}\n"
         "Do: Embed the index again: arag-search embed INDEX --overwrite"
     )
 
@@ -295,7 +295,7 @@ def test_other_declared_metadata_are_refused(tmp_path: Path) -> None:
     with pytest.raises(VectorsMismatchError) as raised:
         open_vectors(tmp_path / "vectors", Untouched(manifest), "index")
     assert raised.value.what == (
-        "The vectors know the metadata lang (keyword), the index year (number)."
+        "The vectors have the metadata lang (keyword), the index year (number)."
     )
 
 

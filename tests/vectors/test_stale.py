@@ -179,11 +179,11 @@ def test_vectors_of_other_passages_at_the_same_places_are_refused(
         with pytest.raises(VectorsMismatchError) as raised:
             _open(published, changed, allow_stale=allow_stale)
         assert str(raised.value) == (
-            "The vectors are of other passages, or of the same ones in another order: none of the"
-            f" 120 of the index is where they say.\nWhere: {published.folder}\n"
+            "The vectors belong to other passages, or to the same ones in another order: none of "
+            f"the 120 passages of the index is where they place it.\nWhere: {published.folder}\n"
             "Allowed: vectors of the index as it is\n"
-            f"Do: Run arag-search embed index --vectors {published.root}: it takes over the vectors"
-            " of texts that have moved."
+            f"Do: Run arag-search embed index --vectors {published.root}: it reuses the vectors of "
+            "texts that have moved."
         )
 
 
@@ -228,7 +228,7 @@ def test_an_index_without_a_placement_is_refused_with_the_command_that_adds_it(
     with pytest.raises(VectorsStaleError) as raised:
         open_vectors(published.root, index, "index", allow_stale=True)
     assert str(raised.value) == (
-        "The index does not state which passage has which place: an earlier version wrote it.\n"
+        "The index does not record which passage is where: an earlier version wrote it.\n"
         "Where: index\nAllowed: an index with a placement in its manifest\n"
         f"Do: Run arag-search embed index --vectors {published.root}: it adds the placement, and"
         " encodes only what is missing."

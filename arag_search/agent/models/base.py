@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 Cut = Literal["length", "content_filter"]
-"""Why a reply is incomplete: it reached the maximum number of tokens, or a filter of the endpoint
-withheld the rest."""
+"""Why a reply is incomplete: it reached the maximum number of tokens, or the endpoint's content
+filter withheld the rest."""
 
 MAX_USAGE_TOKENS = 1_000_000_000
 """More tokens than any call takes: an endpoint that reports more counts something else."""

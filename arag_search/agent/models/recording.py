@@ -154,9 +154,9 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
             calls.append(call)
         elif number < len(lines):
             raise ConfigError(
-                f"Line {number} of the recording is broken.",
+                f"Line {number} of the recording is damaged.",
                 where=str(file),
-                do="Remove the line, or record anew.",
+                do="Remove the line, or record again.",
             )
     latest = {call.question_id: call.session for call in calls if call.question_id}
     current = [call for call in calls if latest.get(call.question_id, call.session) == call.session]

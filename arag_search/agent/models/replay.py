@@ -123,7 +123,7 @@ class ReplayModel:
         return NotRecordedError(
             f"A call of {question} was not recorded: {self._difference(key, request)}.",
             where=str(self._file),
-            do="Replay with the preset, index and questions of the recorded run, or record anew.",
+            do="Replay with the preset, index and questions of the recorded run, or record again.",
         )
 
     def _difference(self, key: RequestKey, request: ModelRequest) -> str:

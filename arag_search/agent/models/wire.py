@@ -95,7 +95,7 @@ def read_reply(body: str, position: int) -> ModelReply:
     try:
         content: object = json.loads(body, parse_int=_number)
     except (ValueError, RecursionError):
-        raise ValueError("The endpoint's reply is no JSON") from None
+        raise ValueError("The endpoint's reply is not JSON") from None
     if not isinstance(content, dict) or not cast(dict[str, object], content).get("choices"):
         raise ValueError("The endpoint's reply holds no choices")
     try:
@@ -103,7 +103,7 @@ def read_reply(body: str, position: int) -> ModelReply:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"The endpoint's reply is no chat completion (at {path})") from None
+        raise ValueError(f"The endpoint's reply is not a chat completion (at {path})") from None
     message = completion.choices[0].message
     calls = [
         ToolCall(

@@ -42,12 +42,14 @@ def add_connection_options(command: Any) -> None:
 
     @app.command()
     def only(  # pyright: ignore[reportUnusedFunction]
-        ca_certs: str | None = option("--ca-certs", CA_CERTS_VARIABLE, "whom to trust, PEM."),
+        ca_certs: str | None = option(
+            "--ca-certs", CA_CERTS_VARIABLE, "the CA certificate file (PEM)."
+        ),
         client_cert: str | None = option(
-            "--client-cert", CLIENT_CERT_VARIABLE, "a certificate to show it, PEM."
+            "--client-cert", CLIENT_CERT_VARIABLE, "the client certificate file (PEM)."
         ),
         client_key: str | None = option(
-            "--client-key", CLIENT_KEY_VARIABLE, "the key of that certificate, PEM."
+            "--client-key", CLIENT_KEY_VARIABLE, "the key file of the client certificate (PEM)."
         ),
     ) -> None:
         del ca_certs, client_cert, client_key

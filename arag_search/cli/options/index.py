@@ -10,8 +10,8 @@ SearchedIndex = Annotated[
     str | None,
     typer.Option(
         "--index",
-        help="The index that was searched: evidence is what was visible of its passages, not "
-        "the titles shown.",
+        help="The index that was searched: evidence is then judged by the text of its "
+        "passages that was visible, not by the titles shown.",
         metavar="INDEX",
         show_default=False,
     ),

@@ -28,23 +28,29 @@ BaseUrl = Annotated[
     ),
 ]
 Temperature = Annotated[
-    float | None, typer.Option(help="How freely to choose words.", metavar="X", show_default=False)
+    float | None, typer.Option(help="Sampling temperature.", metavar="X", show_default=False)
 ]
 TopP = Annotated[
     float | None,
-    typer.Option(help="The share of likely words to choose from.", metavar="X", show_default=False),
+    typer.Option(
+        help="Nucleus sampling: the probability mass to choose from.",
+        metavar="X",
+        show_default=False,
+    ),
 ]
 ReasoningEffort = Annotated[
     str | None,
     typer.Option(
-        help="How long the model may think, such as low or high.",
+        help="How much the model reasons, such as low or high.",
         metavar="EFFORT",
         show_default=False,
     ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(help="For endpoints that take one.", metavar="N", show_default=False),
+    typer.Option(
+        help="Random seed, for endpoints that accept one.", metavar="N", show_default=False
+    ),
 ]
 TimeoutSeconds = Annotated[
     float | None,
@@ -58,7 +64,7 @@ TimeoutSeconds = Annotated[
 MaxRetries = Annotated[
     int | None,
     typer.Option(
-        help="Tries after a rate limit, a time-out or a failure of the endpoint.",
+        help="Retries after a rate limit, a timeout or a failure of the endpoint.",
         metavar="N",
         show_default=False,
     ),

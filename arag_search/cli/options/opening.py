@@ -14,7 +14,7 @@ ScopeFilter = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="Metadata clauses that every passage obeys, such as 'lang:en'.",
+        help="Metadata clauses that every passage must match, such as 'lang:en'.",
         metavar="CLAUSES",
     ),
 ]
@@ -22,7 +22,7 @@ SearchTimeoutSeconds = Annotated[
     float,
     typer.Option(
         "--search-timeout-s",
-        help="Stop a query that the engine works at for longer; 0 for no limit.",
+        help="Stop a query that takes the engine longer than this; 0 for no limit.",
         metavar="SECONDS",
     ),
 ]
@@ -40,7 +40,8 @@ EncoderName = Annotated[
     str | None,
     typer.Option(
         "--encoder",
-        help="What encodes queries, if the encoder that made the vectors has another name here.",
+        help="The encoder for queries, if the one that made the vectors has another name on "
+        "this machine.",
         metavar="NAME",
         show_default=False,
     ),
@@ -49,7 +50,7 @@ AllowStale = Annotated[
     bool,
     typer.Option(
         "--allow-stale",
-        help="Search with vectors that lack passages of the index; every reply says so.",
+        help="Search even if some passages of the index have no vectors; every reply says so.",
     ),
 ]
 

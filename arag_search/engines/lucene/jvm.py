@@ -257,7 +257,7 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
             f"Java cannot be started: {first_line(error)}",
             where=f"flags {' '.join(flags)}",
             do=f"Another library may have started Java in this process by other means: run "
-            f"arag_search in a process of its own. Else lower {HEAP_VARIABLE}.",
+            f"arag_search in a separate process. Otherwise lower {HEAP_VARIABLE}.",
         ) from error
 
 

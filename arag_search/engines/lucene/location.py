@@ -97,7 +97,7 @@ def _hold(generation: Path, name: str) -> HeldGeneration | None:
 
 def _not_found(location: Path) -> IndexNotFoundError:
     if not location.is_dir():
-        what = "There is a file, not an index." if location.exists() else "There is no index."
+        what = "This is a file, not an index." if location.exists() else "There is no index."
         return IndexNotFoundError(
             what, where=str(location), do=f"Build one: arag-search index SOURCE --to {location}"
         )
@@ -225,7 +225,7 @@ class BuildSite:
                 raise IndexExistsError(
                     "There is an index already.",
                     where=self._where,
-                    do="Say --overwrite to replace it, or name another folder.",
+                    do="Use --overwrite to replace it, or name another folder.",
                 )
         elif not self._is_ours() and any(location.iterdir()):
             raise self._foreign()
@@ -239,7 +239,7 @@ class BuildSite:
 
     def _foreign(self) -> IndexExistsError:
         return IndexExistsError(
-            "The folder holds files that are not of an index.",
+            "The folder holds files that do not belong to an index.",
             where=self._where,
             allowed="a folder that is empty or not there yet, or an index with --overwrite",
             do="Name another folder.",
@@ -250,7 +250,7 @@ class BuildSite:
             return hold(self._location / _BUILD_LOCK, _BUILDER)
         except HeldError as error:
             raise IndexLockedError(
-                f"Another build or update is at work there (process {error.process}).",
+                f"Another build or update is running there (process {error.process}).",
                 where=self._where,
                 do="Wait for it, or stop it; or name another folder.",
             ) from None

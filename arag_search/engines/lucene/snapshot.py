@@ -245,7 +245,7 @@ class Snapshot:
                 leaf.reader().checkIntegrity()
         except jvm.java_error() as error:
             raise IndexDamagedError(
-                f"A file of the index is broken: {jvm.reason(error)}",
+                f"A file of the index is damaged: {jvm.reason(error)}",
                 where=self._where,
                 do=REBUILD,
             ) from error

@@ -104,7 +104,7 @@ class LuceneUpdate:
         if stopped is None:
             return Recovery()
         if not stopped.same(done):
-            return Recovery(f"An update was stopped and left nothing: {stopped.command}")
+            return Recovery(f"An update was interrupted and changed nothing: {stopped.command}")
         if record is not None and stopped.digest == record.digest:
             return Recovery(done=done)
         return Recovery()

@@ -355,7 +355,7 @@ def _set_data(writer: Any, data: Mapping[str, str]) -> None:
 def _failure(error: Exception, where: str) -> AragError:
     if jvm.is_a(error, "LockObtainFailedException"):
         return IndexLockedError(
-            "Another writer is at work there.", where=where, do="Wait until it has finished."
+            "Another writer is using the folder.", where=where, do="Wait until it has finished."
         )
     return BuildError(
         f"The index cannot be written: {jvm.reason(error)}",

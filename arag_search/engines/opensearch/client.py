@@ -101,10 +101,10 @@ class Client:
         version: Any = reply.get("version") if isinstance(reply, dict) else None  # pyright: ignore
         if not isinstance(version, dict) or version.get("distribution") != "opensearch":  # pyright: ignore
             raise EngineError(
-                "The server is not an OpenSearch.",
+                "The server is not OpenSearch.",
                 where=self.server,
                 allowed=f"OpenSearch {MIN_MAJOR_VERSION} or newer",
-                do="Correct the address, its prefix included.",
+                do="Correct the address, including its prefix.",
             )
         number = str(version.get("number"))  # pyright: ignore
         major = number.partition(".")[0]

@@ -96,7 +96,7 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
         return Fault(
             False,
             AccessError(
-                f"The user may not do this: {why}",
+                f"The user has no permission for this: {why}",
                 where=server,
                 do="Give the user a role for it, or use another user.",
             ),

@@ -191,10 +191,10 @@ class OpenSearchSite:
         if not older:
             newer = ", ".join(index.name for index in finished[place + 1 :])
             raise IndexNotFoundError(
-                f"No index before the one that is live ({live}) is kept.",
+                f"No index older than the live one ({live}) is kept.",
                 where=self._where,
                 allowed=f"newer ones are there: {newer}" if newer else "",
-                do="Build it again with --overwrite; --keep N keeps more of those before.",
+                do="Build it again with --overwrite; --keep N keeps more of the previous ones.",
             )
         to = older[-1]
         if to.meta is None or to.meta.manifest is None:
@@ -204,9 +204,9 @@ class OpenSearchSite:
         refused = self._switch(live, to.name, to.has_sentences, [])
         if refused is not None:
             raise BuildError(
-                "Another process switched this name meanwhile.",
+                "Another process has switched this name in the meantime.",
                 where=self._where,
-                do="Check which index is live with arag-search info, and decide again.",
+                do="Check which index is live with arag-search info, then try again.",
             ) from refused
         return RolledBack(live, to.name, to.meta.manifest)
 
@@ -337,7 +337,7 @@ class OpenSearchSite:
 
     def _overtaken(self) -> BuildError:
         return BuildError(
-            "Another build was published under this name meanwhile.",
+            "Another build was published under this name in the meantime.",
             where=self._where,
             do="Add --overwrite to replace it with this one; the same command then resumes.",
         )

@@ -130,15 +130,15 @@ class OpenSearchUpdate:
             self._complete()
             if known.digest == digest:
                 return Recovery(done=self.last_update)
-            return Recovery(f"An update that was stopped has been finished: {known.command}")
+            return Recovery(f"An interrupted update has been completed: {known.command}")
         if known.digest == digest:
             self._first, self._is_continued = first, True
-            return Recovery(f"Continuing an update that was stopped: {known.command}")
+            return Recovery(f"Resuming an interrupted update: {known.command}")
         if record is None:
             self._undo_unknown(first)
-            return Recovery(f"An update that was stopped has been undone: {known.command}")
+            return Recovery(f"An interrupted update has been undone: {known.command}")
         raise UnfinishedUpdateError(
-            f"An update of the index was stopped before its end: {known.command}",
+            f"An update of the index was interrupted: {known.command}",
             where=self.where,
             do=f"Run that command again; or undo it: arag-search compact {self.where}",
         )
@@ -328,7 +328,7 @@ class OpenSearchUpdate:
     def _check_live(self) -> None:
         if find_places(self._client, self._address).chunks.index != self._chunks:
             raise BuildError(
-                "Another build was published under this name meanwhile, without this update.",
+                "Another build was published under this name in the meantime, without this update.",
                 where=self.where,
                 do="Run the same command again: it updates that build.",
             )

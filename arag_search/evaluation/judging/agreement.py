@@ -57,7 +57,7 @@ def read_labels(path: Path) -> dict[str, Verdict]:
             raise fields.wrong("label", ", ".join(VERDICTS))
         if id in labels:
             raise QuestionsError(
-                f'The answer to "{id}" is labelled twice.', where=where, do="Leave one label."
+                f'The answer to "{id}" is labelled twice.', where=where, do="Keep one label."
             )
         labels[id] = verdict
     if not labels:

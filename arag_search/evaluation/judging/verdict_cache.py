@@ -90,7 +90,7 @@ def _is_verdict(line: bytes) -> bool:
 
 def _foreign(where: str) -> RunError:
     return RunError(
-        "The file of verdicts holds something else.",
+        "The file is not a file of verdicts.",
         where=where,
         allowed='lines of {"key", "verdict"} as a judge writes them',
         do="Name another file.",

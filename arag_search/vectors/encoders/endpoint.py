@@ -237,7 +237,7 @@ def read_vectors(body: str, count: int) -> FloatArray:
     try:
         content: object = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise ValueError("The endpoint's reply is no JSON") from None
+        raise ValueError("The endpoint's reply is not JSON") from None
     data = cast(dict[str, object], content).get("data") if isinstance(content, dict) else None
     if not isinstance(data, list):
         raise ValueError("The endpoint's reply holds no vectors")

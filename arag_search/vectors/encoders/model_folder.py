@@ -129,7 +129,7 @@ def _module_folders(folder: Path) -> list[Path]:
         paths = {module["path"] for module in modules} - {"", "."}
     except (ValueError, KeyError, TypeError):
         raise EncoderFilesError(
-            f"{MODULES_FILE} is no list of modules.", where=str(listing)
+            f"{MODULES_FILE} is not a list of modules.", where=str(listing)
         ) from None
     return [folder / path for path in sorted(paths) if (folder / path).is_dir()]
 

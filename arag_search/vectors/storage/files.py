@@ -162,7 +162,9 @@ def check_contents(files: Mapping[Path, FileRecord], do: str) -> None:
     for path, record in files.items():
         if file_record(path) != record:
             raise VectorsDamagedError(
-                "The file is not what was written: its SHA-256 differs.", where=str(path), do=do
+                "The file has changed since it was written: its SHA-256 differs.",
+                where=str(path),
+                do=do,
             )
 
 

@@ -67,7 +67,7 @@ def find_sidecar(
     candidates = _candidates(root, index.manifest, encoder, command)
     if not placement:
         raise VectorsStaleError(
-            "The index does not state which passage has which place: an earlier version wrote it.",
+            "The index does not record which passage is where: an earlier version wrote it.",
             where=location,
             allowed="an index with a placement in its manifest",
             do=f"Run {command}: it adds the placement, and encodes only what is missing.",
@@ -123,11 +123,11 @@ def _nearest_state(
     chunks = index.manifest.chunks
     if difference.missing >= chunks:
         raise VectorsMismatchError(
-            "The vectors are of other passages, or of the same ones in another order: none of the"
-            f" {chunks:,} of the index is where they say.",
+            "The vectors belong to other passages, or to the same ones in another order: none of "
+            f"the {chunks:,} passages of the index is where they place it.",
             where=str(path),
             allowed="vectors of the index as it is",
-            do=f"Run {command}: it takes over the vectors of texts that have moved.",
+            do=f"Run {command}: it reuses the vectors of texts that have moved.",
         )
     lacking = f"{difference.missing:,} of {chunks:,} passages have no vectors"
     if not allow_stale:
@@ -170,10 +170,10 @@ def _check(
         check_same_encoder(manifest.encoder, encoder, str(path))
     if manifest.metadata != dict(index.metadata):
         raise VectorsMismatchError(
-            f"The vectors know the metadata {_fields(manifest.metadata)}, the index"
+            f"The vectors have the metadata {_fields(manifest.metadata)}, the index"
             f" {_fields(index.metadata)}.",
             where=str(path),
-            do=f"Run {command}: it takes over all vectors.",
+            do=f"Run {command}: it reuses all vectors.",
         )
 
 

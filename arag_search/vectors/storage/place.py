@@ -37,7 +37,7 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
         return Path(folder)
     if is_address(location):
         raise ArgumentError(
-            "It is not said where the vectors of the index are.",
+            "The folder of the vectors is not given.",
             where=location,
             allowed="a folder; only an index in a folder has its own",
             do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",

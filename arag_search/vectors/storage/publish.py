@@ -199,7 +199,7 @@ class _Publication:
             raise VectorsMismatchError(
                 "The vectors are not those of the index: its passages are at other places.",
                 where=str(self._target.parent),
-                do="Embed the index again, and let nobody change it meanwhile.",
+                do="Embed the index again, and do not change it in the meantime.",
             )
 
     def _check_shard(self, shard: StoredShard) -> None:
@@ -285,7 +285,7 @@ class _Publication:
                 raise VectorsMismatchError(
                     "A vector is not that of the text it would be found by: their keys differ.",
                     where=str(self._target.parent),
-                    do="Embed the index again, and let nobody change it meanwhile.",
+                    do="Embed the index again, and do not change it in the meantime.",
                 )
             ordinals[block] = places[start : start + _BLOCK_ROWS]
         if isinstance(ordinals, np.memmap):

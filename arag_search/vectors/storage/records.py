@@ -32,8 +32,8 @@ def read_record(kind: type[T], data: bytes, where: str, do: str) -> T:
             f"The vectors have format version {version}.",
             where=where,
             allowed=f"version {VECTORS_VERSION}",
-            do="Run arag-search embed INDEX: it checks and converts vectors of version 1, and makes"
-            " others anew.",
+            do="Run arag-search embed INDEX: it checks and converts vectors of version 1, and "
+            "encodes all others again.",
         )
     strict = TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(kind))
     try:

@@ -175,7 +175,8 @@ class Sidecar:
             except (IndexError, ValueError, MemoryError) as error:
                 # numbers in damaged files point outside of them
                 raise VectorsDamagedError(
-                    f"The vectors cannot be searched: a file is not what was written ({error}).",
+                    "The vectors cannot be searched: a file has changed since it was written "
+                    f"({error}).",
                     where=str(self.path),
                     do=EMBED_AGAIN,
                 ) from error

@@ -126,7 +126,9 @@ def read_difference(folder: Path, placement: str, chunks: int) -> Difference | N
         raise VectorsDamagedError("The file is that of another index.", where=str(path), do=_REPAIR)
     if hashlib.sha256(bits).hexdigest() != record.sha256:
         raise VectorsDamagedError(
-            "The file is not what was written: its SHA-256 differs.", where=str(path), do=_REPAIR
+            "The file has changed since it was written: its SHA-256 differs.",
+            where=str(path),
+            do=_REPAIR,
         )
     gone = np.unpackbits(np.frombuffer(bits, np.uint8), count=chunks, bitorder="little")
     return Difference(gone.astype(np.bool_), record.missing)

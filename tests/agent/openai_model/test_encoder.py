@@ -183,7 +183,7 @@ def test_a_requested_dimension_is_checked(endpoint: Endpoint, make_encoder: Make
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("<p>Welcome</p>", "is no JSON: <p>Welcome</p>"),
+        ("<p>Welcome</p>", "is not JSON: <p>Welcome</p>"),
         ({"choices": []}, 'holds no vectors: {"choices": []}'),
         ({"error": {"message": "overfull"}}, "holds no vectors: overfull"),
         ({"data": []}, 'holds other vectors than the 2 asked for: {"data": []}'),

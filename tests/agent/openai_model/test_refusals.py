@@ -127,14 +127,14 @@ def test_any_other_bad_request_shows_the_words_of_the_endpoint_and_is_not_retrie
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("<p>Welcome</p>", "The endpoint's reply is no JSON: <p>Welcome</p>"),
-        ("[" * 200_000, f"The endpoint's reply is no JSON: {'[' * 297}..."),
+        ("<p>Welcome</p>", "The endpoint's reply is not JSON: <p>Welcome</p>"),
+        ("[" * 200_000, f"The endpoint's reply is not JSON: {'[' * 297}..."),
         ([], "The endpoint's reply holds no choices: []"),
         ({"choices": []}, 'The endpoint\'s reply holds no choices: {"choices": []}'),
         ({"error": {"message": "overfull"}}, "The endpoint's reply holds no choices: overfull"),
         (
             {"choices": [{"text": "Ada"}]},
-            "The endpoint's reply is no chat completion (at choices.0.message): "
+            "The endpoint's reply is not a chat completion (at choices.0.message): "
             '{"choices": [{"text": "Ada"}]}',
         ),
     ],

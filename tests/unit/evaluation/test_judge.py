@@ -212,13 +212,13 @@ def test_a_file_without_verdicts_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         VerdictCache(path)
     assert str(caught.value) == (
-        "The file of verdicts holds something else.\n"
+        "The file is not a file of verdicts.\n"
         f"Where: {path}, line 1\n"
         'Allowed: lines of {"key", "verdict"} as a judge writes them\n'
         "Do: Name another file."
     )
     path.write_text("a text\n")
-    with pytest.raises(RunError, match="holds something else"):
+    with pytest.raises(RunError, match="is not a file of verdicts"):
         VerdictCache(path)
     with pytest.raises(RunError, match="cannot be read"):
         VerdictCache(tmp_path)

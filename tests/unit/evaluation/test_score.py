@@ -110,7 +110,7 @@ def test_a_record_of_another_question_is_ignored(tmp_path: Path) -> None:
     ]
     assert scored.notes[0] == (
         "Records of another run are left out: b (another question). Run the questions again into "
-        "the folder: they are asked anew."
+        "the folder: they are asked again."
     )
     folder = tmp_path / "run"
     (folder / RECORDS_FILE).write_bytes(other.to_line())
@@ -165,7 +165,7 @@ def test_a_run_with_an_impossible_description_is_rejected(
     with pytest.raises(RunError) as caught:
         score(tmp_path / "run")
     assert str(caught.value) == (
-        f"What the run is cannot be read: {field}.\n"
+        f"The description of the run cannot be read: {field}.\n"
         f"Where: {file}\n"
         "Do: Use the release that wrote it, or run into another folder."
     )

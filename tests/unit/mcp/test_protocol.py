@@ -239,7 +239,7 @@ def test_a_call_beyond_the_queue_is_rejected_and_a_slow_call_times_out() -> None
     busy = (
         "2 calls are running or waiting.\nAllowed: at most 2 at a time\nDo: Try again in a moment."
     )
-    slow = "The call was given up after 0.2 s.\nDo: Try again in a moment, or ask for less."
+    slow = "The call timed out after 0.2 s.\nDo: Try again in a moment, or ask for less."
     assert messages == [busy, slow, slow]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -141,6 +143,19 @@ NOTED = [
     ("C++ opera", "(C++ OR opera)", '"C++" is searched as "c": symbols are not indexed.'),
     ('"the C# book"', '"the C# book"', '"C#" is searched as "c": symbols are not indexed.'),
     (".NET", ".NET", '".NET" is searched as "net": symbols are not indexed.'),
+    ("title:A&B", "title:A&B", '"A&B" is searched as "a b": symbols are not indexed.'),
+    ("@handle", "@handle", '"@handle" is searched as "handle": symbols are not indexed.'),
+    (
+        "C# F# #tag $100 5%",
+        "(C# OR F# OR #tag OR $100 OR 5%)",
+        '"C#" is searched as "c", "F#" as "f", "#tag" as "tag", and 2 more: symbols are not '
+        "indexed.",
+    ),
+    (
+        "“four seasons” opera",
+        "(“four OR seasons” OR opera)",
+        'curly quotes are punctuation: write a phrase between straight ones (").',
+    ),
     (
         r"drafts\report",
         "draftsreport",
@@ -154,6 +169,78 @@ NOTED = [
         r"for a backslash itself write \\.",
     ),
     ("not (a b)", "(not OR a OR b)", 'lower-case "not" was searched as a word.'),
+]
+
+WITHOUT_NOTE = [
+    "O'Neill l’opéra 'tis dogs'",
+    "lay-abbot, U.S. e.g. 3.14 1890–1972 AC/DC and/or... Jeopardy!",
+    "[sic] opera; “seasons” «quatre» ¿qué!",
+    "Windows® 5°C word_joined naïve co\u0301te ِحسين 東京，大阪 😀",
+    '"Simon & Garfunkel"',
+]
+
+MENDED = [
+    # operators and parentheses
+    ("mouse OR", "mouse"),
+    ("OR mouse", "mouse"),
+    ("AND mouse", "mouse"),
+    ("mouse ||", "mouse"),
+    ("&& mouse", "mouse"),
+    ("mouse NOT", "mouse"),
+    ("mouse AND NOT", "mouse"),
+    ("mouse AND OR NOT", "mouse"),
+    ("NOT OR mouse", "mouse"),
+    ("mouse AND OR cat", "(mouse OR cat)"),
+    ("OR mouse OR cat AND", "(mouse OR cat)"),
+    ("AND (mouse OR cat) AND", "(mouse OR cat)"),
+    ("(OR mouse)", "mouse"),
+    ("mouse OR (AND)", "mouse"),
+    ("mouse AND (cat OR", "(mouse AND cat)"),
+    ("mouse OR NOT cat", "(mouse AND NOT cat)"),
+    ("OR OR", None),
+    ("AND NOT", None),
+    ("(OR)", None),
+    ("( mouse", "mouse"),
+    ("mouse )", "mouse"),
+    ("((mouse", "mouse"),
+    ("mouse))", "mouse"),
+    ("mouse (", "mouse"),
+    ("mouse AND ()", "mouse"),
+    ("a AND b) OR c", "((a AND b) OR c)"),
+    ("(a AND (b OR c)", "(a AND (b OR c))"),
+    ("NOT (mouse", None),
+    # quotes
+    ('"mouse', '"mouse"'),
+    ('" mouse', '"mouse"'),
+    ('mouse"', "mouse"),
+    ('mouse "', "mouse"),
+    ('mouse AND "', "mouse"),
+    ('mouse AND ""', "mouse"),
+    ('mouse "grey cat', '(mouse OR "grey cat")'),
+    ('title:"mouse', 'title:"mouse"'),
+    # text with a colon or a backslash
+    (r"C:\Users\Bob\report.docx", r'"C:\\Users\\Bob\\report.docx"'),
+    (r"C:\\Users", r'"C:\\Users"'),
+    (r"C:\Users" + "\\", r'"C:\\Users"'),
+    ("C:/Users/Bob", '"C:/Users/Bob"'),
+    ("http://user@host:80/x?y=z", '"http://user@host:80/x?y=z"'),
+    ("at 10:30", '(at OR "10:30")'),
+    ("Mission: Impossible", "(Mission OR Impossible)"),
+    ("title:a:b", 'title:"a:b"'),
+    ("mouse" + "\\", "mouse"),
+    # fields, ranges, weights and wildcards
+    ("mouse AND title:", "mouse"),
+    ("title: AND mouse", "mouse"),
+    ("title:(mouse", "title:mouse"),
+    ("year:[1670 TO]", "year:>=1670"),
+    ("year:{TO 1680}", "year:<1680"),
+    ("year:[TO]", "year:[* TO *]"),
+    ("mouse ^2", "mouse"),
+    ("mouse ~2", "mouse"),
+    ("mouse ~", "mouse"),
+    ("^", None),
+    ("/mouse/", "mouse"),
+    ("mouse**", "mouse*"),
 ]
 
 DEFAULT_AND = [
@@ -175,6 +262,18 @@ def test_ambiguous_text_gets_a_note(query: str, understood: str, note: str) -> N
     parsed = parse(query, SCHEMA)
     assert parsed.understood == understood
     assert parsed.notes == (note,)
+
+
+@pytest.mark.parametrize("query", WITHOUT_NOTE)
+def test_ordinary_punctuation_gets_no_note(query: str) -> None:
+    assert parse(query, SCHEMA).notes == ()
+
+
+@pytest.mark.parametrize(("query", "mended"), MENDED)
+def test_a_malformed_query_is_corrected_to_what_was_meant(query: str, mended: str | None) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query, SCHEMA)
+    assert caught.value.mended == mended
 
 
 @pytest.mark.parametrize(("query", "understood"), DEFAULT_AND)
@@ -374,6 +473,40 @@ def test_any_text_either_parses_or_raises_a_query_error(
         parsed.understood, SCHEMA, operators=operators, default_operator=default, limits=False
     )
     assert reparsed.tree == parsed.tree
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                ["AND", "OR", "NOT", "(", ")", '"', "&&", "||", "-", "!", "+", "C++", "x:",
+                 "(AND", 'OR"', r"C:\Users\Bob", r"C:\\Users", r"\\host\x", "http://h:80/p?q=r",
+                 "10:30", "a:b:c", "it’s", "/etc/x", "東京", "x.y,", "a\\"]
+            ),
+            st.text(alphabet='abc1é東\\:/"()-!+.,', min_size=1, max_size=8),
+        ),
+        min_size=1,
+        max_size=8,
+    ).map(" ".join),
+    st.sampled_from(("OR", "AND")),
+)  # fmt: skip
+def test_a_corrected_query_parses_and_keeps_every_letter_and_digit_of_the_words(
+    text: str, default: Literal["OR", "AND"]
+) -> None:
+    try:
+        parse(text, SCHEMA, default_operator=default)
+    except QueryError as error:
+        if error.mended is None:
+            return
+        parse(error.mended, SCHEMA, default_operator=default)
+        kept = letters_and_digits(error.mended)
+        words = set(re.split(r'[\s()"]+', text)) - {"AND", "OR", "NOT"}
+        assert all(letters_and_digits(word) in kept for word in words)
+
+
+def letters_and_digits(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def test_a_megabyte_of_text_is_rejected_before_it_is_scanned() -> None:

@@ -109,7 +109,7 @@ def test_musique_without_paragraphs_uses_the_title_of_each_step_and_the_text_wit
         'The field "decomposition_support" is ["Griselda"].\n'
         "Where: /q.json, record 1\n"
         "Allowed: 2 titles, one a step\n"
-        "Do: Mend the record."
+        "Do: Fix the record."
     )
 
 
@@ -136,7 +136,7 @@ def test_a_step_whose_paragraph_is_missing_is_rejected(tmp_path: Path) -> None:
         'The field "paragraph_support_idx" is 9.\n'
         "Where: /q.json, record 1, question_decomposition 1\n"
         'Allowed: the "idx" of one of the paragraphs, or null\n'
-        "Do: Mend the record."
+        "Do: Fix the record."
     )
 
 
@@ -256,7 +256,7 @@ def test_wrong_evidence_is_shown_with_what_is_allowed(
         f'The field "{field}" is {printed}.\n'
         "Where: /q.json, record 1\n"
         f"Allowed: {allowed}\n"
-        "Do: Mend the record."
+        "Do: Fix the record."
     )
 
 
@@ -338,7 +338,7 @@ def test_of_several_beir_parts_the_named_one_or_test_is_read(tmp_path: Path) -> 
         "The folder has several parts: dev.tsv, train.tsv.\n"
         "Where: B/qrels\n"
         "Allowed: a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv files\n"
-        "Do: Name the file of one."
+        "Do: Name the file of one of them."
     )
     assert [question.id for question in load_questions(folder / "qrels" / "dev.tsv")] == ["q2"]
     beir(folder)
@@ -351,10 +351,10 @@ def test_of_several_beir_parts_the_named_one_or_test_is_read(tmp_path: Path) -> 
         ("q1 d1 2\n", 'The row is "q1 d1 2".\nWhere: B/qrels/test.tsv, line 2\n'),
         ("q1\td1\tx\n", 'The row is "q1\\td1\\tx".\nWhere: B/qrels/test.tsv, line 2\n'),
         ("q1\t\t1\n", 'The row is "q1\\t\\t1".\nWhere: B/qrels/test.tsv, line 2\n'),
-        ("", "Nothing is judged.\nWhere: B/qrels/test.tsv\n"),
+        ("", "There are no judgements.\nWhere: B/qrels/test.tsv\n"),
         (
             "q1\td\t1\nq8\td\t1\nq9\td\t1\n",
-            'The query "q8" is judged, but is not there, nor are 1 others.\n'
+            'The query "q8" has judgements, but does not exist, nor do 1 others.\n'
             "Where: B/qrels/test.tsv, and B/queries.jsonl\n",
         ),
     ],

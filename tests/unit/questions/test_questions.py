@@ -189,7 +189,7 @@ def test_a_duplicate_id_is_reported_with_both_lines(tmp_path: Path) -> None:
     assert rejection(question_file(tmp_path, PLAIN, "", {**PLAIN, "question": "Other?"})) == (
         'The id "q1" is duplicated.\n'
         "Where: q, line 3, and q, line 1\n"
-        "Do: Give each question an id of its own."
+        "Do: Give each question a unique id."
     )
 
 
@@ -248,5 +248,5 @@ def test_a_wrong_field_is_shown_with_what_is_allowed(
         f'The field "{field}" is {printed}.\n'
         "Where: q, line 1\n"
         f"Allowed: {allowed}\n"
-        "Do: Mend the record."
+        "Do: Fix the record."
     )

@@ -57,8 +57,8 @@ good: {prompt: 1, completion: 1}
         "4. c.completion is True, no number\n"
         "5. d.prompt is -1, not 0 or above\n"
         "6. d.completion is nan, not 0 or above\n"
-        "7. e: 3 is no price\n"
-        "8. model 4 is no text (put it in quotes)\n"
+        "7. e: 3 is not a price\n"
+        "8. model 4 is not text (put it in quotes)\n"
         f"Where: {tmp_path / 'prices.yaml'}\n"
         f"Allowed: {FORM}"
     )

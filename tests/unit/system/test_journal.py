@@ -96,7 +96,7 @@ def test_links_and_special_files_are_rejected_and_their_content_stays(
     for name, reason in (
         ("link", "it is a symbolic link"),
         ("dangling", "it is a symbolic link"),
-        ("pipe", "it is no plain file"),
+        ("pipe", "it is not a regular file"),
     ):
         if (name, write) == ("pipe", write_verdict):
             continue  # the cache reads the file first, and a pipe has no content
@@ -131,7 +131,7 @@ def test_a_line_that_does_not_fit_leaves_the_other_lines_intact(
 
     whole_write = os.write
     monkeypatch.setattr(os, "write", half_write)
-    with pytest.raises(RunError, match="the disk took a part of it"):
+    with pytest.raises(RunError, match="the disk took only a part of it"):
         write(target)
     assert target.read_bytes() == content
 
@@ -158,10 +158,10 @@ def test_a_records_file_that_is_a_link_is_rejected(tmp_path: Path, target: Path)
     with pytest.raises(RunError) as caught:
         run(*arguments, OfflineModel(), out)
     assert str(caught.value) == (
-        "The last line is no record, nor what is left of one.\n"
+        "The last line is neither a record nor a part of one.\n"
         f"Where: {out / 'records.jsonl'}\n"
         "Allowed: records as this version of arag-search writes them\n"
-        "Do: Take the line away, or name another place."
+        "Do: Delete the line, or name another file."
     )
     assert (out / "records.jsonl").read_bytes() == b"my last line\n"
 

@@ -29,7 +29,7 @@ def test_an_index_on_a_server_needs_a_folder_for_its_vectors(
     with pytest.raises(ArgumentError) as caught:
         vectors_root("http://localhost:9200/name")
     assert str(caught.value) == (
-        "It is not said where the vectors of the index are.\n"
+        "The folder of the vectors is not given.\n"
         "Where: http://localhost:9200/name\n"
         "Allowed: a folder; only an index in a folder has its own\n"
         "Do: Give --vectors DIR, or set ARAG_VECTORS."

@@ -181,7 +181,7 @@ def test_a_preset_reports_which_vectors_are_missing() -> None:
     assert str(caught.value) == (
         "The index does not serve semantic_search (sentence vectors), which preset arag_full "
         "needs.\nWhere: memory\nAllowed: vectors by passage\n"
-        "Do: Make the others with arag-search embed, or take another preset."
+        "Do: Make the others with arag-search embed, or use another preset."
     )
 
 

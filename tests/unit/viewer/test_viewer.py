@@ -463,7 +463,7 @@ def test_a_page_does_not_replace_a_file_that_is_no_page(tmp_path: Path, arag: Co
     before = (folder / RECORDS_FILE).read_bytes()
     result = arag("view", str(folder), "--out", str(folder / RECORDS_FILE))
     assert result.code == 1
-    assert "would replace a file that is no page" in result.err
+    assert "would replace a file that is not the page" in result.err
     assert (folder / RECORDS_FILE).read_bytes() == before
     with pytest.raises(ArgumentError, match="is a folder"):
         view([folder]).write(folder)

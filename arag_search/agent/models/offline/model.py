@@ -20,8 +20,8 @@ VERSION = "1"
 RULES: dict[str, str] = {
     "titles": "looks for names in titles",
     "widen": "looks for the words of a name that is not found",
-    "bridge": "goes on from a name to the one it leads to",
-    "kin": "takes kin of two steps, such as a father-in-law, as two steps",
+    "bridge": "continues from a name to the name that it leads to",
+    "kin": "resolves relatives by marriage, such as a father-in-law, in two steps",
     "read": "reads a passage in full where its snippet does not answer",
     "both": "looks for both names of a comparison",
     "countries": "knows which people live in which country",
