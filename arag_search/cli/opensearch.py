@@ -95,8 +95,8 @@ def status_command(data: RunningData = None, json: AsJson = False) -> int:
 
 
 def down_command(data: RunningData = None, json: AsJson = False) -> int:
-    """Stop the nodes that arag-search opensearch up started, wherever their folder is. Data and logs
-    stay on disk.
+    """Stop the nodes that arag-search opensearch up started, wherever their folder is. Data and
+    logs stay on disk.
 
     Examples:
 

@@ -38,7 +38,6 @@ SLOW = "takes minutes, and reads data that is not in the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
-    ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
@@ -51,6 +50,7 @@ MARKS: Mapping[tuple[str, str], str] = {
         "a server runs until it is stopped; tests/mcp starts servers",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
         "needs a model key or a local server",
+    ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     (OPERATORS, "arag-search opensearch up "):
         "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
     (OPERATORS, "sudo sysctl -w vm.max_map_count=262144"): "needs a Docker engine",
