@@ -93,6 +93,11 @@ class Preset(BaseModel):
         description="Passages nearest to the question, by passage vectors, that stand with it; 0 "
         "for none.",
     )
+    refinements: bool = Field(
+        default=False,
+        description="Whether logical_search takes sort and per_document, and names the nearest "
+        "values of a field that lacks the value of a clause.",
+    )
 
     @property
     def needed_vectors(self) -> dict[str, VectorUnit]:
@@ -125,6 +130,8 @@ class Preset(BaseModel):
             del settings["vectors"]
         if not self.given_passages:
             del settings["given_passages"]
+        if not self.refinements:
+            del settings["refinements"]
         settings["system_prompt"] = self.system_prompt
         digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return f"{self.name}-{digest[:16]}"

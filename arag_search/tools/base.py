@@ -100,6 +100,7 @@ class ToolSettings(Protocol):
     tool_description: Description
     matching: Matching
     vectors: VectorUnit
+    refinements: bool
 
 
 class Tool(ABC):

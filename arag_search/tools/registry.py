@@ -23,9 +23,10 @@ vectors, or by vectors alone."""
 class RegisteredTool:
     """A tool by its name, which is also that of its module.
 
-    ``query_form`` is None for a tool that reads passages by id instead of searching. ``part`` is
-    the part of an index that the tool needs and a build may leave out; ``vectors`` are those that
-    it ranks by, "chosen" if the preset chooses them.
+    ``query_form`` is None for a tool that does not search; ``reads`` says that it reads passages by
+    id. ``part`` is the part of an index that the tool needs and a build may leave out; ``vectors``
+    are those that it ranks by, "chosen" if the preset chooses them. A tool ``of_metadata`` is
+    offered only over an index that has metadata.
     """
 
     name: str
@@ -33,6 +34,8 @@ class RegisteredTool:
     query_form: QueryForm | None
     part: Literal["sentences", "exact"] | None = None
     vectors: VectorUnit | Literal["chosen"] | None = None
+    reads: bool = False
+    of_metadata: bool = False
 
     @property
     def short_name(self) -> str:
@@ -52,8 +55,9 @@ _TOOLS = (
     RegisteredTool("semantic_search", "SemanticSearch", "meaning", vectors="sentence"),
     RegisteredTool("hybrid_search", "HybridSearch", "words", vectors="chosen"),
     RegisteredTool("naive_embedding_search", "NaiveEmbeddingSearch", "meaning", vectors="passage"),
-    RegisteredTool("chunk_read", "ChunkRead", None),
+    RegisteredTool("chunk_read", "ChunkRead", None, reads=True),
+    RegisteredTool("fields", "Fields", None, of_metadata=True),
 )
 TOOLS = {tool.name: tool for tool in _TOOLS}
 SEARCH_TOOLS = {tool.name: tool for tool in _TOOLS if tool.query_form is not None}
-READ_TOOLS = TOOLS.keys() - SEARCH_TOOLS.keys()
+READ_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.reads)

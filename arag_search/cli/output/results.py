@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
+from arag_search.engines.base import ValueCount
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.problems import QueryError
 from arag_search.search.feedback import Feedback
+from arag_search.search.nearest import MissingValue
 from arag_search.search.results import SearchHit, SearchResult
 
 
@@ -52,6 +55,8 @@ def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, 
         "total_text": result.total_text,
         "total_unit": result.total_unit,
         "offset": result.offset,
+        **({"sort": result.sort} if result.sort else {}),
+        **({} if result.per_document is None else {"per_document": result.per_document}),
         "hits": [_hit_json(hit) for hit in result.hits],
         "notes": list(result.notes),
         "problems": [],
@@ -134,7 +139,24 @@ def _feedback_json(why: Feedback) -> dict[str, Any]:
         ],
         "without": [{"clause": clause.clause, "count": clause.count} for clause in why.without],
         "in_chunks": why.in_chunks,
+        "missing_values": [_missing_json(missing) for missing in why.missing],
     }
+
+
+def _missing_json(missing: MissingValue) -> dict[str, Any]:
+    return {
+        "clause": missing.clause,
+        "field": missing.field,
+        "text": str(missing),
+        "nearest": values_json(missing.near if missing.resembling else ()),
+        "least": missing.least,
+        "greatest": missing.greatest,
+    }
+
+
+def values_json(counts: Sequence[ValueCount]) -> list[dict[str, Any]]:
+    """Convert values of a keyword field and their numbers of passages."""
+    return [{"value": count.value, "passages": count.chunks} for count in counts]
 
 
 def explanation_text(hits: tuple[SearchHit, ...]) -> str:

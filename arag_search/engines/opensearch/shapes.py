@@ -308,8 +308,11 @@ def _hit(
         _digits(hit, "_id", at)
         fields = _get(hit, "fields", dict, at)
         for name in body["docvalue_fields"]:
-            if not _get(fields, name, list, f"{at}fields."):
+            values = _get(fields, name, list, f"{at}fields.")
+            if not values:
                 raise _WrongShapeError(f"{at}fields.{name}", [], "a value")
+            if name in _DOCUMENT:
+                _typed(values[0], _DOCUMENT[name], f"{at}fields.{name}")
     inner = body.get("collapse", {}).get("inner_hits")
     if inner is not None:
         inner_hits = _get(
