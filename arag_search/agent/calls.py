@@ -132,8 +132,10 @@ def _repeat_notice(step: Step) -> ToolResult:
         had = "and was refused"
     elif step.hit_ids:
         had = f"and showed {', '.join(f'[{id}]' for id in step.hit_ids)}"
-    else:
+    elif step.status == "empty":
         had = "and found nothing"
+    else:
+        had = "and was answered"
     text = (
         f"This call was made before, in step {step.step}, {had}. It was not run again: change it, "
         "try another way, or answer from what you have."

@@ -104,6 +104,11 @@ class Preset(BaseModel):
         description="Passages nearest to the question, by passage vectors, that stand with it; 0 "
         "for none.",
     )
+    refinements: bool = Field(
+        default=False,
+        description="Whether logical_search takes sort and per_document, and names the nearest "
+        "values of a field that lacks the value of a clause.",
+    )
 
     @property
     def needed_vectors(self) -> dict[str, VectorUnit]:

@@ -12,7 +12,8 @@ from arag_search.vectors.base import EncoderIdentity
 
 
 def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
-    """Return the tools by name, in the order of the preset.
+    """Return the tools by name, in the order of the preset. Tools of metadata are left out over an
+    index without metadata.
 
     Raises NotServedError naming all tools that the index was built without, or has no vectors for,
     and what opening the vectors raises.
@@ -27,7 +28,10 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
             do=f"Build it again without --without {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
-    return {name: TOOLS[name].tool_class.of(index, preset) for name in preset.tools}
+    names = [
+        name for name in preset.tools if index.manifest.metadata or not TOOLS[name].of_metadata
+    ]
+    return {name: TOOLS[name].tool_class.of(index, preset) for name in names}
 
 
 def check_for_agent(preset: Preset) -> None:

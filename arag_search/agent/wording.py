@@ -5,12 +5,15 @@ from __future__ import annotations
 from arag_search.agent.record import Record, Step
 from arag_search.agent.refusal import is_refusal
 from arag_search.engines.base import MAX_TOTAL
+from arag_search.tools.registry import TOOLS
 
 
 def hits_text(step: Step) -> str:
     """Return how many passages a step found, read, or that it went wrong."""
     if step.status == "error":
         return "refused"
+    if step.tool_name in TOOLS and TOOLS[step.tool_name].of_metadata:
+        return "values listed"
     shown = len(step.hit_ids)
     if step.total_hits is None:
         return f"{shown} {'read' if step.is_read else 'nearest'}"

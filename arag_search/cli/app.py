@@ -26,6 +26,7 @@ _WITH_INDEX = (
     "delete",
     "compact",
     "search",
+    "fields",
     "ask",
     "mcp",
     "read",
@@ -107,6 +108,7 @@ def _command() -> Any:
     from arag_search.cli.demo import demo_command
     from arag_search.cli.documents import documents_command
     from arag_search.cli.embed import embed_command
+    from arag_search.cli.fields import fields_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
     from arag_search.cli.mcp import mcp_command
@@ -153,6 +155,9 @@ def _command() -> Any:
     app.command("delete")(delete_command)
     app.command("compact")(compact_command)
     app.command("search")(search_command)
+    app.command("fields", short_help="List the fields of an index and their values.")(
+        fields_command
+    )
     app.command("ask")(ask_command)
     app.command("mcp")(mcp_command)
     app.command("read")(read_command)

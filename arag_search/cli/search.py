@@ -121,6 +121,21 @@ def search_command(
     output_format: Annotated[
         OutputFormat, typer.Option(help="With --queries: JSON lines, or a TREC run.")
     ] = "json",
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            help="With --tool logical: order by a metadata field, such as year:asc or year:desc, "
+            "instead of by score. Passages without a value come last.",
+            metavar="FIELD[:asc|desc]",
+        ),
+    ] = None,
+    per_document: Annotated[
+        int | None,
+        typer.Option(
+            help="With --tool logical: show at most so many passages of a document, 1 to 1,000.",
+            metavar="N",
+        ),
+    ] = None,
 ) -> int:
     """Search an index and print the reply that a model would see. The tools semantic, hybrid and
     naive need the vectors that arag-search embed makes.
@@ -130,6 +145,7 @@ def search_command(
     \b
       arag-search search my-index '"antonio vivaldi" AND librett*'
       arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
+      arag-search search my-index 'opera' --sort year:desc --per-document 1
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
       arag-search search my-index --tool semantic 'Who wrote Evangeline?'
       arag-search search my-index --queries q.jsonl --output-format trec
@@ -158,6 +174,8 @@ def search_command(
         max_result_tokens,
         json,
         output_format,
+        sort,
+        per_document,
     )
     if queries is not None:
         if query:
@@ -195,6 +213,8 @@ class _Options:
     max_result_tokens: int | None
     json: bool
     output_format: OutputFormat
+    sort: str | None
+    per_document: int | None
 
     def check_single(self) -> None:
         """Raise ArgumentError for an option without effect."""
@@ -230,6 +250,8 @@ class _Options:
             (opening.vectors is not None, "--vectors", _BY_VECTORS),
             (opening.encoder is not None, "--encoder", _BY_VECTORS),
             (opening.allow_stale, "--allow-stale", _BY_VECTORS),
+            (self.sort is not None, "--sort", ("logical",)),
+            (self.per_document is not None, "--per-document", ("logical",)),
         )
 
     def _check_tool(self, *options: tuple[bool, str, tuple[str, ...]]) -> None:
@@ -288,6 +310,8 @@ class _Options:
             operators=self.operators == "on",
             explain=self.explain,
             feedback=snippets,
+            sort=self.sort,
+            per_document=self.per_document,
         )
 
 

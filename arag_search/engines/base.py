@@ -36,6 +36,22 @@ def is_counted(query: Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class SortBy:
+    """A metadata field that orders matches; equal values are in order of score, then of the corpus.
+
+    A chunk with several values counts with the least in ascending order, with the greatest in
+    descending order; a chunk without a value comes last in both. Keywords are in order of code
+    points.
+    """
+
+    field: str
+    descending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.field}:{'desc' if self.descending else 'asc'}"
+
+
+@dataclass(frozen=True, slots=True)
 class SearchRequest:
     """A logical search. ``offset`` and ``top_k`` count chunks at either granularity.
 
@@ -43,6 +59,10 @@ class SearchRequest:
     sentence granularity, ``whole_text`` False returns sentences that do not match as empty: a
     cluster then answers in one request. A search that reaches its ``deadline`` is stopped and
     raises QueryTimeoutError.
+
+    ``sort`` orders the chunks by a field instead of by score. ``per_document`` keeps, of each
+    document, only so many chunks that are first in this order; ``offset`` and ``top_k`` count the
+    chunks that are left, the total of the page counts all matches.
     """
 
     query: Node
@@ -53,6 +73,8 @@ class SearchRequest:
     with_text: bool = True
     whole_text: bool = True
     deadline: Deadline | None = field(default=None, compare=False)
+    sort: SortBy | None = None
+    per_document: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +154,7 @@ class Page:
     ``count`` counts chunks, at sentence granularity sentences. If ``count_is_exact`` is False, it
     is a lower bound above MAX_TOTAL. ``counted`` says that the count is exact on every engine,
     because the query is a single clause (see ``is_counted``). ``passages`` is the exact number of
-    matching chunks if the page reaches past the last of them, else None.
+    chunks that can be paged through if the page reaches past the last of them, else None.
     """
 
     hits: tuple[Hit, ...]
@@ -173,6 +195,59 @@ class LeafScore:
     scores: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class FieldsRequest:
+    """A request for the values of fields, over all chunks in scope.
+
+    ``fields`` are text fields, ``doc_id`` or declared metadata. Of a keyword field, the ``values``
+    most frequent values are returned. ``quick`` limits the work on a cluster to one round trip:
+    there, the values are then at most the MAX_QUICK_VALUES most frequent ones, the number of
+    distinct values may be unknown, and so may the count of a value.
+    """
+
+    fields: tuple[str, ...]
+    values: int = 10
+    scope: Scope | None = None
+    quick: bool = False
+    deadline: Deadline | None = field(default=None, compare=False)
+
+
+MAX_QUICK_VALUES = 1_000
+
+
+class ValueCount(NamedTuple):
+    """A value of a keyword field, and the number of chunks that have it; None if unknown."""
+
+    value: str
+    chunks: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """The values of a field in the chunks of a scope.
+
+    ``chunks`` counts chunks with a value; in a text field, with a word. For a keyword field,
+    ``frequent`` holds the most frequent values (equal counts in order of code points), and
+    ``distinct`` is the number of all its values, None if unknown. ``least`` and ``greatest`` are
+    those of a number or, in milliseconds since 1970, of a date; None if there is no value.
+    """
+
+    name: str
+    chunks: int
+    distinct: int | None = None
+    frequent: tuple[ValueCount, ...] = ()
+    least: float | None = None
+    greatest: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsPage:
+    """The values of fields, in the order of the request. ``chunks`` is the size of the scope."""
+
+    chunks: int
+    fields: tuple[FieldValues, ...]
+
+
 class SearchEngine(Protocol):
     """An executor of query trees over one index. Thread-safe until it is closed."""
 
@@ -200,6 +275,10 @@ class SearchEngine(Protocol):
 
         All queries share one round trip. Raises QueryTimeoutError.
         """
+        ...
+
+    def field_values(self, request: FieldsRequest) -> FieldsPage:
+        """Count chunks by the values of fields, exactly. Raises QueryTimeoutError."""
         ...
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:

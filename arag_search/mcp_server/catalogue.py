@@ -50,13 +50,18 @@ class Call:
 class Catalogue:
     """The tools of the served indexes, all of the same preset.
 
-    With several indexes each tool takes the name of an index as the argument ``index``.
+    With several indexes each tool takes the name of an index as the argument ``index``: that of
+    any index that has the tool, since some tools need metadata.
     """
 
     def __init__(self, served: Sequence[ServedIndex]) -> None:
         self.served = {index.name: index for index in served}
         self._first = served[0]
-        offered = [self._offered(name) for name in self._first.tools]
+        names = dict.fromkeys(name for index in served for name in index.tools)
+        self._of = {
+            name: {index.name: index for index in served if name in index.tools} for name in names
+        }
+        offered = [self._offered(name) for name in names]
         if not self.is_connector:
             offered.append(OfferedTool(RESET, describe(RESET), _schema({}, [])))
         self.offered = tuple(offered)
@@ -88,17 +93,18 @@ class Catalogue:
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
         """Return the call to run, or the result that describes a wrong tool or index."""
-        if name not in self._first.tools:
+        if name not in self._of:
             return no_such_tool(name, [tool.name for tool in self.offered])
         if not self.has_several:
             return Call(self._first, self._first.tools[name], arguments)
-        schema = {"enum": list(self.served)}
+        holders = self._of[name]
+        schema = {"enum": list(holders)}
         if INDEX not in arguments:
             return error_result(not_run([missing_argument(INDEX, schema)]))
         chosen = arguments[INDEX]
-        if not isinstance(chosen, str) or chosen not in self.served:
+        if not isinstance(chosen, str) or chosen not in holders:
             return error_result(not_run([wrong_argument(INDEX, chosen, schema)]))
-        served = self.served[chosen]
+        served = holders[chosen]
         others = {key: value for key, value in arguments.items() if key != INDEX}
         return Call(served, served.tools[name], others)
 
@@ -109,7 +115,7 @@ class Catalogue:
         return ToolResult(_RESET_DONE, "ok", (), None, True, 0, count_tokens(_RESET_DONE), 0.0)
 
     def _offered(self, name: str) -> OfferedTool:
-        tools = {index.name: index.tools[name] for index in self.served.values()}
+        tools = {of: index.tools[name] for of, index in self._of[name].items()}
         first = next(iter(tools.values()))
         if not self.has_several:
             description = self._after_about(first.description)
@@ -117,7 +123,7 @@ class Catalogue:
         properties: dict[str, Any] = {
             INDEX: {
                 "type": "string",
-                "enum": list(self.served),
+                "enum": list(tools),
                 "description": "The index to search or read.",
             }
         }

@@ -58,3 +58,20 @@ def period_ms(text: str) -> tuple[int, int]:
     if match["second"]:
         return first, first + 1_000
     return first, first + (60_000 if match["hour"] else _DAY_MS)
+
+
+def date_text(first_ms: int) -> str:
+    """Return the shortest date whose period begins at a millisecond: a year, a day or a moment.
+
+    Milliseconds outside of the years 1 to 9999, which a zone can cause, become the nearest year.
+    """
+    try:
+        moment = _EPOCH + first_ms * _MILLISECOND
+    except OverflowError:
+        return "0001" if first_ms < 0 else "9999"
+    day = f"{moment.year:04}-{moment.month:02}-{moment.day:02}"
+    if moment.microsecond:
+        return f"{day}T{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+    if moment.second or moment.minute or moment.hour:
+        return f"{day}T{moment:%H:%M:%S}".removesuffix(":00")
+    return f"{moment.year:04}" if day.endswith("-01-01") else day

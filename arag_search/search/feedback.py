@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from arag_search.engines.base import MAX_TOTAL, Granularity
-from arag_search.query.tree import And, Leaf, Node, Not, Or, all_of, leaves
+from arag_search.query.tree import (
+    And,
+    Leaf,
+    MetadataLeaf,
+    Node,
+    Not,
+    Or,
+    all_of,
+    leaves,
+    positive_leaves,
+)
+from arag_search.search.nearest import MissingValue, ValueReader, missing_values
 
 MAX_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
@@ -37,21 +48,24 @@ class Feedback:
 
     ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts the
     query without one clause, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
-    granularity, the count of the whole query at chunk granularity, else None.
+    granularity, the count of the whole query at chunk granularity, else None. ``missing`` are the
+    metadata clauses without a match, each with the values that there are.
     """
 
     alone: tuple[ClauseCount, ...]
     without: tuple[ClauseCount, ...]
     in_chunks: int | None = None
+    missing: tuple[MissingValue, ...] = ()
 
     def __str__(self) -> str:
-        text = f"Alone: {'; '.join(map(str, self.alone))}."
-        if self.without:
-            dropped = (f"Without {rest.clause}: {count_text(rest.count)}" for rest in self.without)
-            text += f" {'. '.join(dropped)}."
+        explained = {value.clause for value in self.missing}
+        alone = [clause for clause in self.alone if clause.clause not in explained]
+        sentences = [f"Alone: {'; '.join(map(str, alone))}"] if alone else []
+        sentences += [f"Without {rest.clause}: {count_text(rest.count)}" for rest in self.without]
         if self.in_chunks is not None:
-            text += f" With granularity chunk: {count_text(self.in_chunks)}."
-        return text
+            sentences.append(f"With granularity chunk: {count_text(self.in_chunks)}")
+        sentences += map(str, self.missing)
+        return f"{'. '.join(sentences)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in types of JSON, and the ``text`` that says the same in words."""
@@ -65,6 +79,7 @@ class Feedback:
                 {"clause": clause.clause, "count": clause.count} for clause in self.without
             ],
             "in_chunks": self.in_chunks,
+            "missing_values": [value.to_dict() for value in self.missing],
         }
 
 
@@ -73,10 +88,13 @@ def count_text(count: int) -> str:
     return f"{count:,}" if count <= MAX_TOTAL else f"more than {MAX_TOTAL:,}"
 
 
-def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
+def feedback(
+    query: Node, granularity: Granularity, count: Counter, read_values: ValueReader | None = None
+) -> Feedback:
     """Count the parts of a query that matched nothing.
 
-    ``count`` is called once, with at most 25 queries.
+    ``count`` is called once, with at most 25 queries; ``read_values``, if given, at most once, for
+    the metadata clauses without a match.
     """
     clauses: tuple[Node | Not, ...] = (query,)
     if isinstance(query, And | Or):
@@ -108,7 +126,17 @@ def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
         for (clause, _), n in zip(rest, counts[len(rows) :], strict=False)
         if n
     ]
-    return Feedback(tuple(alone), tuple(without), counts[-1] if granularity == "sentence" else None)
+    missing: tuple[MissingValue, ...] = ()
+    if read_values is not None:
+        nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
+        unmatched = [
+            leaf
+            for leaf in positive_leaves(query)
+            if isinstance(leaf, MetadataLeaf) and str(leaf) in nowhere
+        ]
+        missing = missing_values(unmatched, read_values)
+    in_chunks = counts[-1] if granularity == "sentence" else None
+    return Feedback(tuple(alone), tuple(without), in_chunks, missing)
 
 
 def _without_each(query: And) -> list[tuple[Node | Not, Node]]:

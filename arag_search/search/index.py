@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -32,6 +33,7 @@ from arag_search.errors import NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
+from arag_search.query.problems import NOTE_UNRANKED
 from arag_search.query.tree import KeywordEquals, Scope, TextLeaf, leaves
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.documents import (
@@ -43,21 +45,27 @@ from arag_search.search.documents import (
 )
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
+from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, fields_of
 from arag_search.search.frequent import FrequentWords
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
+from arag_search.search.nearest import ValueReader
 from arag_search.search.results import (
     ReadChunk,
     SearchResult,
     check_page,
+    check_per_document,
     hit_of,
     search_result,
 )
 from arag_search.search.scoping import joined, narrowed
 from arag_search.search.snippets import Snippets, keyword_sentences
+from arag_search.search.sorting import parse_sort
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
+
+_FEWER_FIELDS = "Name fewer fields, or narrow the scope with a filter."
 
 
 class Index:
@@ -137,6 +145,9 @@ class Index:
         full_text: bool = False,
         explain: bool = False,
         feedback: bool = True,
+        sort: str | None = None,
+        per_document: int | None = None,
+        nearest_values: bool = True,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -144,6 +155,13 @@ class Index:
         metadata clauses, which narrows the scope of the index for this call. Without ``snippets``
         no text is read; without ``feedback`` nothing is counted if nothing matches. ``full_text``
         reads whole passages even at sentence granularity, which takes a second request to a server.
+
+        ``sort`` orders passages by a metadata field instead: ``year`` or ``year:asc`` (least value
+        first) or ``year:desc``. Passages without a value come last; equal values are in order of
+        score. ``per_document`` shows at most so many passages of a document, 1 to 1,000; the total
+        counts all. ``nearest_values`` names, where a metadata clause matches nothing, the nearest
+        values of its field, which takes one request more.
+
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
@@ -156,20 +174,27 @@ class Index:
                 allowed="granularity chunk",
                 do="Build it again without --without sentences.",
             )
+        check_per_document(per_document)
+        sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
         parsed = self.parse(query, default_operator=default_operator, operators=operators)
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = SearchRequest(
-            parsed.tree, top_k, offset, granularity, scope, snippets, full_text, deadline
-        )
+            parsed.tree, top_k, offset, granularity, scope, snippets, full_text, deadline,
+            sorting, per_document,
+        )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
-            page, explanations, clause_counts = self._executed(request, explain, feedback)
+            page, explanations, clause_counts = self._executed(
+                request, explain, feedback, nearest_values
+            )
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
         hits = [
             hit_of(hit, chooser.choose(hit) if chooser else (), explanation)
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
         notes = list(parsed.notes)
+        if sorting is not None or (nearest_values and not page.count):
+            notes = [note for note in notes if note != NOTE_UNRANKED]
         if not self.manifest.has_titles and _names_title(parsed):
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and (note := self._frequent_words.note(parsed.tree, granularity, deadline)):
@@ -184,10 +209,12 @@ class Index:
             page=page,
             unit="sentences" if granularity == "sentence" else "passages",
             feedback=clause_counts,
+            sort=sorting,
+            per_document=per_document,
         )
 
     def _executed(
-        self, request: SearchRequest, explain: bool, feedback: bool
+        self, request: SearchRequest, explain: bool, feedback: bool, nearest_values: bool
     ) -> tuple[Page, list[tuple[LeafScore, ...] | None], Feedback | None]:
         """Return the page of a request, its hits' scores by leaf, and feedback if it is empty."""
         page = self.engine.search(request)
@@ -201,8 +228,31 @@ class Index:
                 request.query,
                 request.granularity,
                 lambda queries: self.engine.counts(queries, request.scope, request.deadline),
+                self._values_in(request) if nearest_values else None,
             )
         return page, explanations, clause_counts
+
+    def _values_in(self, request: SearchRequest) -> ValueReader:
+        """Return a reader of the values of fields, within the scope and the deadline of a
+        request."""
+        return lambda wanted: self.engine.field_values(
+            replace(wanted, scope=request.scope, deadline=request.deadline)
+        )
+
+    @checked
+    def fields(
+        self, *names: str, values: int = DEFAULT_VALUES, filter: str | None = None
+    ) -> FieldsResult:
+        """Return the fields of the index, of all or those named: how many passages have them, the
+        most frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.
+
+        All numbers are exact, and count passages within the scope, which ``filter`` narrows. Raises
+        QueryError for the filter, ArgumentError, QueryTimeoutError and IndexClosedError.
+        """
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        deadline = Deadline.after(self.search_timeout_s)
+        with advising_on_timeout(deadline, self.location, lambda: _FEWER_FIELDS):
+            return fields_of(self.engine, names, values, scope, deadline)
 
     @checked
     def keyword_search(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
-from arag_search.engines.base import Hit, LeafScore, Page
+from arag_search.engines.base import Hit, LeafScore, Page, SortBy
 from arag_search.errors import ArgumentError
 from arag_search.search.feedback import Feedback
 from arag_search.tokens import count_tokens
@@ -88,7 +88,8 @@ class SearchResult:
     otherwise it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None for
     searches by vectors, which rank all passages and match none. ``passages`` is the exact number of
     passages that can be paged through if it is known, else None. ``feedback`` is present if
-    nothing matched a logical query.
+    nothing matched a logical query. ``sort`` is the field that ordered the passages, such as
+    ``year:desc``, empty for the score; ``per_document`` is the limit of passages of a document.
     """
 
     query: str
@@ -102,6 +103,8 @@ class SearchResult:
     passages: int | None
     feedback: Feedback | None
     milliseconds: float
+    sort: str = ""
+    per_document: int | None = None
 
     @property
     def total_text(self) -> str:
@@ -140,6 +143,8 @@ class SearchResult:
             "total_text": self.total_text,
             "total_unit": self.total_unit,
             "offset": self.offset,
+            **({"sort": self.sort} if self.sort else {}),
+            **({} if self.per_document is None else {"per_document": self.per_document}),
             "hits": [hit.to_dict() for hit in self.hits],
             "notes": list(self.notes),
             "problems": [],
@@ -204,6 +209,8 @@ def search_result(
     unit: Unit = "passages",
     passages: int | None = None,
     feedback: Feedback | None = None,
+    sort: SortBy | None = None,
+    per_document: int | None = None,
 ) -> SearchResult:
     """Return a result, timed since ``started`` (of ``time.perf_counter``).
 
@@ -221,6 +228,8 @@ def search_result(
         passages=passages if page is None else page.passages,
         feedback=feedback,
         milliseconds=(time.perf_counter() - started) * 1000,
+        sort="" if sort is None else str(sort),
+        per_document=per_document,
     )
 
 
@@ -249,4 +258,14 @@ def check_page(top_k: int, offset: int) -> None:
             f"offset is {offset} with top_k {top_k}.",
             allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
             do=do,
+        )
+
+
+def check_per_document(per_document: int | None) -> None:
+    """Raise ArgumentError for a limit of passages of a document that is not allowed."""
+    if per_document is not None and not 1 <= per_document <= MAX_TOP_K:
+        raise ArgumentError(
+            f"per_document is {per_document}.",
+            allowed=f"1 to {MAX_TOP_K:,}",
+            do="Leave it out for any number of passages of a document.",
         )

@@ -102,6 +102,7 @@ class ToolSettings(Protocol):
     tool_description: Description
     matching: Matching
     vectors: VectorUnit
+    refinements: bool
 
 
 class Tool(ABC):

@@ -7,17 +7,23 @@ from typing import Literal
 
 from pydantic import Field
 
+from arag_search.errors import ArgumentError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
+from arag_search.search.sorting import parse_sort
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
     Description,
+    ReadSet,
+    ToolResult,
     ToolSettings,
     describe,
+    error_result,
+    not_run,
 )
 from arag_search.tools.search import ReplyStyle, SearchTool
 
@@ -36,12 +42,21 @@ class LogicalSearchArguments(Arguments):
     granularity: Literal["chunk", "sentence"] = Field(
         "chunk", description="Judge the conditions on a whole passage, or on one sentence."
     )
+    sort: str = Field("", description="Order: FIELD:asc or FIELD:desc (metadata); empty for rank.")
+    per_document: int = Field(
+        0,
+        ge=0,
+        le=MAX_TOOL_TOP_K,
+        description="Most passages per document; 0 for any number.",
+    )
 
 
 class LogicalSearch(SearchTool):
     """A search by logical queries.
 
     ``operators`` False rejects AND, OR, NOT, - and !; ``description`` is "full" or "syntax".
+    ``refinements`` offers sort (if the index has metadata) and per_document, and names the nearest
+    values of a field where a metadata clause matches nothing.
     """
 
     name = "logical_search"
@@ -54,8 +69,13 @@ class LogicalSearch(SearchTool):
         description: Description = "full",
         operators: bool = True,
         style: ReplyStyle | None = None,
+        refinements: bool = False,
     ) -> None:
         hidden: list[str] = []
+        if not refinements:
+            hidden.append("per_document")
+        if not refinements or not index.manifest.metadata:
+            hidden.append("sort")
         if not operators:
             hidden.append("default_operator")
         if not index.manifest.has_sentences:
@@ -67,6 +87,7 @@ class LogicalSearch(SearchTool):
         fields = f"Fields of this index: {index.manifest.query_schema.describe()}."
         super().__init__(index, description=f"{text}\n{fields}", style=style, hidden=hidden)
         self.operators = operators
+        self.refinements = refinements
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> LogicalSearch:
@@ -75,7 +96,16 @@ class LogicalSearch(SearchTool):
             description=settings.tool_description,
             operators=settings.operators,
             style=ReplyStyle.of(settings),
+            refinements=settings.refinements,
         )
+
+    def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:
+        try:
+            if arguments.sort:
+                parse_sort(arguments.sort, self.index.manifest.query_schema)
+        except ArgumentError as error:
+            return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
+        return super()._call(arguments, read_set)
 
     def _search(self, arguments: LogicalSearchArguments) -> SearchResult:
         return self.index.logical_search(
@@ -86,4 +116,7 @@ class LogicalSearch(SearchTool):
             granularity=arguments.granularity,
             operators=self.operators,
             full_text=self.style.full_text,
+            sort=arguments.sort or None,
+            per_document=arguments.per_document or None,
+            nearest_values=self.refinements,
         )

@@ -23,11 +23,12 @@ vectors, or by vectors alone."""
 class RegisteredTool:
     """A tool by its name, which is also that of its module.
 
-    ``query_form`` is None for a tool that reads passages by id instead of searching. ``part`` is
-    the part of an index that the tool needs and a build may leave out; ``vectors`` are those that
-    it ranks by, "chosen" if the preset chooses them. ``connector_name`` is the name that clients of
-    the MCP server see, for the tools that connectors demand: these reply in JSON, and no agent of
-    ours has them.
+    ``query_form`` is None for a tool that does not search; ``reads`` says that it reads passages by
+    id. ``part`` is the part of an index that the tool needs and a build may leave out; ``vectors``
+    are those that it ranks by, "chosen" if the preset chooses them. A tool ``of_metadata`` is
+    offered only over an index that has metadata. ``connector_name`` is the name that clients of the
+    MCP server see, for the tools that connectors demand: these reply in JSON, and no agent of ours
+    has them.
     """
 
     name: str
@@ -35,6 +36,8 @@ class RegisteredTool:
     query_form: QueryForm | None
     part: Literal["sentences", "exact"] | None = None
     vectors: VectorUnit | Literal["chosen"] | None = None
+    reads: bool = False
+    of_metadata: bool = False
     connector_name: str | None = None
 
     @property
@@ -60,7 +63,8 @@ _TOOLS = (
     RegisteredTool("semantic_search", "SemanticSearch", "meaning", vectors="sentence"),
     RegisteredTool("hybrid_search", "HybridSearch", "words", vectors="chosen"),
     RegisteredTool("naive_embedding_search", "NaiveEmbeddingSearch", "meaning", vectors="passage"),
-    RegisteredTool("chunk_read", "ChunkRead", None),
+    RegisteredTool("chunk_read", "ChunkRead", None, reads=True),
+    RegisteredTool("fields", "Fields", None, of_metadata=True),
     RegisteredTool("connector_search", "ConnectorSearch", "logical", connector_name="search"),
     RegisteredTool("connector_fetch", "ConnectorFetch", None, connector_name="fetch"),
 )
@@ -71,4 +75,4 @@ SEARCH_TOOLS = {
     for tool in _TOOLS
     if tool.query_form is not None and tool.name not in CONNECTOR_TOOLS
 }
-READ_TOOLS = TOOLS.keys() - SEARCH_TOOLS.keys() - CONNECTOR_TOOLS.keys()
+READ_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.reads)

@@ -105,7 +105,7 @@ class SearchTool(Tool):
 
 def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:
     """Return the bounded text of a search result."""
-    understood = cut_to(result.understood, style.bound // _SHARE_OF_QUERY)
+    understood = cut_to(result.understood, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     if not result.hits:
@@ -176,6 +176,15 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
     return f"{page} of {total} for {understood}"
 
 
+def _order(result: SearchResult) -> str:
+    """Return how the passages of a search were ordered and chosen, if not by rank alone."""
+    if not result.total:
+        return ""
+    order = f", sorted by {result.sort}" if result.sort else ""
+    most = result.per_document
+    return f"{order}, at most {most} of a document" if most is not None else order
+
+
 def _nearest(result: SearchResult, understood: str, shown: int) -> str:
     """Return the first line of a search that ranks without matching."""
     if result.offset and shown:
@@ -196,6 +205,8 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     if result.total:
         number = result.passages if result.passages is not None else result.total
         match = "passage matches" if number == 1 else "passages match"
+        if result.per_document is not None:
+            match = "passage is shown for" if number == 1 else "passages are shown for"
         return [f"Only {number:,} {match} {understood}; offset must be below {number:,}."]
     unit = "sentence" if result.total_unit == "sentences" else "passage"
     lines = [f"No {unit} matches {understood}."]
@@ -208,7 +219,8 @@ def _footer(result: SearchResult, shown: int, style: ReplyStyle) -> str:
     pieces: list[str] = []
     reached = result.offset + max(shown, 1)
     end = result.passages
-    if result.total is not None and result.total_unit == "passages" and result.total_is_exact:
+    counts_pages = result.total_unit == "passages" and result.per_document is None
+    if result.total is not None and counts_pages and result.total_is_exact:
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)
     if more and reached <= style.max_offset:

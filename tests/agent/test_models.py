@@ -271,7 +271,9 @@ def test_a_replay_over_another_index_names_the_fields_that_differ(file: Path) ->
     preset = load_preset("logical_read")
     chunks = (chunk(0, "a", "A", "Opera."),)
     recording = RecordingModel(ScriptedModel([ModelReply("Answer: x")]), file)
-    Agent(Index(MemoryEngine(chunks), "one"), preset, recording).ask("Who?", "q1")
+    Agent(Index(MemoryEngine(chunks, metadata={"lang": "keyword"}), "one"), preset, recording).ask(
+        "Who?", "q1"
+    )
     recording.close()
     other = Index(MemoryEngine(chunks, metadata={"year": "number"}), "two")
     record = Agent(other, preset, ReplayModel(file)).ask("Who?", "q1")

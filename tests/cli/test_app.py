@@ -18,7 +18,7 @@ from tests.support.commands import Command, CommandResult, file_of, process
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
-    "demo", "index", "embed", "delete", "compact", "search", "ask", "mcp", "read",
+    "demo", "index", "embed", "delete", "compact", "search", "fields", "ask", "mcp", "read",
     "documents", "check", "info", "presets", "questions", "run", "show", "score", "view",
     "unavailable", "opensearch",
 )  # fmt: skip
@@ -26,7 +26,18 @@ COMMANDS = (
 
 @pytest.mark.parametrize(
     "command",
-    ["embed", "search", "mcp", "read", "documents", "check", "info", "questions", "opensearch up"],
+    [
+        "embed",
+        "search",
+        "fields",
+        "mcp",
+        "read",
+        "documents",
+        "check",
+        "info",
+        "questions",
+        "opensearch up",
+    ],
 )
 def test_examples_in_the_help_are_on_their_own_lines(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
@@ -54,6 +65,7 @@ def test_without_arguments_the_commands_are_listed(
         "  delete       Delete documents, with all of their passages, from an index.",
         "  compact      Merge the segments that updates left behind.",
         "  search       Search an index and print the reply that a model would see.",
+        "  fields       List the fields of an index and their values.",
         "  ask          Answer a question from an index, with its evidence.",
         "  mcp          Serve indexes to models over MCP, the Model Context Protocol.",
         "  read         Print chunks, or a whole document, in full.",

@@ -138,7 +138,73 @@ def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> 
         ],
         "without": [{"clause": "operetta", "count": 33}],
         "in_chunks": 0,
+        "missing_values": [],
     }
+
+
+def test_a_value_that_a_field_lacks_is_answered_with_the_nearest(arag: Command) -> None:
+    assert arag("search", "my-index", "kind:PERSON") == CommandResult(
+        0,
+        "No passage matches kind:PERSON.\n"
+        'kind has no value "PERSON"; nearest: "person" (32 passages).\n',
+        "",
+    )
+    feedback = arag("search", "my-index", "year:19985", "--json").json["feedback"]
+    assert feedback["missing_values"] == [
+        {
+            "clause": "year:19985",
+            "field": "year",
+            "text": "year has no value 19985; values: 421 to 1982",
+            "nearest": [],
+            "least": "421",
+            "greatest": "1982",
+        }
+    ]
+
+
+def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) -> None:
+    options = ("--sort", "year:desc", "--per-document", "1", "--top-k", "2")
+    done = arag("search", "my-index", "opera", *options)
+    assert (
+        done.lines[0] == "2 of 12 passages for opera, sorted by year:desc, at most 1 of a document"
+    )
+    result = arag("search", "my-index", "opera", *options, "--json").json
+    years = [hit["metadata"]["year"] for hit in result["hits"]]
+    assert years == sorted(years, reverse=True)
+    assert (result["sort"], result["per_document"]) == ("year:desc", 1)
+    for wrong in (
+        ["--sort", "title"],
+        ["--per-document", "0"],
+        ["--tool", "keyword", "--sort", "year"],
+    ):
+        assert arag("search", "my-index", "opera", *wrong).code == 1
+
+
+def test_fields_lists_fields_with_their_values(arag: Command) -> None:
+    assert arag("fields", "my-index", "--values", "2") == CommandResult(
+        0,
+        "Fields of 63 passages; every number counts passages.\n"
+        "title (text): 63\ncontent (text): 63\ndoc_id (keyword): 63\n"
+        "year (number): 63; 421 to 1982\n"
+        "kind (keyword): 63; 5 values: person 32, place 10, ...\n",
+        "",
+    )
+    done = arag("fields", "my-index", "kind", "--values", "1", "--filter", "year:<1700", "--json")
+    assert done.json == {
+        "location": "my-index",
+        "filter": "year:<1700",
+        "passages": 12,
+        "fields": [
+            {
+                "name": "kind",
+                "type": "keyword",
+                "passages": 12,
+                "distinct": 4,
+                "values": [{"value": "person", "passages": 6}],
+            }
+        ],
+    }
+    assert arag("fields", "my-index", "colour").code == 1
 
 
 def test_each_keyword_is_an_argument(arag: Command) -> None:

@@ -59,6 +59,14 @@ def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     agreement.agree_on_pages(pairs)
 
 
+def test_lucene_sorts_and_limits_per_document_as_memory_does(pairs: list[Pair]) -> None:
+    agreement.agree_on_orders(pairs)
+
+
+def test_lucene_counts_the_values_of_fields_as_memory_does(pairs: list[Pair]) -> None:
+    agreement.agree_on_field_values(pairs)
+
+
 def test_lucene_counts_keywords_as_memory_does(pairs: list[Pair]) -> None:
     agreement.agree_on_keywords(pairs)
 

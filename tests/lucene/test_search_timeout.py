@@ -1,10 +1,11 @@
 """A limit on the time of a search, in Lucene and on the command line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from arag_search.engines.base import Granularity, SearchRequest
+from arag_search.engines.base import Granularity, SearchRequest, SortBy
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import QueryTimeoutError
@@ -36,6 +37,12 @@ def index_of_a_long_passage(tmp_path_factory: pytest.TempPathFactory) -> LuceneE
 def test_lucene_stops_within_a_single_document(long_passage: LuceneEngine) -> None:
     with pytest.raises(QueryTimeoutError):
         long_passage.search(SearchRequest(LOOSE, deadline=Deadline(0.05)))
+    for limited in (
+        SearchRequest(LOOSE, per_document=1),
+        SearchRequest(LOOSE, sort=SortBy("year")),
+    ):
+        with pytest.raises(QueryTimeoutError):
+            long_passage.search(replace(limited, deadline=Deadline(0.05)))
     with pytest.raises(QueryTimeoutError):
         long_passage.counts([(ABSENT, "chunk")], None, Deadline(0.05))
     request = SearchRequest(any_of(QUICK, LOOSE), deadline=Deadline(0.05))

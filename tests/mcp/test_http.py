@@ -111,7 +111,7 @@ async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
 def test_two_clients_search_and_read_in_separate_sessions() -> None:
     async def talk(listening: Listening) -> None:
         async with connected(listening.url) as client, connected(listening.url) as other_client:
-            assert len((await client.list_tools()).tools) == 3
+            assert len((await client.list_tools()).tools) == 4
             first = text_of(await client.call_tool("chunk_read", READ))
             assert "This opera is older." in first
             second_reply = text_of(await client.call_tool("chunk_read", READ))

@@ -5,10 +5,13 @@ The corpora, trees and limits are those of the comparison with Lucene (test_diff
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from arag_search.engines.opensearch import reader
+from arag_search.engines.base import FieldsRequest
+from arag_search.engines.opensearch import reader, values
+from arag_search.query.fields import DOC_ID
 from bench.cluster.cluster import LocalCluster
 from tests.support import agreement
 from tests.support.agreement import Pair
@@ -41,6 +44,30 @@ def engine_pairs(opensearch_url: str, opensearch_cluster: LocalCluster) -> Itera
 def test_opensearch_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     # Each example takes one or two requests; their number is bounded by the time for tests.
     agreement.agree_on_pages(pairs, agreement.EXAMPLES // 3)
+
+
+def test_opensearch_sorts_and_limits_per_document_as_memory_does(
+    pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement.agree_on_orders(pairs, agreement.EXAMPLES // 4)
+    for name, number in (("_FIRST_PLACES", 2), ("_SPARE", 1), ("_GROWTH", 2)):
+        monkeypatch.setattr(reader, name, number)
+    agreement.agree_on_orders(pairs, agreement.EXAMPLES // 8)
+
+
+def test_opensearch_counts_the_values_of_fields_as_memory_does(
+    pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement.agree_on_field_values(pairs)
+    for name, number in (("MAX_QUICK_VALUES", 2), ("_PER_SHARD", 2), ("_PAGE", 3)):
+        monkeypatch.setattr(values, name, number)
+    request = FieldsRequest(("lang", "topics", DOC_ID), values=4)
+    quick = replace(request, values=2, quick=True)
+    for right, tested in pairs:
+        assert tested.field_values(request) == right.field_values(request)
+        counts = dict(right.field_values(replace(request, values=2000)).fields[0].frequent)
+        for value, count in tested.field_values(quick).fields[0].frequent:
+            assert count in (None, counts[value])  # never a count that a shard left incomplete
 
 
 def test_opensearch_counts_keywords_as_memory_does(pairs: list[Pair]) -> None:

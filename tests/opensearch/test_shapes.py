@@ -6,13 +6,15 @@ import copy
 import json
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.engines.base import FieldsRequest, KeywordRequest, SearchRequest, SortBy
+from arag_search.engines.opensearch import reader, values
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.connection import ConnectionOptions
@@ -200,12 +202,17 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
     chunks = SearchRequest(tree, 5)
     passages = SearchRequest(tree, 5, granularity="sentence", with_text=True, whole_text=True)
     sentences = SearchRequest(tree, 5, granularity="sentence", with_text=True, whole_text=False)
+    limited = replace(chunks, sort=SortBy("year"), per_document=2)
+    fields = FieldsRequest(("content", "doc_id", "year"))
     first = engine.read(["a.1"], None)[0]
     assert first is not None
     return {
         "search": lambda: engine.search(chunks),
         "sentences": lambda: engine.search(sentences),
         "passages": lambda: engine.search(passages),
+        "per document": lambda: engine.search(limited),
+        "sentences per document": lambda: engine.search(replace(sentences, per_document=1)),
+        "field values": lambda: engine.field_values(fields),
         "keyword": lambda: engine.keyword_search(KeywordRequest(("opera",), 5)),
         "counts": lambda: engine.counts([(tree, "chunk"), (tree, "sentence")], None),
         "explain": lambda: engine.explain(chunks, ["a.1", "b.1"]),
@@ -219,10 +226,16 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
 
 
 def test_no_value_of_any_answer_can_end_in_a_traceback(
-    server: UnrulyServer, opensearch: Site, opensearch_url: str
+    server: UnrulyServer,
+    opensearch: Site,
+    opensearch_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    documents = [document(name, "An opera. The sea.") for name in "abc"]
-    build_index([file_of("built.jsonl", *documents)], opensearch.address, BuildOptions())
+    documents = [document(name, "An opera. The sea.", year=1678) for name in "abc"]
+    options = BuildOptions(metadata={"year": "number"})
+    build_index([file_of("built.jsonl", *documents)], opensearch.address, options)
+    monkeypatch.setattr(reader, "_SETTLING_S", 0.1)
+    monkeypatch.setattr(values, "MAX_QUICK_VALUES", 2)  # so that doc_id takes pages
     proxy = Proxy(server, opensearch_url)
     proxy.remembers = True
     address = parse_address(f"{server.url}/{opensearch.name}")

@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from arag_search.engines.base import (
+    MAX_QUICK_VALUES,
     MAX_TOTAL,
+    FieldsRequest,
     Granularity,
     Hit,
     KeywordRequest,
@@ -24,9 +26,10 @@ from arag_search.engines.base import (
     Page,
     SearchEngine,
     SearchRequest,
+    SortBy,
 )
 from arag_search.engines.memory.engine import MemoryEngine
-from arag_search.query.fields import DOC_ID
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, Term, leaves
 from arag_search.search.frequent import FrequentWords
 from tests.support.strategies import (
@@ -52,6 +55,7 @@ _GRANULARITIES: st.SearchStrategy[Granularity] = st.sampled_from(("chunk", "chun
 _MATCHINGS: st.SearchStrategy[Matching] = st.sampled_from(("token", "token", "substring"))
 _TREES = st.one_of(trees(), trees(), trees(), trees(awkward=True))
 _SCOPES = st.none() | scopes()
+_SORTS = st.none() | st.builds(SortBy, st.sampled_from((DOC_ID, *METADATA)), st.booleans())
 
 
 def corpora_in_memory(sizes: Sequence[int]) -> list[MemoryEngine]:
@@ -69,10 +73,17 @@ def corpora_in_memory(sizes: Sequence[int]) -> list[MemoryEngine]:
 
 
 def _long_corpus() -> list[Any]:
+    """Build 612 documents, two of which have many chunks."""
     chunks: list[Any] = []
-    for n in range(1010):
-        text = ["opera " * (1 + n % 5), "born in " * (1 + n % 3) + "venice" * (n % 2)]
-        chunks += document_chunks(n, "", [text], {"year": n})
+    n = 0
+    for document in range(612):
+        parts = {3: 301, 40: 99}.get(document, 1)
+        texts = [
+            ["opera " * (1 + n % 5), "born in " * (1 + n % 3) + "venice" * (n % 2)]
+            for n in range(n, n + parts)
+        ]
+        chunks += document_chunks(document, "", texts, {"year": document % 97})
+        n += parts
     return chunks
 
 
@@ -133,6 +144,79 @@ def agree_on_pages(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
 
     assert sum(with_hits) >= 0.3 * len(with_hits)
     assert len(with_hits) >= examples
+
+
+def agree_on_orders(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
+    """Check for the same hits in the same order when matches are sorted by a field and limited per
+    document, at any offset."""
+    limited: list[bool] = []
+
+    @run_on_examples(
+        examples,
+        st.sampled_from(pairs),
+        trees(),
+        _SCOPES,
+        _GRANULARITIES,
+        _SORTS,
+        st.sampled_from((None, 1, 1, 2, 3, 50)),
+        st.sampled_from((0, 0, 0, 1, 5, 40, 620)),
+        st.sampled_from((1, 5, 20, 1000)),
+        st.booleans(),
+    )
+    def check(
+        pair: Pair,
+        query: Node,
+        scope: Scope | None,
+        granularity: Granularity,
+        sort: SortBy | None,
+        per_document: int | None,
+        offset: int,
+        top_k: int,
+        whole_text: bool,
+    ) -> None:
+        right, tested = pair
+        if has_a_loose_repetition(query):
+            return
+        note(f"{query} within {scope}")
+        request = SearchRequest(
+            query,
+            top_k,
+            offset,
+            granularity,
+            scope,
+            with_text=top_k == 5,
+            whole_text=whole_text,
+            sort=sort,
+            per_document=per_document,
+        )
+        expected = right.search(request)
+        assert_equal(tested.search(request), expected)
+        passages = expected.passages or len(expected.hits)
+        if granularity == "chunk" and per_document is not None:
+            limited.append(bool(expected.hits) and passages < expected.count)
+
+    assert sum(limited) >= 0.1 * len(limited)
+
+
+def agree_on_field_values(pairs: Sequence[Pair]) -> None:
+    """Check for the same values and numbers of passages of every field."""
+    fields = (*TEXT_FIELDS, DOC_ID, *METADATA)
+
+    @run_on_examples(
+        EXAMPLES // 8,
+        st.sampled_from(pairs),
+        st.permutations(fields),
+        st.sampled_from((0, 1, 3, MAX_QUICK_VALUES)),
+        _SCOPES,
+        st.booleans(),
+    )
+    def check(
+        pair: Pair, fields: Sequence[str], values: int, scope: Scope | None, quick: bool
+    ) -> None:
+        right, tested = pair
+        note(f"within {scope}")
+        request = FieldsRequest(tuple(fields), values, scope, quick)
+        assert tested.field_values(request) == right.field_values(request)
 
 
 def agree_on_keywords(pairs: Sequence[Pair]) -> None:

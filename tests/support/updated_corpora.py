@@ -146,6 +146,16 @@ def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
                 for index in (updated, fresh)
             )
             assert outcome == expected, (query, granularity)
+    names = ("title", "content", "doc_id", *updated.manifest.metadata)
+    assert updated.fields(*names, values=1000).fields == fresh.fields(*names, values=1000).fields
+    if compact:
+        for sort in (None, *updated.manifest.metadata):
+            pages = (
+                index.logical_search(QUERIES[0], top_k=1000, sort=sort, per_document=1)
+                for index in (updated, fresh)
+            )
+            outcome, expected = (_outcome(page, True) for page in pages)
+            assert outcome == expected, sort
     for words in (["opera", "the sea"], ["ÿđ"]):
         result, expected = (index.keyword_search(words, top_k=1000) for index in (updated, fresh))
         assert _outcome(result, compact) == _outcome(expected, compact)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from arag_search.corpus import MAX_SENTENCES, Chunk, chunk_ordinal
+from arag_search.corpus import MAX_SENTENCES, SENTENCE_BITS, Chunk, chunk_ordinal
 from arag_search.engines.base import (
+    FieldsPage,
+    FieldsRequest,
     Granularity,
     Hit,
     KeywordRequest,
@@ -44,7 +46,9 @@ from arag_search.engines.lucene.snapshot import (
     PartStatistics,
     Position,
     Snapshot,
+    Top,
 )
+from arag_search.engines.lucene.values import fields_page, fields_text, sort_text
 from arag_search.engines.substrings import substring_page
 from arag_search.errors import (
     EngineError,
@@ -104,10 +108,13 @@ class LuceneEngine:
             query, scored = compiled(request.query)
             if request.scope is not None:
                 query = filtered(query, self._scope(request.scope))
-            if request.granularity == "sentence":
-                page = self._search_sentences(request, query, scored)
+            sort = sort_text(request.sort, self._manifest.metadata)
+            if request.per_document is not None:
+                page = self._search_per_document(request, query, scored, sort)
+            elif request.granularity == "sentence":
+                page = self._search_sentences(request, query, scored, sort)
             else:
-                page = self._page(request, query, scored=scored)
+                page = self._page(request, query, scored=scored, sort=sort)
             if not is_counted(request.query):
                 return page
             if page.count_is_exact:
@@ -148,6 +155,15 @@ class LuceneEngine:
                     numbers = self._index(unit).counts(list(by_query), deadline)
                     by_query.update(zip(by_query, numbers, strict=True))
             return [counts[unit][query] for query, unit in pairs]
+
+    def field_values(self, request: FieldsRequest) -> FieldsPage:
+        """See SearchEngine. One pass over the values of the fields, in one call to Java."""
+        with self._calls:
+            metadata = self._manifest.metadata
+            query = self._scope(request.scope) or ""
+            fields = fields_text(request, metadata)
+            data = self._chunks.field_values(query, fields, request.values, request.deadline)
+            return fields_page(data, request, metadata)
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
@@ -284,6 +300,7 @@ class LuceneEngine:
         *,
         scored: bool,
         counting: bool = False,
+        sort: str = "",
     ) -> Page:
         start, end = request.offset, request.offset + request.top_k
         with_text = request.with_text
@@ -294,39 +311,83 @@ class LuceneEngine:
             scored=scored,
             counting=counting,
             with_text=with_text,
+            sort=sort,
             deadline=request.deadline,
         )
         hits = _hits(matches.records, matches.scores)
         passages = matches.before_end if matches.before_end < end else None
         return Page(hits, matches.count, matches.count_is_exact, passages)
 
-    def _search_sentences(self, request: SearchRequest, query: str, scored: bool) -> Page:
+    def _search_per_document(
+        self, request: SearchRequest, query: str, scored: bool, sort: str
+    ) -> Page:
+        """Return a page of at most ``per_document`` chunks of a document. One pass over all matches
+        for their places, then the contents of the page."""
+        by_sentence = request.granularity == "sentence"
+        index = self._index(request.granularity)
+        end = request.offset + request.top_k
+        top = index.top_per_document(
+            query,
+            end,
+            request.per_document or 1,
+            scored=scored,
+            sort=sort,
+            member_bits=SENTENCE_BITS if by_sentence else 0,
+            deadline=request.deadline,
+        )
+        passages = len(top.matches) if len(top.matches) < end else None
+        shown = top.matches[request.offset :]
+        if by_sentence:
+            best = {chunk_ordinal(match.ordinal): match.score for match in shown}
+            matches = self._sentences_within(index, query, list(best), request.deadline)
+            return self._sentence_page(request, best, matches, top, passages)
+        records = self._chunks.read(
+            [match.document for match in shown], with_text=request.with_text
+        )
+        hits = _hits(records, [match.score for match in shown])
+        return Page(hits, top.count, True, passages)
+
+    def _search_sentences(
+        self, request: SearchRequest, query: str, scored: bool, sort: str
+    ) -> Page:
         index = self._index("sentence")
         end = request.offset + request.top_k
         fetch = max(_FIRST_SENTENCES, 3 * end)
         while True:
-            top = index.top(query, fetch, scored=scored, deadline=request.deadline)
-            best: dict[int, Match] = {}
+            top = index.top(query, fetch, scored=scored, sort=sort, deadline=request.deadline)
+            best: dict[int, float] = {}
             for match in top.matches:
-                best.setdefault(chunk_ordinal(match.ordinal), match)
+                best.setdefault(chunk_ordinal(match.ordinal), match.score)
             complete = len(top.matches) < fetch
             if complete or len(best) >= end:
                 break
             fetch *= 4
-        chosen = list(best)[request.offset : end]
+        chosen = dict(list(best.items())[request.offset : end])
         matches = (
             top.matches
             if complete
-            else self._sentences_within(index, query, chosen, request.deadline)
+            else self._sentences_within(index, query, list(chosen), request.deadline)
         )
-        matched: dict[int, tuple[int, ...]] = dict.fromkeys(chosen, ())
+        passages = len(best) if complete and len(best) < end else None
+        return self._sentence_page(request, chosen, matches, top, passages)
+
+    def _sentence_page(
+        self,
+        request: SearchRequest,
+        best: Mapping[int, float],
+        matches: Sequence[Match],
+        top: Top,
+        passages: int | None,
+    ) -> Page:
+        """Return the page of chunks, given by ordinal with the scores of their best sentences;
+        ``matches`` are their matching sentences, and perhaps others."""
+        matched: dict[int, tuple[int, ...]] = dict.fromkeys(best, ())
         for sentence in sorted(match.ordinal for match in matches):
             ordinal = chunk_ordinal(sentence)
             if ordinal in matched:
                 matched[ordinal] = (*matched[ordinal], sentence - ordinal)
-        records = self._records_at(chosen, request.with_text)
-        hits = _hits(records, [best[ordinal].score for ordinal in chosen], matched)
-        passages = len(best) if complete and len(best) < end else None
+        records = self._records_at(list(best), request.with_text)
+        hits = _hits(records, list(best.values()), matched)
         page = Page(hits, top.count, top.count_is_exact, passages)
         return page if request.whole_text else page.with_matched_text()
 
@@ -334,6 +395,8 @@ class LuceneEngine:
         self, index: Snapshot, query: str, chunks: Sequence[int], deadline: Deadline | None
     ) -> list[Match]:
         """Return all matches in the chunks with these ordinals."""
+        if not chunks:
+            return []
         ranges = any_of(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
         most = MAX_SENTENCES * len(chunks)
         within = filtered(query, ranges)

@@ -30,6 +30,7 @@ from arag_search.engines.lucene.schema import (
     decode_records,
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
+from arag_search.query.fields import DOC_ID
 
 _INDEX = "org.apache.lucene.index"
 REBUILD = "Build the index again with --overwrite."
@@ -140,26 +141,59 @@ class Snapshot:
         scored: bool,
         counting: bool = False,
         with_text: bool,
+        sort: str = "",
         deadline: Deadline | None = None,
     ) -> Matches:
         """Return matches ``start`` to ``end`` by score, equal and unscored matches by ordinal.
 
-        ``counting`` scores boost x frequency (Eq. 1) instead of BM25. One call to Java.
+        ``counting`` scores boost x frequency (Eq. 1) instead of BM25. ``sort`` is a sort of
+        ``values.sort_text`` that precedes the score. One call to Java.
         """
-        data = bytes(
-            self._page(query, start, end, scored, counting, with_text, left_nanoseconds(deadline))
-        )
+        left = left_nanoseconds(deadline)
+        data = bytes(self._page(query, start, end, scored, counting, with_text, sort, left))
         head, texts = _split(data)
         with self._decoding():
             count, exact, before_end, scores, records = orjson.loads(head)
             return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
 
-    def top(self, query: str, n: int, *, scored: bool, deadline: Deadline | None = None) -> Top:
+    def top(
+        self,
+        query: str,
+        n: int,
+        *,
+        scored: bool,
+        sort: str = "",
+        deadline: Deadline | None = None,
+    ) -> Top:
         """Return the first ``n`` matches (1 or more), in the order of ``page``."""
-        count, exact, *flat = _numbers(self._top(query, n, scored, left_nanoseconds(deadline)))
-        scores = _floats(flat[1::3])
-        matches = list(map(Match, flat[0::3], scores, flat[2::3]))
-        return Top(matches, count, bool(exact))
+        return _top(_numbers(self._top(query, n, scored, sort, left_nanoseconds(deadline))))
+
+    def top_per_document(
+        self,
+        query: str,
+        n: int,
+        most: int,
+        *,
+        scored: bool,
+        sort: str = "",
+        member_bits: int = 0,
+        deadline: Deadline | None = None,
+    ) -> Top:
+        """Return the first ``n`` matches, at most ``most`` of a document, in the order of ``page``.
+
+        Of matches with the same ordinal but for the last ``member_bits``, only the first counts.
+        One pass over all matches, in space for ``n`` of them.
+        """
+        left = left_nanoseconds(deadline)
+        flat = self._searcher.topPerGroup(query, n, scored, sort, DOC_ID, most, member_bits, left)
+        return _top(_numbers(flat))
+
+    def field_values(
+        self, query: str, fields: str, most: int, deadline: Deadline | None = None
+    ) -> bytes:
+        """Return what ``java/Fields.java`` writes of the fields in the documents that match; an
+        empty query matches all. ``fields`` are words of ``java/Searcher.java``."""
+        return bytes(self._searcher.fieldValues(query, fields, most, left_nanoseconds(deadline)))
 
     def after(self, query: str, position: Position, n: int) -> tuple[list[int], Position]:
         """Return the ``n`` matches after a position in order of ordinal, and their end position.
@@ -269,6 +303,12 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 def _numbers(longs: Any) -> list[int]:
     """Convert a Java array of long to numbers."""
     return array("q", bytes(memoryview(longs))).tolist()
+
+
+def _top(flat: Sequence[int]) -> Top:
+    """Convert total, exactness, and document, bits of the score and ordinal of each match."""
+    count, exact, *rest = flat
+    return Top(list(map(Match, rest[0::3], _floats(rest[1::3]), rest[2::3])), count, bool(exact))
 
 
 def _commits(directory: Any) -> dict[int, Any]:

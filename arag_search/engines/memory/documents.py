@@ -134,6 +134,14 @@ class Documents:
                 scores[document] = max(score, scores.get(document, 0.0))
         return by_field
 
+    def column(self, field: str) -> Mapping[str | float, set[int]]:
+        """Return the documents of each value of a metadata field or ``doc_id``."""
+        return self._columns[field]
+
+    def with_words(self, field: str) -> set[int]:
+        """Return the documents with a word in a text field."""
+        return self._fields[field].documents()
+
     def occurrences(self, terms: tuple[str, ...]) -> dict[int, float]:
         """Return how often a term or phrase occurs in title and content, by document."""
         counts: dict[int, float] = {}

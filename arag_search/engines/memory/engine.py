@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from heapq import nsmallest
+from itertools import islice
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
+    FieldsPage,
+    FieldsRequest,
+    FieldValues,
     Granularity,
     Hit,
     KeywordRequest,
     LeafScore,
     Page,
     SearchRequest,
+    SortBy,
+    ValueCount,
     is_counted,
 )
 from arag_search.engines.deadline import Deadline
@@ -30,7 +36,7 @@ from arag_search.engines.memory.plan import plan_of
 from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis
-from arag_search.query.fields import MetadataType
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
 from arag_search.query.tree import (
     And,
     Node,
@@ -147,6 +153,33 @@ class MemoryEngine:
             count = len(matched) if allowed is None else len(matched & allowed)
             result.append(min(count, MAX_TOTAL + 1))
         return result
+
+    def field_values(self, request: FieldsRequest) -> FieldsPage:
+        """See SearchEngine."""
+        documents = self._documents("chunk", request.deadline)
+        allowed = documents.within(request.scope)
+        if allowed is None:
+            allowed = set(range(documents.size))
+        fields = tuple(self._values_of(name, allowed, request.values) for name in request.fields)
+        return FieldsPage(len(allowed), fields)
+
+    def _values_of(self, name: str, allowed: set[int], most: int) -> FieldValues:
+        """Return the values of a field in the allowed chunks."""
+        if name in TEXT_FIELDS:
+            return FieldValues(name, len(self._by_chunk.with_words(name) & allowed))
+        column = {
+            value: held & allowed
+            for value, held in self._by_chunk.column(name).items()
+            if held & allowed
+        }
+        chunks = len(set[int]().union(*column.values()))
+        if name == DOC_ID or self._manifest.metadata[name] == "keyword":
+            counts = [ValueCount(str(value), len(held)) for value, held in column.items()]
+            counts.sort(key=lambda count: (-(count.chunks or 0), count.value))
+            return FieldValues(name, chunks, len(column), tuple(counts[:most]))
+        numbers = [float(value) for value in column]
+        least, greatest = min(numbers, default=None), max(numbers, default=None)
+        return FieldValues(name, chunks, least=least, greatest=greatest)
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
@@ -296,7 +329,17 @@ class MemoryEngine:
     ) -> Page:
         """Return the requested page of the chunks with these scores; ``count`` is the total."""
         end = request.offset + request.top_k
-        ranked = nsmallest(end, scores, key=lambda number: (-scores[number], number))
+        sort = request.sort if isinstance(request, SearchRequest) else None
+        most = request.per_document if isinstance(request, SearchRequest) else None
+        place = self._places(sort)
+        last = len(scores) if most is not None else end
+        ranked = nsmallest(
+            last, scores, key=lambda number: (place.get(number, 0), -scores[number], number)
+        )
+        passages = len(scores)
+        if most is not None:
+            ranked = self._at_most(most, ranked)
+            passages = len(ranked)
         hits = (
             Hit.of(
                 self._chunks[number],
@@ -304,9 +347,33 @@ class MemoryEngine:
                 text=request.with_text,
                 matched_sentences=sentences[number] if sentences else (),
             )
-            for number in ranked[request.offset :]
+            for number in islice(ranked, request.offset, end)
         )
-        return Page(tuple(hits), count, True, len(scores) if end > len(scores) else None)
+        return Page(tuple(hits), count, True, passages if end > passages else None)
+
+    def _places(self, sort: SortBy | None) -> dict[int, int]:
+        """Return the place of the value of each chunk in the order, below 0; a chunk without a
+        value has none."""
+        if sort is None:
+            return {}
+        column = self._by_chunk.column(sort.field)
+        values = sorted(column, key=lambda value: value, reverse=sort.descending)
+        places: dict[int, int] = {}
+        for place, value in enumerate(values):
+            for number in column[value]:
+                places.setdefault(number, place - len(values))
+        return places
+
+    def _at_most(self, most: int, ranked: Iterable[int]) -> list[int]:
+        """Return the chunks without those that follow ``most`` of the same document."""
+        kept: list[int] = []
+        shown: dict[str, int] = {}
+        for number in ranked:
+            doc_id = self._chunks[number].doc_id
+            shown[doc_id] = shown.get(doc_id, 0) + 1
+            if shown[doc_id] <= most:
+                kept.append(number)
+        return kept
 
 
 def _explain(

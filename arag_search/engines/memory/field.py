@@ -100,6 +100,10 @@ class TextField:
                     frequencies[document] = frequency
         return frequencies
 
+    def documents(self) -> set[int]:
+        """Return the documents with a term."""
+        return set[int]().union(*self._postings.values())
+
     def _with_prefix(self, prefix: str) -> Iterator[int]:
         """Yield the documents with a term that begins so, perhaps several times."""
         for at in range(bisect_left(self._dictionary, prefix), len(self._dictionary)):

@@ -13,6 +13,7 @@ from arag_search.engines.base import (
     KeywordRequest,
     Page,
     SearchRequest,
+    SortBy,
     only_matched,
 )
 from arag_search.engines.compiling import float32
@@ -38,15 +39,27 @@ class ShardStatistics:
 
 def page_body(query: Dsl, scored: bool, request: SearchRequest | KeywordRequest) -> Dsl:
     """Return the body of a search for a page."""
+    sort = request.sort if isinstance(request, SearchRequest) else None
     return {
         "query": query,
         "from": request.offset,
         "size": request.top_k,
-        "sort": BY_SCORE if scored else BY_ORDINAL,
+        "sort": order(scored, sort),
+        **({"track_scores": True} if sort is not None and scored else {}),
         # Enough to know the number of passages if the page reaches past the last one.
         "track_total_hits": max(MAX_TOTAL, request.offset + request.top_k),
         "_source": source_filter(request.with_text),
     }
+
+
+def order(scored: bool, sort: SortBy | None) -> list[Dsl]:
+    """Return the order of matches: by a field, by score, then by ordinal."""
+    rest = BY_SCORE if scored else BY_ORDINAL
+    if sort is None:
+        return rest
+    ends = {"order": "desc", "mode": "max"} if sort.descending else {"order": "asc", "mode": "min"}
+    field = schema.opensearch_field(sort.field)
+    return [{field: {**ends, "missing": "_last"}}, *rest]
 
 
 def source_filter(with_text: bool) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
     MAX_TOTAL,
+    FieldsPage,
+    FieldsRequest,
     Granularity,
     Hit,
     KeywordRequest,
@@ -43,7 +45,9 @@ from arag_search.engines.opensearch.answers import (
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.connection import ConnectionOptions
+from arag_search.engines.opensearch.per_document import MAX_WINDOW, Scan, ShownPlace, place_of
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
+from arag_search.engines.opensearch.values import FieldReader
 from arag_search.engines.substrings import substring_page
 from arag_search.errors import IndexDamagedError, NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
@@ -53,6 +57,10 @@ from arag_search.query.tree import Node, Scope
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
 _ORDINALS_BATCH = 10_000
+_FIRST_PLACES = 256
+_SPARE = 4
+"""So many places are requested at first for each one that is needed, but at least 256."""
+_GROWTH = 4
 _SETTLING_S = 5.0
 """How long an update may show its sentences and not yet its chunks, or the reverse."""
 _SETTLING_PAUSE_S = 0.05
@@ -111,12 +119,15 @@ class OpenSearchEngine:
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine. Sends one request. At sentence granularity it sends one more for whole
         texts, and one for the number of passages if the page is past the last one. A query of one
-        clause takes one more to count more than 1,000 matches."""
+        clause takes one more to count more than 1,000 matches. ``per_document`` takes one more for
+        the contents of the page, and further ones if many matches of a document stand together."""
         with self._calls:
             place = self._searcher.place(request.granularity)
             body, scored = self._request_body(request)
-            if request.granularity == "sentence":
-                page = self._search_sentences(request, body, scored)
+            if request.per_document is not None:
+                page = self._settled(lambda: self._page_per_document(request, body, scored))
+            elif request.granularity == "sentence":
+                page = self._settled(lambda: self._sentence_page(request, body, scored))
             else:
                 deadline = request.deadline
                 answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
@@ -174,6 +185,13 @@ class OpenSearchEngine:
             ]
             answers = self._searcher.searches(bodies, deadline=deadline)
         return [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers]
+
+    def field_values(self, request: FieldsRequest) -> FieldsPage:
+        """See SearchEngine. Sends one request, unless a keyword field has more than 1,000 values:
+        it then sends one more for every 10,000 values, or none if ``quick``."""
+        with self._calls:
+            metadata = self.manifest.metadata
+            return FieldReader(self._searcher, request, metadata).page()
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
@@ -308,29 +326,85 @@ class OpenSearchEngine:
         query, scored = compile.request_query(request.query, request.scope, statistics)
         return page_body(query, scored, request), scored
 
-    # Sentences
+    # Pages that take several requests
 
-    def _search_sentences(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
+    def _settled(self, page: Callable[[], Page]) -> Page:
+        """Return the page, which is tried again while an update shows."""
         until = time.monotonic() + _SETTLING_S
         while True:
             try:
-                return self._sentence_page(request, body, scored)
+                return page()
             except _MovedError:
                 if time.monotonic() > until:
                     raise self._torn() from None
             time.sleep(_SETTLING_PAUSE_S)
 
+    def _page_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
+        """Return a page with at most ``per_document`` chunks of a document: first the places of
+        chunks, then the contents of those on the page."""
+        end = request.offset + request.top_k
+        scan = self._places_per_document(request, body, scored)
+        shown = scan.places[request.offset : end]
+        if not shown:
+            hits: list[Hit] = []
+        elif request.granularity == "sentence":
+            hits = self._sentence_hits(request, shown)
+        else:
+            ordinals = [place.ordinal for place in shown]
+            sources = self._chunk_sources(schema.ORDINAL, ordinals, request.with_text)
+            by_ordinal = {source[schema.ORDINAL]: source for source in sources}
+            if len(by_ordinal) < len(shown):
+                raise _MovedError
+            hits = [
+                hit_of(source, source[schema.ID], place.ordinal, place.score)
+                for place in shown
+                for source in (by_ordinal[place.ordinal],)
+            ]
+        passages = len(scan.places) if len(scan.places) < end else None
+        return Page(tuple(hits), scan.count, scan.count_is_exact, passages)
+
+    def _places_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Scan:
+        """Return the first places of a search, in order, at most ``per_document`` of a document.
+
+        A request returns 256 places or more. The next ones, if needed, leave out the documents that
+        have enough places; those of others are skipped by their number, since all were seen. So
+        every request brings another place, or is the last.
+        """
+        by_sentence = request.granularity == "sentence"
+        end = request.offset + request.top_k
+        scan = Scan(request.per_document or 1)
+        size = min(max(_FIRST_PLACES, _SPARE * end), MAX_WINDOW)
+        keys = [DOC_ID, schema.CHUNK_ID] if by_sentence else [DOC_ID]
+        body = {**body, "_source": False, "docvalue_fields": keys}
+        if by_sentence:
+            body["collapse"] = {"field": schema.CHUNK_ID}
+        place = self._searcher.place(request.granularity)
+        while True:
+            start = scan.unfinished()
+            body.update({"from": start, "size": min(size, MAX_WINDOW - start)})
+            if scan.full:
+                full = compile.any_value(DOC_ID, sorted(scan.full))
+                body["post_filter"] = {"bool": {"must_not": [full]}}
+            deadline = request.deadline
+            answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
+            if body["track_total_hits"]:
+                scan.count, scan.count_is_exact = count_of(answer)
+                body["track_total_hits"] = False
+            hits = hits_of(answer)
+            for hit in hits:
+                scan.add(place_of(hit))
+            if len(scan.places) >= end or len(hits) < body["size"]:
+                return scan
+            if deadline is not None:
+                deadline.check()
+            size = min(_GROWTH * size, MAX_WINDOW)
+
+    # Sentences
+
     def _sentence_page(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
         place = self._searcher.place("sentence")
-        matched: Dsl = {
-            "name": MATCHED,
-            "size": MAX_SENTENCES,
-            "sort": BY_ORDINAL,
-            "_source": [schema.CONTENT] if request.with_text and not request.whole_text else False,
-        }
-        body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
-        body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
         deadline = request.deadline
+        body = {**body, **self._matched_sentences(request)}
         answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
         hits = [sentence_hit(hit) for hit in hits_of(answer)]
         if request.with_text and request.whole_text and hits:
@@ -345,6 +419,41 @@ class OpenSearchEngine:
                 body["collapse"] = {"field": schema.CHUNK_ID}
                 passages = len(hits_of(self._searcher.search(place, body, deadline=deadline)))
         return Page(tuple(hits), count, exact, passages)
+
+    def _matched_sentences(self, request: SearchRequest) -> Dsl:
+        """Return the parts of a search that give its hits the matching sentences of a chunk."""
+        matched: Dsl = {
+            "name": MATCHED,
+            "size": MAX_SENTENCES,
+            "sort": BY_ORDINAL,
+            "_source": [schema.CONTENT] if request.with_text and not request.whole_text else False,
+        }
+        return {
+            "_source": {"excludes": list(schema.WITHOUT_TEXT)},
+            "collapse": {"field": schema.CHUNK_ID, "inner_hits": matched},
+        }
+
+    def _sentence_hits(self, request: SearchRequest, shown: Sequence[ShownPlace]) -> list[Hit]:
+        """Return the hits of chunks, in order, with their matching sentences. Raises _MovedError if
+        the index is in another state than when they were found."""
+        chunks = compile.any_value(schema.CHUNK_ID, [place.chunk_id for place in shown])
+        within = None if request.scope is None else compile.scope_filter(request.scope)
+        body: Dsl = {
+            "query": compile.filtered(None, compile.compiled(request.query)[0], chunks, within),
+            "size": len(shown),
+            "sort": BY_ORDINAL,
+            "track_total_hits": False,
+            **self._matched_sentences(request),
+        }
+        place = self._searcher.place("sentence")
+        answer = self._searcher.search(place, body, deadline=request.deadline)
+        by_id = {hit.id: hit for hit in map(sentence_hit, hits_of(answer))}
+        if len(by_id) < len(shown):
+            raise _MovedError
+        hits = [by_id[place.chunk_id]._replace(score=place.score) for place in shown]
+        if request.with_text and request.whole_text:
+            hits = self._with_whole_texts(hits)
+        return hits
 
     def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits with the texts of their chunks, read from the other index. Raises

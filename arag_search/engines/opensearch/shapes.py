@@ -230,7 +230,46 @@ def _searched(answer: Any, body: Mapping[str, Any], server: str, at: str) -> Fau
         if total.get("relation") not in ("eq", "gte"):
             raise _WrongShapeError(f"{at}hits.total.relation", total.get("relation"), "eq or gte")
     _hits(hits, body, f"{at}hits.")
+    if "aggs" in body:
+        _aggregations(_get(answer, "aggregations", dict, at), body["aggs"], f"{at}aggregations.")
     return None
+
+
+def _aggregations(holder: Mapping[str, Any], requested: Mapping[str, Any], at: str) -> None:
+    for name, aggregation in requested.items():
+        values = _get(holder, name, dict, at)
+        here = f"{at}{name}."
+        if "filter" in aggregation:
+            _count(values, "doc_count", here)
+            with_value = values["doc_count"] > 0
+        else:
+            with_value = holder.get("doc_count") != 0
+        if "terms" in aggregation:
+            _count(values, "sum_other_doc_count", here)
+            for bucket in _buckets(values, aggregation["terms"]["size"], here):
+                _get(bucket, "key", str, f"{here}buckets[].")
+                _get(bucket, "doc_count_error_upper_bound", int, f"{here}buckets[].")
+            _get(values, "doc_count_error_upper_bound", int, here)
+        elif "composite" in aggregation:
+            buckets = _buckets(values, aggregation["composite"]["size"], here)
+            for bucket in buckets:
+                _get(_get(bucket, "key", dict, f"{here}buckets[]."), "value", str, f"{here}key.")
+            if len(buckets) == aggregation["composite"]["size"]:
+                _get(values, "after_key", dict, here)
+        elif "filter" not in aggregation and with_value:
+            _get(values, "value", float, here)
+        if "aggs" in aggregation:
+            _aggregations(values, aggregation["aggs"], here)
+
+
+def _buckets(values: Mapping[str, Any], size: int, at: str) -> list[Mapping[str, Any]]:
+    """Return the buckets of an aggregation, of which there are at most ``size``."""
+    buckets = cast("list[Any]", _get(values, "buckets", list, at))
+    if len(buckets) > size:
+        raise _WrongShapeError(f"the number of {at}buckets", len(buckets), f"at most {size:,}")
+    for bucket in buckets:
+        _count(_object(bucket, f"{at}buckets[]"), "doc_count", f"{at}buckets[].")
+    return buckets
 
 
 def _hits(holder: Mapping[str, Any], body: Mapping[str, Any], at: str) -> None:
@@ -269,8 +308,11 @@ def _hit(
         _digits(hit, "_id", at)
         fields = _get(hit, "fields", dict, at)
         for name in body["docvalue_fields"]:
-            if not _get(fields, name, list, f"{at}fields."):
+            values = _get(fields, name, list, f"{at}fields.")
+            if not values:
                 raise _WrongShapeError(f"{at}fields.{name}", [], "a value")
+            if name in _DOCUMENT:
+                _typed(values[0], _DOCUMENT[name], f"{at}fields.{name}")
     inner = body.get("collapse", {}).get("inner_hits")
     if inner is not None:
         inner_hits = _get(

@@ -33,11 +33,11 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching, vectors, "
-    "given_passages"
+    "given_passages, refinements"
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read, connector_search, connector_fetch"
+    "chunk_read, fields, connector_search, connector_fetch"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
@@ -104,7 +104,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_semantic": ["keyword_search", "chunk_read"],
         "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
-        "logical_read": ["logical_search", "chunk_read"],
+        "logical_read": ["logical_search", "chunk_read", "fields"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
         "logicalrag_syntax_only": ["logical_search"],
@@ -122,6 +122,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.vectors == "passage"
         assert preset.given_passages == (5 if name == "naive_rag" else 0)
         assert preset.loop_guards is preset.suppress_shown is (name == "logical_read")
+        assert preset.refinements is (name == "logical_read")
 
 
 def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
@@ -151,6 +152,32 @@ def test_the_tools_of_a_preset_have_its_settings() -> None:
     for name in registry.TOOLS:
         preset = load_preset("logical_read").model_copy(update={"tools": (name,)})
         assert [tool.name for tool in tools_of(preset, index).values()] == [name]
+
+
+def test_tools_of_metadata_are_offered_where_the_index_has_metadata() -> None:
+    preset = load_preset("logical_read")
+    for metadata, names in (({}, []), ({"year": "number"}, ["fields"])):
+        tools = tools_of(preset, Index(MemoryEngine([], metadata=metadata), "memory"))
+        assert list(tools) == ["logical_search", "chunk_read", *names]
+        arguments = tools["logical_search"].parameters["properties"]
+        assert "per_document" in arguments
+        assert ("sort" in arguments) is bool(metadata)
+
+
+def test_presets_without_refinements_keep_schema_and_fingerprint(tmp_path: Path) -> None:
+    index = Index(MemoryEngine([], metadata={"year": "number"}), "memory")
+    tool = tools_of(load_preset("logicalrag"), index)["logical_search"]
+    assert list(tool.parameters["properties"]) == [
+        "query",
+        "default_operator",
+        "top_k",
+        "offset",
+        "granularity",
+    ]
+    with_key = load_preset(user_preset(tmp_path, ("refinements", "refinements: false")))
+    without_key = load_preset(user_preset(tmp_path, drop="refinements"))
+    assert with_key.fingerprint == without_key.fingerprint
+    assert load_preset("logicalrag").fingerprint == "logicalrag-125e0454593e706a"
 
 
 def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:
@@ -434,7 +461,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
         "without vectors. The default of ask, run and mcp.",
-        "                         logical_search, chunk_read; 15 turns, prompt arag",
+        "                         logical_search, chunk_read, fields; 15 turns, prompt arag",
     ]
     assert lines[2:4] == [
         "arag_full                A-RAG: keywords, meaning, and reading in full.",

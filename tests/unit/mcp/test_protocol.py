@@ -68,7 +68,7 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees_and_reset() -> N
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["logical_search", "chunk_read", "reset"]
+        assert list(tools) == ["logical_search", "chunk_read", "fields", "reset"]
         for tool in tools.values():
             assert tool.annotations is not None
             assert tool.annotations.readOnlyHint is True
@@ -126,7 +126,7 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
         )
         assert await error_text(client, "logical_search", top_k=99, limit=3) == (
             'Tool not run: 3 problems.\n1. argument "limit": there is no such argument. Arguments: '
-            "query, default_operator, top_k, offset, granularity.\n"
+            "query, default_operator, top_k, offset, granularity, sort, per_document.\n"
             '2. argument "query" is missing. Allowed: a string.\n'
             '3. argument "top_k", 99. Allowed: a whole number from 1 to 20.'
         )
@@ -134,7 +134,8 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
         )
         assert await error_text(client, "find") == (
-            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, reset.'
+            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, fields, '
+            "reset."
         )
         assert await error_text(client, "reset", now=True) == (
             'Tool not run: 1 problem.\n1. argument "now": there is no such argument. Arguments: '
@@ -310,6 +311,11 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         assert schema["properties"]["index"]["enum"] == ["memory", "other"]
         assert schema["required"] == ["index", "chunk_ids"]
         assert "index" not in tools["reset"].inputSchema["properties"]
+        # The other index has no metadata.
+        assert tools["fields"].inputSchema["properties"]["index"]["enum"] == ["memory"]
+        assert await error_text(client, "fields", index="other") == (
+            'Tool not run: 1 problem.\n1. argument "index", "other". Allowed: "memory".'
+        )
         description = tools["logical_search"].description
         assert description is not None
         assert description.splitlines()[-2:] == [

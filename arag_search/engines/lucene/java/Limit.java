@@ -39,6 +39,7 @@ final class Limit {
     private static final int STEPS = 1023;
 
     private final ThreadLocal<Long> ends = new ThreadLocal<>();
+    private int steps = 0;
 
     /** Limit the searches of this thread to so many nanoseconds from now; 0 means no limit. */
     void begin(long nanos) {
@@ -60,6 +61,13 @@ final class Limit {
         Long end = ends.get();
         if (end != null && System.nanoTime() - end > 0L) {
             throw new Exceeded();
+        }
+    }
+
+    /** Check at about one of a thousand calls, which threads share. */
+    void checkNowAndThen() {
+        if ((++steps & STEPS) == 0) {
+            check();
         }
     }
 

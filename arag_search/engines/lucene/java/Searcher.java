@@ -52,10 +52,13 @@ public final class Searcher {
     private final IndexSearcher counting;
     private final IndexSearcher heavyRanked;
     private final IndexSearcher heavyCounting;
+    private final Columns columns;
     private final boolean inOrder;
     private final int maxTotal;
+    private final String ordinal;
     private final String record;
     private final Set<String> text;
+    private final SortField up;
     private final Sort byScore;
     private final Sort byOrdinal;
     private final Sort byOrdinalDown;
@@ -74,8 +77,10 @@ public final class Searcher {
             throws IOException {
         this.reader = reader;
         this.leaves = reader.leaves();
+        this.columns = new Columns(reader, limit);
         this.inOrder = inOrder;
         this.maxTotal = maxTotal;
+        this.ordinal = ordinal;
         this.record = record;
         this.text = Collections.singleton(text);
         DirectoryReader timed = new Limit.TimedReader(reader, limit);
@@ -85,7 +90,7 @@ public final class Searcher {
         this.heavyCounting = new Limit.TimedSearcher(timed, limit);
         this.counting.setSimilarity(new RawTFSimilarity());
         this.heavyCounting.setSimilarity(new RawTFSimilarity());
-        SortField up = new SortField(ordinal, SortField.Type.LONG);
+        this.up = new SortField(ordinal, SortField.Type.LONG);
         SortField down = new SortField(ordinal, SortField.Type.LONG, true);
         this.byScore = new Sort(SortField.FIELD_SCORE, up);
         this.byOrdinal = new Sort(up);
@@ -101,13 +106,15 @@ public final class Searcher {
     /**
      * Return the first n matches by score, equal and unscored matches by ordinal: the total, 1 if it
      * is exact (else 0), then the document, the score as bits and the ordinal of each match. Here and
-     * below, nanos is the time that the search may take; 0 means no limit.
+     * below, sort is that of Columns and precedes the score, or is empty; nanos is the time that the
+     * search may take; 0 means no limit.
      */
-    public long[] top(String query, int n, boolean scored, long nanos) throws IOException {
+    public long[] top(String query, int n, boolean scored, String sort, long nanos)
+            throws IOException {
         limit.begin(nanos);
         TopDocs top;
         try {
-            top = sorted(query, n, scored, false);
+            top = sorted(query, n, scored, sort, false);
         } finally {
             limit.end();
         }
@@ -118,12 +125,85 @@ public final class Searcher {
         int at = 2;
         for (ScoreDoc hit : hits) {
             Object[] fields = ((FieldDoc) hit).fields;
-            float score = scored ? (Float) fields[0] : 0f;
             flat[at++] = hit.doc;
-            flat[at++] = Float.floatToIntBits(score);
+            flat[at++] = Float.floatToIntBits(scoreOf(hit, scored));
             flat[at++] = (Long) fields[fields.length - 1];
         }
         return flat;
+    }
+
+    /**
+     * Return the first n matches in the order of top, of which at most so many have the same term in
+     * the field group, and one has the same ordinal without its last memberBits. The form is that of
+     * top; the total counts all matches, exactly.
+     */
+    public long[] topPerGroup(
+            String query,
+            int n,
+            boolean scored,
+            String sort,
+            String group,
+            int most,
+            int memberBits,
+            long nanos)
+            throws IOException {
+        limit.begin(nanos);
+        PerDocument collector;
+        List<PerDocument.Entry> entries;
+        try {
+            Columns.Column column = sort.isEmpty() ? null : columns.ofSort(sort);
+            Columns.Column groups = columns.ofGroups(group);
+            collector =
+                    new PerDocument(n, scored, most, memberBits, column, groups, ordinal);
+            entries = search(query, false, new SingleCollector<>(collector)).first();
+        } finally {
+            limit.end();
+        }
+        long[] flat = new long[2 + 3 * entries.size()];
+        flat[0] = collector.total();
+        flat[1] = 1;
+        int at = 2;
+        for (PerDocument.Entry entry : entries) {
+            flat[at++] = entry.document;
+            flat[at++] = Float.floatToIntBits(entry.score);
+            flat[at++] = entry.ordinal;
+        }
+        return flat;
+    }
+
+    /**
+     * Return the values of fields in the documents that match a query, or in all if it is empty: the
+     * number of documents, then what Fields writes for each field. The fields are words that end in
+     * U+0000 and begin with a letter for their type: t(ext), k(eyword) or p(oint).
+     */
+    public byte[] fieldValues(String query, String fields, int most, long nanos)
+            throws IOException {
+        limit.begin(nanos);
+        try {
+            ByteArrayOutputStream out = new ByteArrayOutputStream(1024);
+            boolean all = query.isEmpty() && !reader.hasDeletions();
+            Query matched = all ? null : Queries.read(query.isEmpty() ? "*\0" : query);
+            Fields values = new Fields(ranked, reader, limit, matched, out);
+            values.writeDocuments();
+            for (int at = 0; at < fields.length(); ) {
+                int end = fields.indexOf(0, at);
+                String field = fields.substring(at + 1, end);
+                switch (fields.charAt(at)) {
+                    case 't':
+                        values.writeText(field);
+                        break;
+                    case 'k':
+                        values.writeTerms(field, most);
+                        break;
+                    default:
+                        values.writePoints(field);
+                }
+                at = end + 1;
+            }
+            return out.toByteArray();
+        } finally {
+            limit.end();
+        }
     }
 
     /**
@@ -138,15 +218,16 @@ public final class Searcher {
             boolean scored,
             boolean frequencies,
             boolean withText,
+            String sort,
             long nanos)
             throws IOException {
         limit.begin(nanos);
         TopDocs top;
         try {
             top =
-                    scored && inOrder
+                    scored && inOrder && sort.isEmpty()
                             ? plain(query, end, frequencies)
-                            : sorted(query, end, scored, frequencies);
+                            : sorted(query, end, scored, sort, frequencies);
         } finally {
             limit.end();
         }
@@ -157,12 +238,8 @@ public final class Searcher {
         for (int i = 0; i < n; i++) {
             ScoreDoc hit = hits[from + i];
             documents[i] = hit.doc;
-            float score = 0f;
-            if (scored) {
-                score = hit instanceof FieldDoc fields ? (Float) fields.fields[0] : hit.score;
-            }
             // As a double, whose digits represent exactly this float.
-            scores.append(i == 0 ? "" : ",").append((double) score);
+            scores.append(i == 0 ? "" : ",").append((double) scoreOf(hit, scored));
         }
         ByteArrayOutputStream out = new ByteArrayOutputStream(4096);
         String head =
@@ -332,15 +409,30 @@ public final class Searcher {
         return search(query, frequencies, manager);
     }
 
-    private TopDocs sorted(String query, int n, boolean scored, boolean frequencies)
+    private TopDocs sorted(
+            String query, int n, boolean scored, String sort, boolean frequencies)
             throws IOException {
+        Sort order = scored ? byScore : byOrdinal;
+        if (!sort.isEmpty()) {
+            SortField first = columns.ofSort(sort).sortField();
+            order = scored ? new Sort(first, SortField.FIELD_SCORE, up) : new Sort(first, up);
+        }
         TopFieldCollectorManager manager =
-                new TopFieldCollectorManager(
-                        scored ? byScore : byOrdinal, atMostAll(n), null, maxTotal);
+                new TopFieldCollectorManager(order, atMostAll(n), null, maxTotal);
         return search(query, frequencies, manager);
     }
 
-    private <C extends Collector, T extends TopDocs> TopDocs search(
+    /** Return the score of a hit, which precedes the ordinal where hits are sorted. */
+    private static float scoreOf(ScoreDoc hit, boolean scored) {
+        if (!scored) {
+            return 0f;
+        }
+        return hit instanceof FieldDoc sorted
+                ? (Float) sorted.fields[sorted.fields.length - 2]
+                : hit.score;
+    }
+
+    private <C extends Collector, T> T search(
             String text, boolean frequencies, CollectorManager<C, T> manager) throws IOException {
         Queries queries = new Queries(text, null);
         Query query = queries.next();

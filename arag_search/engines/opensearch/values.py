@@ -1,0 +1,154 @@
+"""The values of fields, counted by aggregations.
+
+The counts of a ``terms`` aggregation are exact only if it returns all values, or says that a count
+has no error. A field with more values is read by a ``composite`` aggregation, page by page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from heapq import nsmallest
+from typing import Any
+
+from arag_search.engines.base import (
+    MAX_QUICK_VALUES,
+    FieldsPage,
+    FieldsRequest,
+    FieldValues,
+    ValueCount,
+)
+from arag_search.engines.opensearch import compile
+from arag_search.engines.opensearch.answers import BY_ORDINAL, count_of
+from arag_search.engines.opensearch.compile import Dsl
+from arag_search.engines.opensearch.place import Searcher
+from arag_search.engines.opensearch.schema import opensearch_field
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
+
+_PER_SHARD = 10_000
+"""The values that every shard returns for MAX_QUICK_VALUES of them."""
+_PAGE = 10_000
+
+
+class FieldReader:
+    """A reader of the values of fields, for one request."""
+
+    def __init__(
+        self, searcher: Searcher, request: FieldsRequest, metadata: Mapping[str, MetadataType]
+    ) -> None:
+        self._searcher = searcher
+        self._request = request
+        self._metadata = metadata
+        self._place = searcher.place("chunk")
+        scope = request.scope
+        within = None if scope is None else compile.scope_filter(scope)
+        self._query = compile.filtered(None, within)
+
+    def page(self) -> FieldsPage:
+        """Return the values of all fields. Raises QueryTimeoutError."""
+        request = self._request
+        total: Dsl = {"query": self._query, "size": 0, "track_total_hits": True}
+        bodies = [
+            total,
+            *(self._body(_aggregation(name, self._kind(name))) for name in request.fields),
+        ]
+        answers = self._searcher.searches(
+            [(self._place, body) for body in bodies], deadline=request.deadline
+        )
+        fields = tuple(
+            self._values(name, answer["aggregations"]["with"])
+            for name, answer in zip(request.fields, answers[1:], strict=True)
+        )
+        return FieldsPage(count_of(answers[0])[0], fields)
+
+    def _kind(self, name: str) -> str:
+        if name in TEXT_FIELDS:
+            return "text"
+        return "keyword" if name == DOC_ID else self._metadata[name]
+
+    def _body(self, aggregations: Dsl) -> Dsl:
+        # Where no hit is returned, the server takes a shortcut and says that it ended early.
+        return {
+            "query": self._query,
+            "size": 1,
+            "sort": BY_ORDINAL,
+            "track_total_hits": False,
+            "_source": False,
+            "aggs": aggregations,
+        }
+
+    def _values(self, name: str, answer: Mapping[str, Any]) -> FieldValues:
+        chunks = int(answer["doc_count"])
+        kind = self._kind(name)
+        if kind == "text":
+            return FieldValues(name, chunks)
+        if kind == "keyword":
+            return self._keywords(name, chunks, answer["values"])
+        if not chunks:
+            return FieldValues(name, 0)
+        least, greatest = (float(answer[end]["value"]) for end in ("least", "greatest"))
+        return FieldValues(name, chunks, least=least, greatest=greatest)
+
+    def _keywords(self, name: str, chunks: int, values: Mapping[str, Any]) -> FieldValues:
+        request = self._request
+        buckets = values["buckets"]
+        complete = not values["sum_other_doc_count"] and not values["doc_count_error_upper_bound"]
+        if complete or request.quick:
+            counts = [
+                ValueCount(
+                    bucket["key"],
+                    None if bucket["doc_count_error_upper_bound"] else int(bucket["doc_count"]),
+                )
+                for bucket in buckets[: request.values]
+            ]
+            return FieldValues(name, chunks, len(buckets) if complete else None, tuple(counts))
+        distinct = 0
+
+        def counted() -> Iterator[tuple[int, str]]:
+            nonlocal distinct
+            for value, count in self._all(name):
+                distinct += 1
+                yield -count, value
+
+        first = nsmallest(request.values, counted())
+        if not first:  # nothing was requested, and nothing counted
+            distinct = sum(1 for _ in self._all(name))
+        frequent = tuple(ValueCount(value, -count) for count, value in first)
+        return FieldValues(name, chunks, distinct, frequent)
+
+    def _all(self, name: str) -> Iterator[tuple[str, int]]:
+        """Yield all values of a keyword field, in order, with their counts. One request a page."""
+        source = {"value": {"terms": {"field": opensearch_field(name)}}}
+        composite: Dsl = {"size": _PAGE, "sources": [source]}
+        body = self._body({"values": {"composite": composite}})
+        deadline = self._request.deadline
+        while True:
+            answer = self._searcher.search(self._place, body, deadline=deadline)
+            values = answer["aggregations"]["values"]
+            for bucket in values["buckets"]:
+                yield bucket["key"]["value"], int(bucket["doc_count"])
+            if len(values["buckets"]) < _PAGE:
+                return
+            composite["after"] = values["after_key"]
+            if deadline is not None:
+                deadline.check()
+
+
+def _aggregation(name: str, kind: str) -> Dsl:
+    """Return the aggregation of a field over the chunks that have a value."""
+    if kind == "text":
+        # A text without a word exists too, but has no term.
+        return {"with": {"filter": {"prefix": {name: {"value": ""}}}}}
+    field = opensearch_field(name)
+    within: Dsl = {"filter": {"exists": {"field": field}}}
+    if kind == "keyword":
+        terms = {
+            "field": field,
+            "size": MAX_QUICK_VALUES,
+            "shard_size": _PER_SHARD,
+            "show_term_doc_count_error": True,
+            "order": [{"_count": "desc"}, {"_key": "asc"}],
+        }
+        within["aggs"] = {"values": {"terms": terms}}
+    else:
+        within["aggs"] = {"least": {"min": {"field": field}}, "greatest": {"max": {"field": field}}}
+    return {"with": within}

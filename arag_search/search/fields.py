@@ -1,0 +1,96 @@
+"""The fields of an index: how many passages have them, and with which values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arag_search.engines.base import FieldsRequest, FieldValues, SearchEngine, ValueCount
+from arag_search.engines.deadline import Deadline
+from arag_search.errors import ArgumentError
+from arag_search.query.dates import date_text
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, FieldKind, Schema
+from arag_search.query.printing import number_text
+from arag_search.query.tree import Scope
+
+MAX_VALUES = 1_000
+DEFAULT_VALUES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """A field and its values in the passages of a scope.
+
+    ``passages`` counts passages with a value; in a text field, with a word. A keyword field has the
+    number of its ``distinct`` values, and the most frequent ``values`` with their passages. A
+    number or date has the ``least`` and the ``greatest`` value, as queries write them; a date is
+    the beginning of the period that a passage names. What does not apply is None or empty.
+    """
+
+    name: str
+    kind: FieldKind
+    passages: int
+    distinct: int | None = None
+    values: tuple[ValueCount, ...] = ()
+    least: str | None = None
+    greatest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsResult:
+    """The fields of an index. ``passages`` is the number of all passages in scope."""
+
+    passages: int
+    fields: tuple[FieldSummary, ...]
+    milliseconds: float
+
+
+def fields_of(
+    engine: SearchEngine,
+    names: Sequence[str],
+    values: int,
+    scope: Scope | None,
+    deadline: Deadline | None,
+) -> FieldsResult:
+    """Return the fields with these names; all if there are none.
+
+    Of all fields, ``doc_id`` has its number of passages alone, since it has as many values as there
+    are documents. Raises ArgumentError for an unknown field or a number of values that is not
+    allowed, and QueryTimeoutError.
+    """
+    started = time.perf_counter()
+    schema = engine.manifest.query_schema
+    _check(names, values, schema)
+    chosen = tuple(dict.fromkeys(names)) or (*TEXT_FIELDS, *schema.metadata)
+    page = engine.field_values(FieldsRequest(chosen, values, scope, deadline=deadline))
+    summaries = [_summary(field, schema) for field in page.fields]
+    if not names:
+        at = len(TEXT_FIELDS)
+        summaries.insert(at, FieldSummary(DOC_ID, "keyword", page.chunks))
+    milliseconds = (time.perf_counter() - started) * 1000
+    return FieldsResult(page.chunks, tuple(summaries), milliseconds)
+
+
+def bound_text(value: float | None, kind: FieldKind) -> str | None:
+    """Return the least or greatest value of a number or date as a query writes it."""
+    if value is None:
+        return None
+    return date_text(int(value)) if kind == "date" else number_text(value)
+
+
+def _summary(field: FieldValues, schema: Schema) -> FieldSummary:
+    kind = schema.kind(field.name) or "keyword"
+    ends = (bound_text(end, kind) for end in (field.least, field.greatest))
+    return FieldSummary(field.name, kind, field.chunks, field.distinct, field.frequent, *ends)
+
+
+def _check(names: Sequence[str], values: int, schema: Schema) -> None:
+    unknown = [name for name in names if schema.kind(name) is None]
+    if unknown:
+        named = ", ".join(f'"{name[:40]}"' for name in unknown)
+        raise ArgumentError(
+            f"The index has no field {named}.", allowed=f"{schema.describe()}, or no name for all"
+        )
+    if not 0 <= values <= MAX_VALUES:
+        raise ArgumentError(f"values is {values}.", allowed=f"0 to {MAX_VALUES:,}")

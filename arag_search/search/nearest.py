@@ -1,0 +1,154 @@
+"""Values of a field that a metadata clause may have meant, where the field lacks the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from arag_search.engines.base import (
+    MAX_QUICK_VALUES,
+    FieldsPage,
+    FieldsRequest,
+    FieldValues,
+    ValueCount,
+)
+from arag_search.query.fields import DOC_ID, MetadataType
+from arag_search.query.printing import quoted
+from arag_search.query.tree import DateRange, KeywordEquals, MetadataLeaf, NumberRange
+from arag_search.search.fields import bound_text
+
+MAX_FIELDS = 4
+"""The maximum number of clauses whose values are looked up."""
+_MAX_SHOWN = 3
+_MAX_COMPARED_CHARACTERS = 64
+_MAX_SHOWN_CHARACTERS = 80
+_LEAST_RATIO = 0.7
+_KINDS: dict[type[MetadataLeaf], MetadataType] = {NumberRange: "number", DateRange: "date"}
+_CONTROL = re.compile(r"[\s\x00-\x1f\x7f]+")
+
+ValueReader = Callable[[FieldsRequest], FieldsPage]
+
+
+@dataclass(frozen=True, slots=True)
+class MissingValue:
+    """A metadata clause that no passage in scope satisfies, and the values that there are.
+
+    ``passages`` is the number of passages with any value of the field. ``near`` are values of a
+    keyword field that resemble the wanted value, or the most frequent ones if none does, as
+    ``resembling`` says. ``least`` and ``greatest`` are those of a number or date.
+    """
+
+    clause: str
+    field: str
+    wanted: str
+    passages: int
+    near: tuple[ValueCount, ...] = ()
+    resembling: bool = False
+    least: str | None = None
+    greatest: str | None = None
+
+    def __str__(self) -> str:
+        if not self.passages:
+            return f"no passage has a value of {self.field}"
+        missing = f"{self.field} has no value {self.wanted}"
+        if self.near:
+            near = ", ".join(map(value_text, self.near))
+            return f"{missing}; {'nearest' if self.resembling else 'most frequent'}: {near}"
+        if self.least is None:
+            return missing
+        if self.least == self.greatest:
+            return f"{missing}; only value: {self.least}"
+        return f"{missing}; values: {self.least} to {self.greatest}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the clause and the values in types of JSON, with the ``text`` in words."""
+        return {
+            "clause": self.clause,
+            "field": self.field,
+            "text": str(self),
+            "nearest": values_json(self.near if self.resembling else ()),
+            "least": self.least,
+            "greatest": self.greatest,
+        }
+
+
+def values_json(counts: Sequence[ValueCount]) -> list[dict[str, Any]]:
+    """Return values of a keyword field and their numbers of passages in types of JSON."""
+    return [{"value": count.value, "passages": count.chunks} for count in counts]
+
+
+def value_text(count: ValueCount) -> str:
+    """Return a value in quotes, on one line and shortened, with its number of passages."""
+    shown = _quoted(count.value)
+    if count.chunks is None:
+        return shown
+    return f"{shown} ({count.chunks:,} {'passage' if count.chunks == 1 else 'passages'})"
+
+
+def missing_values(clauses: Sequence[MetadataLeaf], read: ValueReader) -> tuple[MissingValue, ...]:
+    """Return what is there instead of the values of clauses without a match, of at most MAX_FIELDS.
+
+    ``read`` is called once, for the MAX_QUICK_VALUES most frequent values of each field; values
+    are compared only with these. A clause whose value is there after all is left out.
+    """
+    clauses = list(dict.fromkeys(clauses))[:MAX_FIELDS]
+    if not clauses:
+        return ()
+    names = tuple(dict.fromkeys(clause.field for clause in clauses))
+    page = read(FieldsRequest(names, MAX_QUICK_VALUES, quick=True))
+    fields = {field.name: field for field in page.fields}
+    missing = (_missing(clause, fields[clause.field]) for clause in clauses)
+    return tuple(value for value in missing if value is not None)
+
+
+def _missing(clause: MetadataLeaf, field: FieldValues) -> MissingValue | None:
+    text = str(clause)
+    if isinstance(clause, KeywordEquals):
+        if any(count.value == clause.value for count in field.frequent):
+            return None
+        near = tuple(nearest_values(clause.value, field.frequent))
+        is_near = bool(near)
+        if not near and clause.field != DOC_ID:
+            near = field.frequent[:_MAX_SHOWN]
+        wanted = _quoted(clause.value)
+        return MissingValue(text, clause.field, wanted, field.chunks, near, is_near)
+    condition = text.removeprefix(f"{clause.field}:")
+    wanted = f"in {condition}" if condition[0] in "[{" else condition
+    kind = _KINDS[type(clause)]
+    ends = (bound_text(end, kind) for end in (field.least, field.greatest))
+    return MissingValue(text, clause.field, wanted, field.chunks, (), False, *ends)
+
+
+def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount]:
+    """Return up to three values like the wanted one: first those that differ by case alone, then
+    those that begin with it or that it begins with, then those that differ by few letters.
+
+    ``counts`` come with the most frequent value first, which orders equal candidates. The time is
+    linear in their number; only values of at most 64 characters are compared by letters.
+    """
+    folded = wanted.casefold()
+    by_text: dict[str, list[ValueCount]] = {}
+    for count in counts:
+        by_text.setdefault(count.value.casefold(), []).append(count)
+    beginnings = [
+        text
+        for text in by_text
+        if text and folded and (text.startswith(folded) or folded.startswith(text))
+    ]
+    comparable = [text for text in by_text if len(text) <= _MAX_COMPARED_CHARACTERS]
+    close: list[str] = []
+    if len(folded) <= _MAX_COMPARED_CHARACTERS:
+        close = get_close_matches(folded, comparable, _MAX_SHOWN, _LEAST_RATIO)
+    same = [folded] if folded in by_text else []
+    ordered = dict.fromkeys([*same, *beginnings, *map(str, close)])
+    return [count for text in ordered for count in by_text[text]][:_MAX_SHOWN]
+
+
+def _quoted(value: str) -> str:
+    line = _CONTROL.sub(" ", value)
+    if len(line) > _MAX_SHOWN_CHARACTERS:
+        line = f"{line[: _MAX_SHOWN_CHARACTERS - 3]}..."
+    return quoted(line)

@@ -1,0 +1,197 @@
+"""The fields of an index, and the values nearest to one that a field lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arag_search.corpus import MetadataValue
+from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.errors import ArgumentError
+from arag_search.query.dates import date_text, period_ms
+from arag_search.query.fields import MetadataType
+from arag_search.query.parser import parse_scope
+from arag_search.search.fields import FieldSummary
+from arag_search.search.index import Index
+from arag_search.search.nearest import nearest_values
+from tests.support.passages import VIVALDI, chunk, index_of
+
+TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "published": "date"}
+
+
+def typed_index(*rows: dict[str, MetadataValue], scope: str | None = None) -> Index:
+    chunks = [chunk(n, f"d{n}", "", "An opera.", **row) for n, row in enumerate(rows)]
+    engine = MemoryEngine(chunks, metadata=TYPES)
+    schema = engine.manifest.query_schema
+    return Index(engine, "memory", None if scope is None else parse_scope(scope, schema))
+
+
+PEOPLE = typed_index(*[{"kind": "person", "year": 1678.0, "published": "2001-05"}] * 3, {})
+
+
+def text_of(index: Index, query: str, **options: Any) -> str:
+    return str(index.logical_search(query, **options).feedback)
+
+
+def test_every_field_has_its_passages_and_metadata_has_its_values(index: Index) -> None:
+    result = index.fields()
+    assert result.passages == 5
+    assert result.fields == (
+        FieldSummary("title", "text", 4),
+        FieldSummary("content", "text", 5),
+        FieldSummary("doc_id", "keyword", 5),
+        FieldSummary("year", "number", 4, least="1678", greatest="1735"),
+        FieldSummary("lang", "keyword", 2, 2, (ValueCount("en", 2), ValueCount("it", 2))),
+    )
+
+
+def test_only_passages_in_scope_are_counted() -> None:
+    result = index_of(*VIVALDI, scope="year:>=1700").fields("year", "lang", "doc_id")
+    assert result.passages == 2
+    assert result.fields == (
+        FieldSummary("year", "number", 2, least="1721", greatest="1735"),
+        FieldSummary("lang", "keyword", 0, 0),
+        FieldSummary(
+            "doc_id", "keyword", 2, 2, (ValueCount("griselda", 1), ValueCount("scarlatti", 1))
+        ),
+    )
+
+
+def test_the_number_of_values_is_bounded_and_that_of_distinct_values_is_not(index: Index) -> None:
+    (lang,) = index.fields("lang", values=1).fields
+    assert (lang.distinct, lang.values) == (2, (ValueCount("en", 2),))
+
+
+@pytest.mark.parametrize("arguments", [{"names": ["colour"]}, {"values": -1}, {"values": 1001}])
+def test_an_unknown_field_and_a_wrong_number_are_rejected(
+    index: Index, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(ArgumentError):
+        index.fields(*arguments.get("names", ()), values=arguments.get("values", 10))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0001",
+        "1678",
+        "2001-05-31",
+        "2001-05-31T12:30",
+        "2001-05-31T12:30:05",
+        "1950-01-02T00:00:00.5",
+    ],
+)
+def test_a_moment_is_written_as_the_shortest_date_that_begins_there(text: str) -> None:
+    moment = period_ms(text)[0]
+    assert period_ms(date_text(moment))[0] == moment
+    assert len(date_text(moment)) <= max(len(text), 10) + 2
+
+
+def test_moments_that_a_zone_moves_out_of_the_calendar_become_its_ends() -> None:
+    assert date_text(period_ms("0001-01-01T00:00+05:00")[0]) == "0001"
+    assert date_text(period_ms("9999-12-31T23:59-05:00")[0]) == "9999"
+
+
+# Feedback
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("kind:PERSON", 'kind has no value "PERSON"; nearest: "person" (3 passages).'),
+        ("kind:persona", 'kind has no value "persona"; nearest: "person" (3 passages).'),
+        ("kind:place", 'kind has no value "place"; most frequent: "person" (3 passages).'),
+        ("year:19985", "year has no value 19985; only value: 1678."),
+        ("published:2002", "published has no value 2002; only value: 2001-05-01."),
+        ("doc_id:D0", 'doc_id has no value "D0"; nearest: "d0" (1 passage).'),
+        ("doc_id:vivaldi", 'doc_id has no value "vivaldi".'),
+        (
+            "opera AND kind:Person",
+            "Alone: opera 4. Without kind:Person: 4. "
+            'kind has no value "Person"; nearest: "person" (3 passages).',
+        ),
+        (
+            "operas OR kind:Person",
+            "Alone: operas occurs nowhere. "
+            'kind has no value "Person"; nearest: "person" (3 passages).',
+        ),
+        ("operas NOT kind:Person", "Alone: operas occurs nowhere; kind:Person occurs nowhere."),
+    ],
+)
+def test_a_clause_without_a_match_is_answered_with_the_values_that_there_are(
+    query: str, text: str
+) -> None:
+    assert text_of(PEOPLE, query) == text
+
+
+def test_ranges_are_answered_with_the_range_of_the_values() -> None:
+    index = typed_index({"year": 1678.0}, {"year": (1700.5, 1977.0)})
+    assert text_of(index, "year:>=2000") == "year has no value >=2000; values: 1678 to 1977."
+    text = text_of(index, "year:[1 TO 5] AND opera")
+    assert text.endswith(" year has no value in [1 TO 5]; values: 1678 to 1977.")
+
+
+def test_values_outside_of_the_scope_are_not_named() -> None:
+    rows: tuple[dict[str, MetadataValue], ...] = ({"kind": "person", "year": 1.0}, {"year": 2.0})
+    index = typed_index(*rows, scope="year:2")
+    assert text_of(index, "kind:PERSON") == "no passage has a value of kind."
+    assert text_of(index, "year:1") == "year has no value 1; only value: 2."
+
+
+def test_where_nothing_matches_no_note_says_how_passages_are_ranked() -> None:
+    assert PEOPLE.logical_search("kind:PERSON").notes == ()
+    assert len(PEOPLE.logical_search("kind:PERSON", nearest_values=False).notes) == 1
+    assert len(PEOPLE.logical_search("kind:person").notes) == 1
+
+
+class CountingEngine(MemoryEngine):
+    """An engine that counts requests for values."""
+
+    requests = 0
+
+    def field_values(self, request: FieldsRequest) -> FieldsPage:
+        self.requests += 1
+        assert request.quick
+        return super().field_values(request)
+
+
+def test_values_are_requested_once_and_only_where_nothing_matches() -> None:
+    engine = CountingEngine([chunk(0, "a", "", "An opera.", kind="person")], metadata=TYPES)
+    index = Index(engine, "memory")
+    index.logical_search("kind:person")
+    index.logical_search("operas")
+    index.logical_search("kind:PERSON", feedback=False)
+    index.logical_search("kind:PERSON", nearest_values=False)
+    assert engine.requests == 0
+    feedback = index.logical_search(
+        "kind:A AND kind:B AND kind:C AND year:1 AND published:2001 AND year:2"
+    ).feedback
+    assert engine.requests == 1
+    assert feedback is not None
+    assert [missing.clause for missing in feedback.missing] == [
+        "kind:A",
+        "kind:B",
+        "kind:C",
+        "year:1",
+    ]
+
+
+def test_case_comes_before_beginnings_and_these_before_few_letters() -> None:
+    values = ("operas", "opra", "Opera", "opera seria", "song", "OPERA")
+    counts = [ValueCount(value, 9 - place) for place, value in enumerate(values)]
+    assert [count.value for count in nearest_values("opera", counts)] == [
+        "Opera",
+        "OPERA",
+        "operas",
+    ]
+    assert [count.value for count in nearest_values("operra", counts)][:1] == ["Opera"]
+    assert nearest_values("xyz", counts) == []
+
+
+def test_hostile_values_stay_on_one_line_and_are_shortened() -> None:
+    index = typed_index({"kind": 'a"b\n[d0.1] Title\u2028x\x00' + "y" * 999})
+    text = text_of(index, "kind:none")
+    assert len(text.splitlines()) == 1
+    assert len(text) < 200

@@ -1,0 +1,107 @@
+"""Searches in the order of a field, and with a limit of passages of a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arag_search.engines.base import SortBy
+from arag_search.errors import ArgumentError
+from arag_search.query.fields import Schema
+from arag_search.search.index import Index
+from arag_search.search.sorting import parse_sort
+from tests.support.passages import SCHEMA, chunk, index_of
+
+
+def ids(index: Index, query: str, **options: Any) -> list[str]:
+    return [hit.id for hit in index.logical_search(query, top_k=50, **options).hits]
+
+
+def test_passages_without_a_value_come_last_in_both_directions(index: Index) -> None:
+    query = "vivaldi OR older OR page"
+    ascending = ["vivaldi.1", "vivaldi.2", "scarlatti.1", "griselda.1", "page.1"]
+    assert set(ids(index, query, sort="year")) == set(ascending)
+    assert [name for name in ids(index, query, sort="year") if "vivaldi" not in name] == [
+        "scarlatti.1",
+        "griselda.1",
+        "page.1",
+    ]
+    assert ids(index, query, sort="year:desc")[:2] == ["griselda.1", "scarlatti.1"]
+    assert ids(index, query, sort="year:desc")[-1] == "page.1"
+
+
+def test_equal_values_are_in_order_of_score_which_stays_bm25(index: Index) -> None:
+    ranked = index.logical_search("vivaldi OR venice OR died")
+    scores = {hit.id: hit.score for hit in ranked.hits}
+    by_year = index.logical_search("vivaldi OR venice OR died", sort="year")
+    assert {hit.id: hit.score for hit in by_year.hits} == scores
+    born = [hit for hit in by_year.hits if hit.doc_id == "vivaldi"]
+    assert [hit.score for hit in born] == sorted((hit.score for hit in born), reverse=True)
+    assert by_year.sort == "year:asc"
+
+
+def test_a_passage_with_several_values_counts_with_its_first_in_the_direction() -> None:
+    index = index_of(
+        chunk(0, "a", "", "An opera.", lang=("de", "z")),
+        chunk(1, "b", "", "An opera.", lang="en"),
+        chunk(2, "c", "", "An opera.", lang=("Z", "fr")),
+    )
+    assert ids(index, "opera", sort="lang") == ["c.1", "a.1", "b.1"]  # Z, de, en: by code point
+    assert ids(index, "opera", sort="lang:desc") == ["a.1", "c.1", "b.1"]  # z, fr, en
+
+
+def test_a_document_shows_its_first_passages_and_the_total_counts_all(index: Index) -> None:
+    result = index.logical_search("vivaldi", per_document=1)
+    assert [hit.doc_id for hit in result.hits] == ["vivaldi", "griselda"]
+    assert (result.total, result.passages, result.per_document) == (3, 2, 1)
+    pages = [ids(index, "vivaldi", per_document=1, offset=offset) for offset in range(3)]
+    assert pages == [[hit.id for hit in result.hits], [result.hits[1].id], []]
+
+
+def test_a_limit_of_passages_counts_at_sentence_granularity_too(index: Index) -> None:
+    options: dict[str, Any] = {"granularity": "sentence", "sort": "year:desc"}
+    assert ids(index, "vivaldi OR died", **options) == ["griselda.1", "vivaldi.2", "vivaldi.1"]
+    assert len(ids(index, "vivaldi OR died", **options, per_document=1)) == 2
+
+
+def test_a_query_without_words_has_no_note_on_ranking_if_it_is_sorted(index: Index) -> None:
+    assert index.logical_search("year:>=1600", sort="year").notes == ()
+    assert len(index.logical_search("year:>=1600").notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sort"),
+    [
+        ("year", SortBy("year")),
+        (" year:asc ", SortBy("year")),
+        ("lang:desc", SortBy("lang", True)),
+        ("doc_id", SortBy("doc_id")),
+    ],
+)
+def test_an_order_names_a_field_and_perhaps_a_direction(text: str, sort: SortBy) -> None:
+    assert parse_sort(text, SCHEMA) == sort
+
+
+@pytest.mark.parametrize(
+    "text", ["", "title", "colour", "year:down", "year:", "year:asc:desc", "x" * 999, 3, ["year"]]
+)
+def test_another_order_is_rejected(text: Any) -> None:
+    with pytest.raises(ArgumentError):
+        parse_sort(text, SCHEMA)
+
+
+def test_the_message_names_the_fields_that_have_an_order() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_sort("title:desc", Schema({"year": "number"}))
+    assert str(caught.value) == (
+        'sort names the field "title", which has no order.\n'
+        "Allowed: year, doc_id; with :asc or :desc\n"
+        "Do: Leave it out to rank by score."
+    )
+
+
+@pytest.mark.parametrize("per_document", [0, -1, 1001])
+def test_a_limit_out_of_bounds_is_rejected(index: Index, per_document: int) -> None:
+    with pytest.raises(ArgumentError):
+        index.logical_search("vivaldi", per_document=per_document)
