@@ -43,6 +43,7 @@ from arag_search.search.documents import (
 )
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
+from arag_search.search.highlights import Highlighter
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.results import (
@@ -180,6 +181,7 @@ class Index:
             page=page,
             unit="sentences" if granularity == "sentence" else "passages",
             feedback=clause_counts,
+            highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
         )
 
     def _executed(
@@ -241,7 +243,14 @@ class Index:
         understood = ", ".join(f'"{keyword}"' for keyword in wanted)
         notes = keyword_notes(wanted) if matching == "token" else []
         return search_result(
-            understood, f"{understood}{within}", offset, hits, notes, started, page=page
+            understood,
+            f"{understood}{within}",
+            offset,
+            hits,
+            notes,
+            started,
+            page=page,
+            highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )
 
     @checked

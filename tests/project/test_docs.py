@@ -44,6 +44,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "a server runs until its client ends it; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "export SEARCH_TOKEN=$(openssl rand -hex 32)"):
         "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/search/README.md", "arag-search --install-completion"):
+        "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
         "needs a model key or a local server",
     (OPERATORS, "arag-search opensearch up "):
