@@ -88,12 +88,12 @@ def test_pre_chunked_passages_skip_deleted_neighbours_and_accept_only_their_kind
         ]
     assert error_message(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
         "The index holds pre-chunked passages, but these sources do not: d.jsonl (documents).\n"
-        "Where: index\nAllowed: arag-chunks, dpr\nDo: Build a separate index for them."
+        "Where: index\nAllowed: arag-chunks, dpr, pre-chunked\nDo: Build a separate index for them."
     )
     build_index(["d.jsonl"], Path("other"), BuildOptions())
     assert error_message(add_documents, ["more.json"], Path("other")) == (
         "The index holds documents, but these sources do not: more.json (arag-chunks).\n"
-        "Where: other\nAllowed: every format but arag-chunks, dpr\n"
+        "Where: other\nAllowed: every format but arag-chunks, dpr, pre-chunked\n"
         "Do: Build a separate index for them."
     )
 
