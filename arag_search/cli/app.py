@@ -70,10 +70,14 @@ def run(
 def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
     import typer
 
+    from arag_search.cli.options.completion import complete
     from arag_search.errors import AragError
 
     made = command()
     try:
+        completed = complete(made, name)
+        if completed is not None:
+            return completed
         with made.make_context(name, arguments) as context:
             outcome: object = made.invoke(context)
         sys.stdout.flush()
@@ -81,6 +85,9 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
     except typer.Exit as ended:
         sys.stdout.flush()
         return ended.exit_code
+    except SystemExit as ended:  # of the options for shell completion
+        sys.stdout.flush()
+        return ended.code if isinstance(ended.code, int) else FAILURE
     except AragError as error:
         from arag_search.query.problems import QueryError
 
@@ -126,7 +133,6 @@ def _command() -> Any:
 
     app = typer.Typer(
         name="arag-search",
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arag_search.cli.options.completion import suggest_presets
 from arag_search.cli.options.model import (
     BaseUrl,
     MaxRetries,
@@ -52,7 +53,11 @@ def ask_command(
     ],
     preset: Annotated[
         str,
-        typer.Option(help="How to answer: a name, or the path of a .yaml file.", metavar="PRESET"),
+        typer.Option(
+            help="How to answer: a name, or the path of a .yaml file.",
+            metavar="PRESET",
+            autocompletion=suggest_presets,
+        ),
     ] = "logical_read",
     model: ModelName = None,
     base_url: BaseUrl = None,

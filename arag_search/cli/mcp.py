@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from arag_search.cli.options.completion import suggest_presets
 from arag_search.cli.options.opening import (
     DEFAULT_TIMEOUT_S,
     AllowStale,
@@ -43,6 +44,7 @@ def mcp_command(
             help="The preset, which sets the tools and their replies: a name, or the path of a "
             ".yaml file.  [default: logical_read]",
             metavar="PRESET",
+            autocompletion=suggest_presets,
             show_default=False,
         ),
     ] = None,

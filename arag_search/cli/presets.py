@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from arag_search.cli.options.completion import suggest_presets
+
 if TYPE_CHECKING:
     from arag_search.agent.presets import Preset
 
@@ -16,6 +18,7 @@ def presets_command(
         typer.Argument(
             help="The preset to explain: a name, or the path of a .yaml file.",
             metavar="PRESET",
+            autocompletion=suggest_presets,
             show_default=False,
         ),
     ] = None,

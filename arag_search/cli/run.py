@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag_search.cli.options.completion import suggest_presets
 from arag_search.cli.options.model import (
     BaseUrl,
     MaxRetries,
@@ -47,7 +48,11 @@ def run_command(
     out: Annotated[Path, typer.Option(help="The folder of the run.", metavar="DIR")],
     preset: Annotated[
         str,
-        typer.Option(help="How to answer: a name, or the path of a .yaml file.", metavar="PRESET"),
+        typer.Option(
+            help="How to answer: a name, or the path of a .yaml file.",
+            metavar="PRESET",
+            autocompletion=suggest_presets,
+        ),
     ] = "logical_read",
     model: ModelName = None,
     base_url: BaseUrl = None,

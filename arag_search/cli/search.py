@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from arag_search.cli.options.completion import suggest_tools
 from arag_search.cli.options.opening import (
     DEFAULT_TIMEOUT_S,
     AllowStale,
@@ -58,7 +59,12 @@ def search_command(
     ] = None,
     tool: Annotated[
         str,
-        typer.Option(help="How to search.", parser=tool_name, metavar=f"<{'|'.join(_TOOLS)}>"),
+        typer.Option(
+            help="How to search.",
+            parser=tool_name,
+            metavar=f"<{'|'.join(_TOOLS)}>",
+            autocompletion=suggest_tools,
+        ),
     ] = "logical",
     top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.", metavar="N")] = 5,
     offset: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from arag_search.corpus import MetadataScalar
 from arag_search.errors import ArgumentError
@@ -15,8 +15,8 @@ MetadataType = Literal["keyword", "number", "date"]
 FieldKind = Literal["text", "keyword", "number", "date"]
 
 METADATA_TYPES: tuple[MetadataType, ...] = ("keyword", "number", "date")
-TITLE = "title"
-CONTENT = "content"
+TITLE: Final = "title"
+CONTENT: Final = "content"
 TEXT_FIELDS = (TITLE, CONTENT)
 """The fields that BM25 scores, and in which a word without a field is searched."""
 DOC_ID = "doc_id"

@@ -47,6 +47,7 @@ from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, fields_of
 from arag_search.search.frequent import FrequentWords
+from arag_search.search.highlights import Highlighter
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.nearest import ValueReader
@@ -211,6 +212,7 @@ class Index:
             feedback=clause_counts,
             sort=sorting,
             per_document=per_document,
+            highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
         )
 
     def _executed(
@@ -295,7 +297,14 @@ class Index:
         understood = ", ".join(f'"{keyword}"' for keyword in wanted)
         notes = keyword_notes(wanted) if matching == "token" else []
         return search_result(
-            understood, f"{understood}{within}", offset, hits, notes, started, page=page
+            understood,
+            f"{understood}{within}",
+            offset,
+            hits,
+            notes,
+            started,
+            page=page,
+            highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )
 
     @checked

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.engines.base import Hit, LeafScore, Page, SortBy
 from arag_search.errors import ArgumentError
 from arag_search.search.feedback import Feedback
+from arag_search.search.highlights import Highlighter, Highlights
 from arag_search.tokens import count_tokens
 
 MAX_TOP_K = 1_000
@@ -90,6 +91,7 @@ class SearchResult:
     passages that can be paged through if it is known, else None. ``feedback`` is present if
     nothing matched a logical query. ``sort`` is the field that ordered the passages, such as
     ``year:desc``, empty for the score; ``per_document`` is the limit of passages of a document.
+    ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
     """
 
     query: str
@@ -105,6 +107,7 @@ class SearchResult:
     milliseconds: float
     sort: str = ""
     per_document: int | None = None
+    highlighter: Highlighter | None = field(default=None, compare=False, repr=False)
 
     @property
     def total_text(self) -> str:
@@ -115,11 +118,9 @@ class SearchResult:
 
     def __repr__(self) -> str:
         shown = {
-            field.name: self.total_text
-            if field.name == "total"
-            else repr(getattr(self, field.name))
-            for field in fields(self)
-            if field.name != "total_is_exact"
+            part.name: self.total_text if part.name == "total" else repr(getattr(self, part.name))
+            for part in fields(self)
+            if part.repr and part.name != "total_is_exact"
         }
         inside = ", ".join(f"{name}={text}" for name, text in shown.items())
         return f"SearchResult({inside})"
@@ -129,10 +130,19 @@ class SearchResult:
         """The o200k tokens of corpus text in the result: of titles and snippets."""
         return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
 
+    def highlights(self, hit: SearchHit) -> Highlights | None:
+        """Return where the words of the query occur in the title and the snippet of a hit: of a
+        logical or keyword search, else None. A phrase is one mark, if all of it is shown; a loose
+        phrase has a mark on each word."""
+        if self.highlighter is None:
+            return None
+        return self.highlighter.highlights(hit.title, hit.content, hit.sentence_ends, hit.sentences)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types of JSON, as ``arag-search search --json`` prints it.
 
-        The keys and their order are stable; new keys may be added. ``problems`` is always empty,
+        Hits are as in ``SearchHit.to_dict``, with their ``highlights`` where there are any. The
+        keys and their order are stable; new keys may be added. ``problems`` is always empty,
         because a query with problems raises QueryError instead.
         """
         return {
@@ -145,13 +155,18 @@ class SearchResult:
             "offset": self.offset,
             **({"sort": self.sort} if self.sort else {}),
             **({} if self.per_document is None else {"per_document": self.per_document}),
-            "hits": [hit.to_dict() for hit in self.hits],
+            "hits": [self._hit_dict(hit) for hit in self.hits],
             "notes": list(self.notes),
             "problems": [],
             "feedback": None if self.feedback is None else self.feedback.to_dict(),
             "retrieved_tokens": self.retrieved_tokens,
             "milliseconds": round(self.milliseconds, 3),
         }
+
+    def _hit_dict(self, hit: SearchHit) -> dict[str, Any]:
+        highlights = self.highlights(hit)
+        marks = {} if highlights is None else {"highlights": highlights.to_dict()}
+        return {**hit.to_dict(), **marks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,7 @@ def search_result(
     feedback: Feedback | None = None,
     sort: SortBy | None = None,
     per_document: int | None = None,
+    highlighter: Highlighter | None = None,
 ) -> SearchResult:
     """Return a result, timed since ``started`` (of ``time.perf_counter``).
 
@@ -230,6 +246,7 @@ def search_result(
         milliseconds=(time.perf_counter() - started) * 1000,
         sort="" if sort is None else str(sort),
         per_document=per_document,
+        highlighter=highlighter,
     )
 
 

@@ -87,6 +87,7 @@ def test_the_json_of_a_search_has_every_key(arag: Command) -> None:
                 "snippet": "... He also composed several dozen operas and worked with many "
                 "different librettists. ...",
                 "metadata": {"year": 1678, "kind": "person"},
+                "highlights": {"title": [[8, 15]], "snippet": [[73, 84]]},
             }
         ],
         "notes": [

@@ -48,6 +48,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/search/README.md", "arag-search --install-completion"):
+        "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
         "needs a model key or a local server",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",

@@ -132,7 +132,10 @@ def test_results_are_dictionaries_of_json(index: Index) -> None:
     ):
         values = result.to_dict()
         assert json.loads(json.dumps(values)) == values
-        assert [hit.to_dict() for hit in result.hits] == values["hits"]
+        for hit, printed in zip(result.hits, values["hits"], strict=True):
+            highlights = result.highlights(hit)
+            assert highlights is not None
+            assert printed == {**hit.to_dict(), "highlights": highlights.to_dict()}
     assert values["hits"][0]["metadata"] == {"year": 1678, "lang": ["en", "it"]}
     read = index.chunk_read(["vivaldi.2"])[0].to_dict()
     assert json.loads(json.dumps(read)) == read

@@ -1,0 +1,183 @@
+"""Where the words of a query occur in the titles and snippets of its hits."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.corpus import Chunk, nfc
+from arag_search.engines.base import Granularity
+from arag_search.query import analysis
+from arag_search.query.matching import Pattern
+from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.search.index import Index
+from arag_search.search.results import SearchHit, SearchResult
+from tests.support.passages import chunk, index_of
+from tests.support.strategies import AWKWARD, COMMON, WORDS, queried_keywords, trees
+
+PIECES = st.sampled_from((*AWKWARD, *WORDS[:20], *COMMON, "ΣΑΣ", "İİ x", "🇫🇷🇩🇪", "ﬃ", "x" * 300))
+sentences = st.lists(
+    st.builds(
+        "".join,
+        st.tuples(
+            st.lists(PIECES, max_size=6).map(" ".join), st.sampled_from((". ", "", "。", "\n"))
+        ),
+    ),
+    max_size=7,
+)
+
+
+@st.composite
+def passages(draw: st.DrawFn) -> Chunk:
+    texts = [nfc(text) for text in draw(sentences)]
+    content = nfc("".join(texts))
+    ends = tuple(dict.fromkeys(end for end in accumulate(map(len, texts)) if end < len(content)))
+    ends = (*(end for end in ends if end), len(content)) if content else ()
+    return Chunk("d.1", "d", draw(PIECES), content, 1, 1, 0, ends, {})
+
+
+def marked(result: SearchResult, hit: SearchHit) -> tuple[list[str], list[str]]:
+    highlights = result.highlights(hit)
+    assert highlights is not None
+    for text, marks in ((hit.title, highlights.title), (hit.snippet, highlights.snippet)):
+        offsets = [offset for mark in marks for offset in mark]
+        assert offsets == sorted(offsets)
+        assert all(0 <= start < end <= len(text) for start, end in marks)
+    return (
+        [hit.title[start:end] for start, end in highlights.title],
+        [hit.snippet[start:end] for start, end in highlights.snippet],
+    )
+
+
+def matches(leaf: TextLeaf, tokens: list[str]) -> bool:
+    """Tell whether a marked text matches a leaf; of a loose phrase, every word has its mark."""
+    if Pattern.of(leaf).matches(tokens):
+        return True
+    is_loose = isinstance(leaf, Phrase) and leaf.slop > 0
+    return is_loose and any(set(tokens) <= set(spelling) for spelling in leaf.spellings)
+
+
+@given(
+    passages(),
+    trees(awkward=False, metadata=False, max_leaves=5),
+    st.sampled_from(("chunk", "sentence")),
+)
+def test_every_mark_of_a_logical_search_matches_a_leaf_of_the_query(
+    passage: Chunk, tree: Node, granularity: Granularity
+) -> None:
+    check_marks(index_of(passage), str(tree), granularity)
+
+
+@given(passages(), PIECES, st.booleans(), st.sampled_from(("chunk", "sentence")))
+def test_every_mark_of_awkward_words_matches_them(
+    passage: Chunk, piece: str, loose: bool, granularity: Granularity
+) -> None:
+    words = len(analysis.terms(nfc(piece)))
+    if words:
+        query = str(Phrase(piece, 2 if loose and words > 1 else 0))
+        check_marks(index_of(passage), query, granularity)
+
+
+def check_marks(index: Index, query: str, granularity: Granularity) -> None:
+    result = index.logical_search(query, granularity=granularity)
+    leaves = [
+        leaf for leaf in positive_leaves(index.parse(query).tree) if isinstance(leaf, TextLeaf)
+    ]
+    for hit in result.hits:
+        in_title, in_snippet = marked(result, hit)
+        for field, texts in (("title", in_title), ("content", in_snippet)):
+            possible = [leaf for leaf in leaves if leaf.field in (None, field)]
+            for text in texts:
+                assert any(matches(leaf, analysis.terms(text)) for leaf in possible), text
+        words = {word for leaf in leaves if leaf.field in (None, "title")
+                 for word in Pattern.of(leaf).words() if not isinstance(leaf, Phrase)}  # fmt: skip
+        if words & set(analysis.terms(hit.title)):
+            assert in_title
+        words = {word for leaf in leaves if leaf.field in (None, "content")
+                 for word in Pattern.of(leaf).words() if not isinstance(leaf, Phrase)}  # fmt: skip
+        tokens = set(analysis.terms(hit.content)) & set(analysis.terms(hit.snippet))
+        if words & tokens:
+            assert in_snippet
+
+
+@given(passages(), queried_keywords(), st.sampled_from(("token", "substring")))
+def test_every_mark_of_a_keyword_search_is_a_keyword(
+    passage: Chunk, keywords: tuple[str, ...], matching: str
+) -> None:
+    index = index_of(passage)
+    result = index.keyword_search(keywords, matching=matching)  # type: ignore[arg-type]
+    for hit in result.hits:
+        in_title, in_snippet = marked(result, hit)
+        for text in (*in_title, *in_snippet):
+            if matching == "token":
+                patterns = [Pattern.of(Phrase(word)) for word in keywords if analysis.terms(word)]
+                assert any(pattern.matches(analysis.terms(text)) for pattern in patterns)
+            else:
+                low = text.lower().replace("ς", "σ")
+                assert any(nfc(word).lower().replace("ς", "σ") in low for word in keywords)
+        if matching == "substring" and any(nfc(w).lower() in hit.title.lower() for w in keywords):
+            assert in_title
+
+
+HIT = chunk(
+    0, "d", "Vivaldi’s Seasons", "He met Antonio ", "Vivaldi, in Paris. ", "Nothing here. ",
+    "  Vivaldi's sea. ", "The seasons 𝒳 of Vivaldi; a librettist.", "東京に。", "それから。",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "title", "snippet"),
+    [
+        ("vivaldi's", ["Vivaldi’s"], ["Vivaldi's"]),
+        ("seasons", ["Seasons"], ["seasons"]),
+        ('"antonio vivaldi" OR vivaldi', [], ["Vivaldi", "Vivaldi"]),  # one sentence is not shown
+        ('"antonio vivaldi"', [], ["Antonio Vivaldi"]),
+        ('"of vivaldi a" OR "vivaldi a librettist"', [], ["of Vivaldi; a librettist"]),
+        ('"seasons vivaldi"~3', [], ["seasons", "Vivaldi"]),
+        ("librett*", [], ["librettist"]),
+        ("𝒳", [], ["𝒳"]),
+        ("title:seasons AND antonio", ["Seasons"], ["Antonio"]),
+        ("content:seasons AND NOT venice", [], ["seasons"]),
+        ('"に それ"', [], ["に。 それ"]),
+        ('"paris vivaldi\'s"', [], []),  # never side by side in the passage
+    ],
+)
+def test_marks_are_located_in_the_snippet(query: str, title: list[str], snippet: list[str]) -> None:
+    result = index_of(HIT).logical_search(query)
+    for hit in result.hits:
+        assert marked(result, hit) == (title, snippet)
+    assert bool(result.hits) == bool(snippet)
+
+
+def test_a_phrase_is_not_marked_across_sentences_of_which_some_are_left_out() -> None:
+    passage = chunk(0, "d", "", "red ", "x. ", "blue fish. ", "red blue. ", "red blue again. ")
+    index = index_of(passage)
+    result = index.logical_search('"red blue"')
+    assert marked(result, result.hits[0]) == ([], ["red blue", "red blue"])
+    sentences = index.logical_search('"red blue"', granularity="sentence")
+    assert marked(sentences, sentences.hits[0]) == ([], ["red blue", "red blue"])
+
+
+def test_a_word_that_a_sentence_ends_in_is_not_marked_as_two() -> None:
+    passage = Chunk("d.1", "d", "", "foobar foo", 1, 1, 0, (3, 10), {})
+    result = index_of(passage).logical_search("foobar OR foo")
+    assert result.hits[0].snippet == "foo bar foo"
+    assert marked(result, result.hits[0]) == ([], ["foo"])
+    assert result.highlights(result.hits[0]).snippet == ((8, 11),)  # type: ignore[union-attr]
+
+
+def test_substrings_are_marked_where_the_lower_case_is_longer() -> None:
+    result = index_of(chunk(0, "d", "İİxyİ", "aXYa xy")).keyword_search(
+        ["XY", "i̇"], matching="substring"
+    )
+    assert marked(result, result.hits[0]) == (["İ", "İ", "xy", "İ"], ["XY", "xy"])
+
+
+def test_without_text_only_titles_are_marked(index: Index) -> None:
+    result = index.logical_search("vivaldi", snippets=False, top_k=1)
+    highlights = result.highlights(result.hits[0])
+    assert highlights is not None
+    assert (len(highlights.title), highlights.snippet) == (1, ())
