@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """The end of a question; ``failure`` is kind and message where it failed, and ``text`` then
+    """The end of a question; ``failure`` is kind and message if it failed, and ``text`` then
     what there is of an answer."""
 
     text: str
@@ -310,7 +310,7 @@ class Agent:
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
-    """Return the next step, or how the question ended, also where it failed."""
+    """Return the next step, or how the question ended, also if it failed."""
     try:
         return next(steps)
     except StopIteration as end:

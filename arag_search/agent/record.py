@@ -76,7 +76,7 @@ class Record:
 
     ``answer`` is the last reply as the model wrote it, empty if there is none;
     ``answer_short``, ``explanation`` and ``cited_ids`` are read from it unless the question failed,
-    as it does where the reply was cut off. ``wrong_ids`` are named as sources but were never shown;
+    as it does if the reply was cut off. ``wrong_ids`` are named as sources but were never shown;
     no passage has those of them that are ``invented_ids``. ``citation`` and ``failure`` (kind and
     message) are None if there is none. ``loops`` counts turns in which tools could be called,
     the answer's included. ``total_cost`` is None without prices. ``fingerprints`` are of preset,
@@ -112,7 +112,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON knows it; a field that a record of an older version lacks stays
-        absent, and so do invented ids where there are none."""
+        absent, and so do invented ids if there are none."""
         written = _adapter().dump_python(self, mode="json")
         if not self.invented_ids:
             del written["invented_ids"]

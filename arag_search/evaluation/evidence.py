@@ -24,7 +24,7 @@ class Sighting:
     never.
 
     ``shown`` is the first step that names its passage, ``visible`` the first whose text shows what
-    counts: the answer of a hop; where it is not known to be there, any text of the passage.
+    counts: the answer of a hop; if it is not known to be there, any text of the passage.
     ``read`` is the first chunk_read that shows text of its passage, whatever it says.
     """
 
@@ -128,7 +128,7 @@ def evidence_values(
     """Return what a record shows of the evidence; None if the question names none.
 
     ``sets`` are its pieces in an index: each is met where its text is visible. Without, titles are
-    looked for, and one is met where it is shown.
+    looked for, and one is met if it is shown.
     """
     if sets is None:
         met = [

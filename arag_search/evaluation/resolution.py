@@ -21,7 +21,7 @@ RULES: tuple[Rule, ...] = ("text", "title", "normalised", "brackets", "subject a
 
 @dataclass(frozen=True, slots=True)
 class ResolvedHop:
-    """The passages that hold the evidence of a hop, in corpus order; none where it is unresolved.
+    """The passages that hold the evidence of a hop, in corpus order; none if it is unresolved.
 
     Of several passages with the title, and of the parts of one, those are taken that hold the
     answer. ``rule`` is the first that found such passages. Where none does (a date may be written
@@ -117,7 +117,7 @@ class Passages:
     def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
         """Return the passages that hold a published text.
 
-        They are those that equal or contain it; where it was cut, those with a sentence of it that
+        They are those that equal or contain it; if it was cut, those with a sentence of it that
         has the answer, else those with any sentence of it.
         """
         whole = whole_words(text)

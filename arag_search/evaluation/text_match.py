@@ -78,7 +78,7 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
     """Return the share of the question's gold titles that were shown, of the best set of titles
-    where there are several; None if it has none.
+    if there are several; None if it has none.
 
     Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
     not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille

@@ -176,7 +176,7 @@ def _objects_with(fields: Fields, name: str, required: Sequence[str]) -> list[Fi
 
 
 def _paragraph_of(step: Fields, fields: Fields) -> GoldPassage | None:
-    """Return the paragraph that holds a step; none where the question lacks it on purpose."""
+    """Return the paragraph that holds a step; none if the question lacks it on purpose."""
     number = step.fields.get("paragraph_support_idx")
     if number is None:
         return None

@@ -274,6 +274,6 @@ def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
 
 
 def _preview(value: object, limit: int = 60) -> str:
-    """Return the value as JSON, shortened to its beginning where it is long."""
+    """Return the value as JSON, shortened to its beginning if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -260,7 +260,7 @@ def _continue_line(chunk_id: str, last: int, count: int) -> str:
 
 
 def chunk_header(read_chunk: ReadChunk, max_tokens: int | None = None) -> str:
-    """Title and part, then neighbours and metadata where there are any, cut at ``max_tokens``."""
+    """Title and part, then neighbours and metadata if there are any, cut at ``max_tokens``."""
     chunk = read_chunk.chunk
     about: list[str] = []
     if read_chunk.previous_id is not None:

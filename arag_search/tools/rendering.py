@@ -35,7 +35,7 @@ class Block:
 
     ``title`` is the passage's own, of which the header shows the beginning. ``cut`` is the text to
     show instead where the only sentence left is too long. A block without sentences is its header
-    alone. ``inner_ends`` are the ends of the passage's sentences where it is shown as a single
+    alone. ``inner_ends`` are the ends of the passage's sentences if it is shown as a single
     piece. ``left_out`` says why a passage that has text is its header alone.
     """
 
@@ -113,7 +113,7 @@ def block(
 
 
 def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
-    """``[881.2] Antonio Vivaldi, part 2 of 3``; the part only where there are several."""
+    """``[881.2] Antonio Vivaldi, part 2 of 3``; the part only if there are several."""
     name = shown_title(title)
     pieces = [name] if name else []
     if parts > 1:
@@ -278,7 +278,7 @@ def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
 
 
 def bounded(text: str, max_tokens: int) -> str:
-    """Return a message of several lines, cut where it is too long; a mended query at its end is
+    """Return a message of several lines, cut if it is too long; a mended query at its end is
     kept."""
     if count_tokens(text) <= max_tokens:
         return text

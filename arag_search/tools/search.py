@@ -45,7 +45,7 @@ class ReplyStyle:
 
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
     ``suppress_shown`` leaves out the text of passages that were shown in full before, by a search
-    or a read. ``max_offset`` is the farthest offset that a caller may ask for; 0 where there is
+    or a read. ``max_offset`` is the farthest offset that a caller may ask for; 0 if there is
     no paging.
     """
 

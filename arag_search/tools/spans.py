@@ -16,7 +16,7 @@ class PassageSpan:
 
     ``title`` is the passage's own in full; the text shows its beginning. Offsets count characters
     of the text: the header begins at ``start``, the passage's own text reaches from ``text_start``
-    to ``end``, which are equal where none is shown. ``sentences`` are the numbers, from 1, of the
+    to ``end``, which are equal if none is shown. ``sentences`` are the numbers, from 1, of the
     sentences of which anything is shown; ``whole`` is whether nothing of the passage's text is
     missing. Both are None if the span was read from a text, which does not tell. ``left_out``
     says why there is no text: the passage was "read" or "shown" before.

@@ -79,7 +79,7 @@ class Judge:
 
     def judge(self, question: Question, record: Record) -> Judgement:
         """Judge the answer of a record. An empty one is not shown to the model: it is incorrect,
-        or where there is no answer, an abstention.
+        or if there is no answer, an abstention.
 
         Raises ModelError if the model gives no reply.
         """
@@ -140,7 +140,7 @@ class Judge:
 
 
 def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
-    """Return the allowed verdicts: abstaining is one only where there is no answer."""
+    """Return the allowed verdicts: abstaining is one only if there is no answer."""
     return VERDICTS[:2] if question.answerable else VERDICTS
 
 

@@ -61,7 +61,7 @@ class OfflineModel:
         return hashlib.sha256(f"offline {text}".encode()).hexdigest()[:16]
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """Return the next call, or the answer where nothing is left to do or no tool may be
+        """Return the next call, or the answer if nothing is left to do or no tool may be
         called."""
         messages = request.messages
         asked, start = _question(messages)
