@@ -14,8 +14,8 @@ from arag_search.vectors.base import EncoderIdentity
 def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
     """Return the tools by name, in the order of the preset.
 
-    Raises NotServedError naming all tools that the index was built without, or has no vectors for,
-    and what opening the vectors raises.
+    Raises NotServedError, naming all tools that the index was built without or has no vectors
+    for, and the errors of opening the vectors.
     """
     without = index.manifest.without
     missing = {name: part for name in preset.tools if (part := TOOLS[name].part) in without}
@@ -31,7 +31,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
 
 
 def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:
-    """Return the encoder of the preset's queries; None if it needs no vectors."""
+    """Return the encoder for the preset's queries; None if the preset needs no vectors."""
     return index.open_vectors().encoder.identity if preset.needed_vectors else None
 
 
