@@ -1,7 +1,8 @@
-"""Questions whose evidence is removed: does a model say so, or does it answer nevertheless?
+"""Questions whose evidence is removed, to see whether a model refuses to answer or answers
+anyway.
 
-The evidence of all chosen questions is left out by one scope on the index. Nothing is deleted, so
-that scores are computed from the statistics of the whole corpus, as before.
+One scope on the index excludes the evidence of all chosen questions. Nothing is deleted, so that
+scores are computed from the statistics of the whole corpus, as before.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from arag_search.questions.question import Question
 
 GONE = "answer gone"
 STILL_PRESENT = "answer still present"
-"""Types of the questions: by them, a score reports the two apart."""
+"""Types of the questions, by which a score reports the two separately."""
 
 YES_NO = "the answer is yes or no"
 IN_QUESTION = "the answer is in the question"

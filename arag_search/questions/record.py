@@ -1,4 +1,4 @@
-"""One record of a file of questions, in any of the shapes that are published."""
+"""One record of a file of questions, in any published shape."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REQUIRED = (_IDS, ("question",), ("answer",))
 
 
 def read_record(value: object, where: str) -> tuple[Shape, Question]:
-    """Return the question of a record, and which shape it has. Raises QuestionsError."""
+    """Return the question of a record, and the name of its shape. Raises QuestionsError."""
     fields = Fields.of(value, where, ALLOWED)
     shape = shape_of(fields)
     if shape == "KILT":
@@ -99,8 +99,8 @@ def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
 
 
 def plain_record(question: Question) -> dict[str, Any]:
-    """Return a question with an answer as a record of the plain shape, from which the same is read;
-    sets of titles that would do as well, and judged documents, have no place there."""
+    """Return a question with an answer as a record of the plain shape, from which the same
+    question is read. Alternative sets of titles, and judged documents, are lost."""
     first, *aliases = question.answers
     derived = question.hops == triple_hops(question.evidence, question.supporting_titles)
     return {
@@ -125,7 +125,7 @@ def plain_record(question: Question) -> dict[str, Any]:
 
 
 def triple_hops(triples: Sequence[Triple], titles: Sequence[str]) -> tuple[Hop, ...]:
-    """Return triples as hops; where a subject is a supporting title, that passage tells the hop."""
+    """Return triples as hops; if a subject is a supporting title, that passage holds the hop."""
     return tuple(
         Hop(None, subject, relation, answer, subject if subject in titles else None, None)
         for subject, relation, answer in triples
@@ -245,8 +245,8 @@ def _context_passage(value: object) -> GoldPassage | None:
 
 
 def _kilt(fields: Fields) -> Question:
-    """Return what KILT gives: every output is an answer, or the pages that hold one, or both; the
-    pages of one output are one set of evidence, and each set would do."""
+    """Return answers and evidence of KILT. Every output is an answer, or the pages that hold
+    one, or both; the pages of an output are one set of evidence, and each set is sufficient."""
     fields.check((("id",), ("input",), ("output",)), ALLOWED)
     answers: list[str] = []
     sets: list[tuple[str, ...]] = []
