@@ -23,7 +23,7 @@ _GUIDE = "bench/README.md says which public files belong there."
 
 
 def default_data() -> Path:
-    """Return the folder of the data sets or, where there is none, the sample."""
+    """Return the folder of the data sets or, if there is none, the sample."""
     return DATA_SETS if DATA_SETS.is_dir() else SAMPLE
 
 

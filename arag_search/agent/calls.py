@@ -78,7 +78,7 @@ class CallRunner:
         return tool.run(arguments, state.read_set)
 
     def _record_shown(self, state: State, name: str, result: ToolResult) -> ToolResult:
-        """Add what was shown to the state, and the note to the result where it is due."""
+        """Add what was shown to the state, and the note to the result if it is due."""
         is_read = name in READ_TOOLS and result.retrieved_tokens > 0
         is_new = is_read or not state.shown_ids.issuperset(result.ids)
         state.shown_ids.update(result.ids)

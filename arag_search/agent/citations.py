@@ -1,8 +1,8 @@
-"""Citations in what a model writes: one grammar for answers, explanations and lists of sources.
+"""Citations in the text of a model: one grammar for answers, explanations and lists of sources.
 
 Ids are in brackets, one or several, with any separator; in a list of sources they may also be
-without brackets. Only the ids of passages are citations: what else is in brackets is text. A word
-that has the form and the place of an id, and is no passage's, is an invented one.
+without brackets. Only ids of passages are citations; other text in brackets is text. A word in
+the form and the place of an id that no passage has is an invented id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 MAX_CANDIDATES = 200
-"""The largest number of words of a reply that are looked up; replies name fewer passages."""
+"""The maximum number of words of a reply that are looked up; replies name fewer passages."""
 
 _BRACKETS = str.maketrans("【】［］\0", "[][] ")
 _GROUP = re.compile(r"\[([^\[\]\n]*)\]")
@@ -36,7 +36,7 @@ class Mention(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Brackets in a text, and the ids in them; without any they are text like the rest."""
+    """Brackets in a text, and the ids in them. Brackets without an id are ordinary text."""
 
     start: int
     end: int
@@ -56,9 +56,9 @@ class _Token(NamedTuple):
 class CitedText:
     """A text in which the ids of ``known`` passages are recognised.
 
-    In a list of sources (``is_list``) whatever one word in brackets says is named as an id, and ids
-    need no brackets. Elsewhere a word that is like others, such as a number, is an id only where a
-    citation can be: before a mark, another citation, "and", or the end.
+    In a list of sources (``is_list``), any single word in brackets is taken as an id, and ids
+    need no brackets. Elsewhere, an id that looks like an ordinary word, such as a number, counts
+    only where a citation can be: before a punctuation mark, another citation, "and", or the end.
     """
 
     def __init__(self, text: str, known: Collection[str], *, is_list: bool = False) -> None:
@@ -75,7 +75,7 @@ class CitedText:
         self._groups = [self._group(brackets) for brackets in _GROUP.finditer(self._masked)]
 
     def mentions(self) -> list[Mention]:
-        """Return the ids that the text names, in its order."""
+        """Return the ids that the text names, in the order of the text."""
         mentions = [mention for group in self._groups for mention in group.mentions]
         if self._is_list:
             mentions += self._ids_outside_brackets()
@@ -102,8 +102,7 @@ class CitedText:
                 yield from (token.text for token in self._tokens(start, end) if not token.is_known)
 
     def _mask(self, known: Collection[str]) -> str:
-        """Return the text with known ids, the longest first, blotted out, and noted by where they
-        are."""
+        """Return the text with the known ids blanked out, the longest first; note their offsets."""
         masked = self._text
         there = (id for id in known if id in masked and any(map(str.isalnum, id)))
         for id in sorted(there, key=len, reverse=True):
@@ -155,7 +154,8 @@ class CitedText:
         return _Group(brackets.start(), brackets.end(), tuple(named))
 
     def _is_cited_in_text(self, mention: Mention, can_cite: bool) -> bool:
-        """Return whether an id in brackets within a sentence is a citation, and no word of it."""
+        """Return whether an id in brackets within a sentence is a citation rather than a word of
+        it."""
         id = mention.id
         if mention.is_known:
             return can_cite or not id.isalnum()
@@ -180,8 +180,9 @@ class CitedText:
             yield from self._ids_in_piece(outside[start:end], start, is_beside)
 
     def _ids_in_piece(self, piece: str, start: int, is_beside: bool) -> Iterator[Mention]:
-        """Yield the ids in a piece of a list: all of its words where they all are like ids, else
-        the first where it says so. ``is_beside`` is for words next to ids in brackets."""
+        """Yield the ids in a piece of a list: all of its words if all look like ids, otherwise
+        the first word if a colon or a dash sets it apart. ``is_beside`` is for words next to ids in
+        brackets."""
         words = [
             (start + match.start(), match[0])
             for match in re.finditer(r"\S+", piece)
@@ -203,8 +204,7 @@ class CitedText:
 
 
 def candidates(texts: Iterable[CitedText], known: Collection[str]) -> list[str]:
-    """Return what could be ids in these texts beside those that are known, at most
-    MAX_CANDIDATES."""
+    """Return the words of these texts that could be unknown ids, at most MAX_CANDIDATES."""
     ids: dict[str, None] = {}
     for text in texts:
         for id in text.candidates():

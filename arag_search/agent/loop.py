@@ -5,8 +5,8 @@
         record = agent.ask("Where was the poet who wrote Evangeline born?")
         print(record.answer_short, record.cited_ids)
 
-Two kinds of failure: what the model got wrong is answered to it and counts as a step; what it
-cannot mend ends the question, with its cause in the record.
+There are two kinds of failure. A mistake of the model is returned to it and counts as a step; a
+failure that it cannot correct ends the question, with its cause in the record.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """The end of a question; ``failure`` is kind and message where it failed, and ``text`` then
-    what there is of an answer."""
+    """The end of a question; ``failure`` is kind and message if it failed, and ``text`` is then
+    the incomplete answer."""
 
     text: str
     status: Outcome
@@ -66,7 +66,7 @@ class _Ended:
 class Agent:
     """An agent that answers questions over one index with one preset and one model.
 
-    Keeps nothing between questions, so that threads may share it. Raises NotServedError if the
+    It keeps no state between questions, so threads may share it. Raises NotServedError if the
     index cannot serve a tool of the preset.
     """
 
@@ -93,7 +93,8 @@ class Agent:
     def ask(self, question: str, question_id: str = "", on_step: OnStep | None = None) -> Record:
         """Answer a question. ``on_step`` is called after each step.
 
-        What fails is a record with status "failed"; raises ArgumentError for an empty question.
+        A question that fails has a record with status "failed". Raises ArgumentError for an
+        empty question.
         """
         return self.resume(self.start(question, question_id), on_step)
 
@@ -120,7 +121,7 @@ class Agent:
                 on_step(step)
 
     def _steps(self, state: State) -> Generator[Step, None, _Ended]:
-        """Yield the steps as they are made, then how the question ended."""
+        """Yield each step when it is done; return how the question ended."""
         if self._given is not None and not state.steps:
             yield self._add_given_passages(state, self._given)
         while state.loops < self.preset.max_loops:
@@ -144,7 +145,7 @@ class Agent:
         return self._end_of(self._force_answer(state), "forced")
 
     def _end_of(self, reply: ModelReply, status: Outcome) -> _Ended:
-        """Return how a question ends with this reply; an incomplete reply is not an answer."""
+        """Return the end of a question with this reply; an incomplete reply is not an answer."""
         if reply.cut is None:
             return _Ended(reply.text, status)
         error = ModelReplyError(
@@ -155,7 +156,7 @@ class Agent:
         return _Ended(reply.text, "failed", _failure(error))
 
     def _add_given_passages(self, state: State, search: NaiveEmbeddingSearch) -> Step:
-        """Put the passages nearest to the question below it; on record as a search of it."""
+        """Add the passages nearest to the question below it, and record this as a search."""
         began = time.perf_counter()
         arguments = {
             "query": state.question[:MAX_CHARACTERS],
@@ -170,8 +171,7 @@ class Agent:
         return step
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
-        """Return the next reply to the messages; ask once more where it holds
-        nothing."""
+        """Return the next reply to the messages; ask once more if it is empty."""
         reply = ModelReply("")
         for _ in range(2):
             reply = self._call_model(state, state.messages, schemas)
@@ -204,13 +204,13 @@ class Agent:
         return reply
 
     def _own_usage(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
-        """Count the usage ourselves, if the endpoint reports none or an implausible one."""
+        """Count the tokens here if the endpoint reports no usage, or an implausible one."""
         written = Message("assistant", reply.text + reply.reasoning, reply.tool_calls)
         prompt = state.context_tokens + (self._schema_tokens if with_tools else 0)
         return Usage(prompt, message_tokens(written), "counted")
 
     def _is_plan(self, state: State, reply: ModelReply) -> bool:
-        """Return whether a reply is the plan that was asked for, alone, and not an answer."""
+        """Return whether a reply is only the plan that was requested, not an answer."""
         return (
             self.preset.plan_first
             and bool(self._schemas)
@@ -237,8 +237,8 @@ class Agent:
     def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
         """Ask for the answer without tools.
 
-        After a context-length error first the newest tool result is left out, then the older half
-        of them too, then all. Raises the last error if even that is too long.
+        After a context-length error, the newest tool result is left out, then the older half of
+        them too, then all of them. Raises the last error if even that is too long.
         """
         state.add(Message("user", prompt_text("forced_answer")))
         if too_long is None:
@@ -298,7 +298,7 @@ class Agent:
         )
 
     def _answer(self, text: str, state: State) -> Answer:
-        """Read an answer; ids in it that were not shown are looked up in the index."""
+        """Parse an answer; ids in it that were not shown are looked up in the index."""
 
         def held(ids: Sequence[str]) -> set[str]:
             chunks = self.index.read(ids)
@@ -311,7 +311,7 @@ class Agent:
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
-    """Return the next step, or how the question ended, also where it failed."""
+    """Return the next step, or the end of the question, whether answered or failed."""
     try:
         return next(steps)
     except StopIteration as end:
@@ -324,14 +324,14 @@ def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ende
 
 
 def _failure(error: Exception) -> str:
-    """Return the kind and the message of a failure, as records hold them."""
+    """Return the kind and the message of a failure in the form of records."""
     return f"{type(error).__name__}: {error}"
 
 
 def _step_of(
     number: int, tool: str, arguments: Any, reasoning: str, result: ToolResult, began: float
 ) -> Step:
-    """Return the step to record, with the time that it has taken until now."""
+    """Return the step to record, with the time that it has taken so far."""
     return Step(
         step=number,
         tool_name=tool,
@@ -350,8 +350,7 @@ def _step_of(
 
 
 def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
-    """Return the calls as later requests hold them, each with an id that no other call of them
-    has."""
+    """Return the calls in the form of later requests, with unique ids."""
     taken: set[str] = set()
     kept: list[ToolCall] = []
     for number, call in enumerate(calls, 1):

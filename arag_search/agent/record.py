@@ -26,14 +26,14 @@ Outcome = Literal["answered", "forced", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One tool call and what it gave; the same for log, replay, record and display.
+    """One tool call and its result; the same for log, replay, record and display.
 
-    ``step`` counts from 1. ``tool_input`` are the arguments, or their text where they are not JSON.
-    ``reasoning`` is what the model wrote beside the call. ``hit_ids`` are the chunks shown.
+    ``step`` counts from 1. ``tool_input`` are the arguments, or their text if they are not JSON.
+    ``reasoning`` is the text of the model next to the call. ``hit_ids`` are the chunks shown.
     ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
-    ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each passage
-    is in ``tool_output``, and ``total_is_exact`` is false if there are more than ``total_hits``;
-    both are None in records of versions that did not store them.
+    ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each
+    passage is in ``tool_output``, and ``total_is_exact`` is false if there are more than
+    ``total_hits``; both are None in records of versions that did not store them.
     """
 
     step: int
@@ -59,28 +59,28 @@ class Step:
         return self.tool_name in READ_TOOLS
 
     def spans(self) -> Sequence[PassageSpan]:
-        """Return where each passage is in the output: as it was stored or, in older records, as it
-        is read from the text."""
+        """Return the span of each passage in the output: as stored or, in older records, as
+        parsed from the text."""
         if self.passages is not None:
             return self.passages
         return read_spans(self.tool_output, of_read=self.is_read, ids=self.hit_ids)
 
     def shown_passages(self) -> list[ShownPassage]:
-        """Return what the output shows of each passage, in its order."""
+        """Return the text that the output shows of each passage, in the order of the output."""
         return passages_at(self.tool_output, self.spans())
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All there is to know of one question.
+    """The complete record of one question.
 
-    ``answer`` is the last reply as the model wrote it, empty if there is none;
-    ``answer_short``, ``explanation`` and ``cited_ids`` are read from it unless the question failed,
-    as it does where the reply was cut off. ``wrong_ids`` are named as sources but were never shown;
-    no passage has those of them that are ``invented_ids``. ``citation`` and ``failure`` (kind and
-    message) are None if there is none. ``loops`` counts turns in which tools could be called,
-    the answer's included. ``total_cost`` is None without prices. ``fingerprints`` are of preset,
-    index, model and code.
+    ``answer`` is the last reply as the model wrote it, empty if there is none; ``answer_short``,
+    ``explanation`` and ``cited_ids`` are read from it unless the question failed, as it does if
+    the reply was cut off. ``wrong_ids`` are named as sources but were never shown; of these,
+    ``invented_ids`` belong to no passage. ``citation`` and ``failure`` (kind and message) are
+    None if there is none. ``loops`` counts turns in which tools could be called, the answer's
+    included. ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model
+    and code.
     """
 
     question_id: str
@@ -107,12 +107,12 @@ class Record:
 
     @property
     def is_read_from_text(self) -> bool:
-        """Whether a version wrote the record that did not store where passages are."""
+        """Whether the record was written by a version that did not store the spans of passages."""
         return any(step.passages is None for step in self.trajectory)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON knows it; a field that a record of an older version lacks stays
-        absent, and so do invented ids where there are none."""
+        """Return the record as JSON values. A field that a record of an older version lacks
+        stays absent, and so do invented ids if there are none."""
         written = _adapter().dump_python(self, mode="json")
         if not self.invented_ids:
             del written["invented_ids"]
@@ -128,7 +128,7 @@ class Record:
 
     @staticmethod
     def from_json(value: object) -> Record:
-        """Read what ``to_json`` gave. Raises RunError naming every field that is wrong."""
+        """Parse the output of ``to_json``. Raises RunError, naming every field that is wrong."""
         try:
             return _adapter().validate_python(value)
         except ValidationError as error:

@@ -15,8 +15,8 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
     """Return the tools by name, in the order of the preset. Tools of metadata are left out over an
     index without metadata.
 
-    Raises NotServedError naming all tools that the index was built without, or has no vectors for,
-    and what opening the vectors raises.
+    Raises NotServedError, naming all tools that the index was built without or has no vectors
+    for, and the errors of opening the vectors.
     """
     without = index.manifest.without
     missing = {name: part for name in preset.tools if (part := TOOLS[name].part) in without}
@@ -46,7 +46,7 @@ def check_for_agent(preset: Preset) -> None:
 
 
 def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:
-    """Return the encoder of the preset's queries; None if it needs no vectors."""
+    """Return the encoder for the preset's queries; None if the preset needs no vectors."""
     return index.open_vectors().encoder.identity if preset.needed_vectors else None
 
 

@@ -1,4 +1,5 @@
-"""What a step found and what an answer cites, in words, wherever a record is shown."""
+"""The words for the results of a step and the citations of an answer, wherever a record is
+shown."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from arag_search.tools.registry import TOOLS
 
 
 def hits_text(step: Step) -> str:
-    """Return how many passages a step found, read, or that it went wrong."""
+    """Return in words how many passages a step found or read, or that it failed."""
     if step.status == "error":
         return "refused"
     if step.tool_name in TOOLS and TOOLS[step.tool_name].of_metadata:
@@ -26,8 +27,8 @@ def hits_text(step: Step) -> str:
 
 
 def citation_warning(record: Record) -> str:
-    """Return what is wrong with the citations of an answer; empty if nothing is, or the answer
-    is that there is none."""
+    """Return what is wrong with the citations of an answer; empty if nothing is, or if the
+    answer is a refusal."""
     if record.citation == "wrong":
         warning = f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
         if record.invented_ids:

@@ -39,7 +39,8 @@ class Interval:
 
     @property
     def resolution(self) -> float:
-        """The smallest difference that the questions could resolve: half of the interval."""
+        """The smallest difference that the questions can resolve: half the width of the
+        interval."""
         return (self.high - self.low) / 2
 
 
@@ -48,8 +49,8 @@ def resampled_means(
 ) -> Table:
     """Return the means of the columns over questions drawn again, of shape (resamples, columns).
 
-    ``values`` has a row a question, ``types`` its type. The draws are the same for the same
-    ``name`` and types, whatever is drawn for other names.
+    ``values`` has a row for each question, ``types`` its type. The draws are the same for the
+    same ``name`` and types, whatever is drawn for other names.
     """
     import numpy as np
 

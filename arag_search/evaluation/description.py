@@ -38,7 +38,8 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Counts of questions that name evidence, by what they name; ``none`` name nothing."""
+    """Counts of questions that name evidence, by what they name; ``none`` counts those that name
+    nothing."""
 
     hops: int
     titles: int
@@ -50,12 +51,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The share of the evidence that an index can show.
-
-    ``pieces`` is over all questions, ``by_rule`` counts those that each rule found, and
-    "unresolved" ones; ``several`` are held by more than one passage. ``questions`` name evidence,
-    ``whole`` of them have all of it in the index. ``unresolved`` names (question id, piece).
-    ``documents`` are relevant ones, ``documents_found`` of them are in the index.
+    """The share of the evidence that an index holds. ``pieces`` counts those of all questions,
+    ``by_rule`` those that each rule found and the "unresolved" ones, ``several`` those that more
+    than one passage holds. ``questions`` is the number of questions that name evidence,
+    ``whole`` that of questions with all of their evidence in the index. ``unresolved`` names
+    (question id, piece). ``documents`` are relevant ones, ``documents_found`` of them are in the
+    index.
     """
 
     passages: int
@@ -87,12 +88,12 @@ class Description:
     fingerprints: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the description as JSON knows it."""
+        """Return the description as JSON values."""
         return {**asdict(self), "hops": {str(hops): count for hops, count in self.hops.items()}}
 
 
 def describe(file: QuestionFile, chunks: Iterable[Chunk] | None = None) -> Description:
-    """Describe a file; where passages are given, resolve its evidence to them."""
+    """Describe a file; if passages are given, resolve its evidence to them."""
     questions = file.questions
     resolution = None if chunks is None else _resolution(questions, list(chunks))
     problems = [*file.notes, *_problems(questions)]
@@ -169,7 +170,7 @@ def _examples(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 
 def _count_names(names: Iterable[str]) -> dict[str, int]:
-    """Return names with their counts, the commonest first, equals by name."""
+    """Return names with their counts, the most frequent first, equal counts by name."""
     return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
 
 

@@ -1,8 +1,9 @@
-"""Reasons to distrust a record: data that the version that wrote it did not store, or misread.
+"""Reasons to distrust a record: the version that wrote it did not store some data, or misread
+it.
 
-Records of today's version say where passages are in replies. Of older ones that is read from the
-texts, where a line of a passage may look like one of ours; what was read from their answers was
-read by other rules.
+Records of the current version store the spans of passages in replies. For older records, the
+spans are parsed from the texts, in which a line of a passage may look like a line of a tool, and
+their answers were parsed by other rules.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _NAMED = 3
 
 
 def trust_notes(older: int, doubts: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return what a reader of figures must know of records that cannot be trusted, the first few
-    by name."""
+    """Return notes on records that cannot be trusted, for readers of the figures; the first few
+    are named."""
     notes: list[str] = []
     if older:
         records = "1 record is" if older == 1 else f"{older:,} records are"
@@ -66,7 +67,7 @@ def _step_doubts(step: Step) -> list[str]:
 
 
 def _answer_doubts(record: Record) -> list[str]:
-    """Return what the current rules read differently in the answer."""
+    """Return what the current rules parse differently in the answer."""
     if record.status == "failed":
         return []
     shown = {id for step in record.trajectory for id in step.hit_ids}

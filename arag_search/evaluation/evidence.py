@@ -1,4 +1,4 @@
-"""What of the evidence a record shows, and when, in the texts that the model saw."""
+"""Find which evidence a record shows, and when, in the texts that the model saw."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from arag_search.questions.question import Question
 from arag_search.tools.reply_text import ShownPassage
 
 EVIDENCE_CAP_TOKENS = 8_000
-"""Evidence that has cost more retrieved tokens counts as not found."""
+"""Evidence that took more retrieved tokens than this counts as not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """The times at which a piece of evidence was met, as places in the trajectory, from 0; None:
-    never.
+    """The times at which a piece of evidence was met, as indexes of steps from 0; None is never.
 
-    ``shown`` is the first step that names its passage, ``visible`` the first whose text shows what
-    counts: the answer of a hop; where it is not known to be there, any text of the passage.
-    ``read`` is the first chunk_read that shows text of its passage, whatever it says.
+    ``shown`` is the first step that names its passage, ``visible`` the first whose text shows
+    the answer of the hop (or, if the passage is not known to hold it, any of its text). ``read``
+    is the first chunk_read that shows any text of its passage.
     """
 
     name: str
@@ -40,8 +39,8 @@ def shown_titles(record: Record) -> set[str]:
 
 
 def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
-    """Return when each gold title was shown, for every set of titles that would do. What is to be
-    visible is the answer of the hop that the passage is to tell, where there are hops."""
+    """Return when each gold title was shown, for every sufficient set of titles. If the question
+    has hops, the answer of the passage's hop must be visible."""
     seen = _sights(record)
     of_subjects = not question.supporting_titles
     answers = {
@@ -68,8 +67,8 @@ def sightings_by_title(question: Question, record: Record) -> list[list[Sighting
 def sightings_by_passage(
     sets: Sequence[Sequence[EvidencePiece]], record: Record
 ) -> list[list[Sighting]]:
-    """Return when each piece was shown by one of its passages, for every set that would do; one
-    that no passage of the index holds never is."""
+    """Return when each piece was shown by one of its passages, for every sufficient set; a piece
+    that no passage of the index holds is never shown."""
     seen = _sights(record)
 
     def sighting(piece: EvidencePiece) -> Sighting:
@@ -80,7 +79,7 @@ def sightings_by_passage(
 
 
 class _Sight(NamedTuple):
-    """A passage as a step shows it."""
+    """A passage in the form in which a step shows it."""
 
     place: int
     is_read: bool
@@ -96,7 +95,7 @@ def _sights(record: Record) -> list[_Sight]:
 
 
 def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
-    """Return when a piece was met, given all that shows its passage, in order."""
+    """Return when a piece was met, given all showings of its passage in order."""
     telling = (
         sight.place
         for sight in met
@@ -113,9 +112,9 @@ def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
 @dataclass(frozen=True, slots=True)
 class EvidenceValues:
     """Measures of the best set of evidence: ``recall`` is the share of its pieces that were met,
-    ``tokens`` the retrieved tokens of all steps until the last of them was, at most
-    EVIDENCE_CAP_TOKENS, which it is too where they were not all met; ``full`` is 1 where they were
-    for less or as much, else 0."""
+    ``tokens`` the retrieved tokens of all steps until the last piece was met, at most
+    EVIDENCE_CAP_TOKENS, which is also the value if a piece was not met. ``full`` is 1 if all
+    were met within that number, else 0."""
 
     recall: float
     full: float
@@ -127,8 +126,8 @@ def evidence_values(
 ) -> EvidenceValues | None:
     """Return what a record shows of the evidence; None if the question names none.
 
-    ``sets`` are its pieces in an index: each is met where its text is visible. Without, titles are
-    looked for, and one is met where it is shown.
+    ``sets`` are its pieces in an index; a piece is met when its text is visible. Without
+    ``sets``, a title is met when it is shown.
     """
     if sets is None:
         met = [

@@ -1,7 +1,7 @@
-"""Classify wrong answers, as far as records show why: categories of ours, found mechanically.
+"""Classify wrong answers, as far as records show the reason, into our own mechanical categories.
 
-Each wrong answer has one: the first that holds, in the order of FAILURES. Those of A-RAG are a
-model's verdict on the whole trajectory, and other than these.
+A wrong answer gets the first category that holds, in the order of FAILURES. A-RAG's categories
+are different: they are a model's verdict on the whole trajectory.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ FAILURES: dict[Failure, str] = {
 def failure_of(
     question: Question, record: Record | None, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> Failure:
-    """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index that
-    was searched; without, passages are recognised by their titles.
-
-    Of several sets of evidence the one counts of which most was read.
+    """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index
+    that was searched; without them, passages are identified by their titles. Of several sets of
+    evidence, the one that was read most counts.
     """
     if record is None or record.status == "failed":
         return "no answer"
@@ -56,7 +55,7 @@ def failure_of(
 
 
 def failure_counts(failures: Iterable[Failure]) -> dict[Failure, int]:
-    """Return how often each occurs, in the order of FAILURES, zeros too."""
+    """Return how often each category occurs, in the order of FAILURES, including zeros."""
     counts = Counter(failures)
     return {name: counts[name] for name in FAILURES}
 

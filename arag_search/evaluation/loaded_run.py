@@ -1,4 +1,4 @@
-"""A run together with the questions that it was to answer."""
+"""A run together with its questions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from arag_search.runs.folder import (
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """The content of a run's folder: what the run is, the questions that it was to answer, the
-    records by question id. ``notes`` are what a reader must know of questions and files.
-    ``foreign`` are records in the folder that another run wrote, or that answer another question,
-    by id: they count as no records."""
+    """The content of a run's folder: its description, the questions that it has to answer, and
+    the records by question id. ``notes`` tell readers of the figures about questions and files.
+    ``foreign`` are records, by id, that another run wrote or that answer another question; they
+    do not count."""
 
     description: RunDescription
     questions: tuple[Question, ...]

@@ -16,13 +16,13 @@ from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence
 from arag_search.questions.question import Question
 
 Values = Mapping[str, float | None]
-"""By measure, as it prints; None is what could not be measured."""
+"""Values by the printed name of the measure; None could not be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
     """Means over the questions of one type, or all, by measure; None if nothing was measured.
-    ``counted`` are the questions that each mean is over."""
+    ``counted`` is the number of questions of each mean."""
 
     type: str
     questions: int
@@ -40,10 +40,11 @@ def measure_questions(
 ) -> dict[str, dict[str, float | None]]:
     """Return the values of every question by its id.
 
-    ``records`` are by question id. With ``located`` in the index that was searched, evidence is
-    what was visible of the passages that hold it, and rankings can be measured; without, evidence
-    is the titles shown. ``verdicts`` are those of a judge, from 0 to 1. A question that failed or
-    has no record scores what the measure says.
+    ``records`` are by question id. With ``located``, the evidence in the index that was
+    searched, evidence counts when the text of its passages was visible, and rankings can be
+    measured; without it, evidence counts when its titles were shown. ``verdicts`` are those of a
+    judge, from 0 to 1. A question that failed or has no record scores the ``missing`` value of
+    the measure.
     """
     sets = {
         question.id: None if located is None else located.sets[question.id]
@@ -83,8 +84,8 @@ def measure_question(
     sets: Sequence[Sequence[EvidencePiece]] | None = None,
     verdict: float | None = None,
 ) -> dict[str, float | None]:
-    """Return the values of one question, None being a question without a record. Rankings are None:
-    they are measured together."""
+    """Return the values of one question; a record of None is a question without a record.
+    Rankings are None: they are measured together."""
     score = score_question(question, record)
     failed = score.status in ("failed", "missing")
     absent: set[Need] = set() if question.answers else {"answers"}

@@ -1,4 +1,4 @@
-"""Measures as values: they print as they are typed, and parse back.
+"""Measures as values: they print as typed, and parse back.
 
 parse_measure("nDCG@10") == Measure(NDCG, 10)
 str(Measure(NDCG, 10)) == "nDCG@10"
@@ -39,11 +39,11 @@ Value = Callable[[Outcome], float | None]
 class Kind:
     """A kind of measure.
 
-    ``missing`` is what a question scores that failed or has no record; None: it is left out of the
-    mean. ``needs`` are what a question (gold answers, evidence, judged documents) or the caller
-    (a judge, an index) must have: without, the value is None. A ranking has a cutoff, which
-    ``name@k`` gives. ``meaning`` is one line for people. ``value`` reads the value off the outcome
-    of a question; rankings are measured together instead.
+    ``missing`` is the score of a question that failed or has no record; None leaves it out of
+    the mean. ``needs`` names what a question (gold answers, evidence, judged documents) or the
+    caller (a judge, an index) must have; otherwise the value is None. A ranking has a cutoff,
+    given as ``name@k``. ``meaning`` is one line for people. ``value`` reads the value off the
+    outcome of a question; rankings are measured together instead.
     """
 
     name: str
@@ -148,7 +148,8 @@ KINDS = tuple(_BY_NAME.values())
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A kind, and of a ranking the number of documents that are looked at, 1 to 1,000."""
+    """A kind of measure and, for a ranking, the number of documents that it considers, 1 to
+    1,000."""
 
     kind: Kind
     cutoff: int | None = None
@@ -158,7 +159,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """As it prints."""
+        """The name in print."""
         return str(self)
 
 

@@ -21,10 +21,10 @@ OVERALL = "all"
 class QuestionScore:
     """The measures of one question.
 
-    ``contain_accuracy`` looks into short answer and explanation; a refusal has none unless it is
-    the gold answer. To a question that cannot be answered the refusal is the right answer, and the
-    only one. ``evidence_recall`` is None if the question has no gold titles. Tokens,
-    steps, seconds and cost are None if there is no record.
+    ``contain_accuracy`` looks into short answer and explanation; a refusal scores 0 unless it is
+    the gold answer. For an unanswerable question, a refusal is the only right answer.
+    ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and
+    cost are None if there is no record.
     """
 
     id: str

@@ -14,19 +14,19 @@ from arag_search.questions.question import GoldPassage, Hop, Question
 
 Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]
 _TELLING_WORDS = 4
-"""A sentence with fewer words is in many passages."""
+"""Sentences with fewer words occur in many passages."""
 
 RULES: tuple[Rule, ...] = ("text", "title", "normalised", "brackets", "subject and object")
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedHop:
-    """The passages that hold the evidence of a hop, in corpus order; none where it is unresolved.
+    """The passages that hold the evidence of a hop, in corpus order; none if it is unresolved.
 
-    Of several passages with the title, and of the parts of one, those are taken that hold the
-    answer. ``rule`` is the first that found such passages. Where none does (a date may be written
-    otherwise), it is the first that found any, whose passages are all taken, and ``holds_answer``
-    is False; None if none did.
+    Of several passages with the title, and of the parts of one, those that hold the answer are
+    taken. ``rule`` is the first rule that found such passages. If no rule did (a date may be
+    written differently), it is the first rule that found any passages, all of which are taken,
+    and ``holds_answer`` is False. It is None if no rule found any.
     """
 
     hop: Hop
@@ -37,9 +37,9 @@ class ResolvedHop:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePiece:
-    """One thing that must have been shown: what it is called, the passages any of which shows it,
-    in corpus order, and by which rule they were found (None: unresolved). ``answer`` must be in
-    what is shown of the passage; None if any of it will do."""
+    """A piece of evidence that must have been shown: its name, the passages of which any shows
+    it, in corpus order, and the rule that found them (None: unresolved). ``answer`` must be in
+    the text shown of the passage; None if any of its text counts."""
 
     name: str
     chunk_ids: tuple[str, ...]
@@ -48,7 +48,7 @@ class EvidencePiece:
 
 
 class IndexedPassage:
-    """A chunk as it is looked up: ``text`` has its words alone."""
+    """A chunk prepared for lookups: ``text`` has only its words."""
 
     __slots__ = ("_sentences", "chunk", "text")
 
@@ -62,8 +62,8 @@ class IndexedPassage:
         return stands_in(text, self.text)
 
     def sentences_in(self, whole: str) -> list[str]:
-        """Return the words of those of its sentences that are in a text and are not too short to
-        tell; ``whole_words`` made the text."""
+        """Return the words of its sentences that are in a text (from ``whole_words``) and long
+        enough to be distinctive."""
         if self._sentences is None:
             made = [whole_words(sentence) for sentence in self.chunk.sentences()]
             self._sentences = [text for text in made if text.count(" ") > _TELLING_WORDS]
@@ -71,9 +71,8 @@ class IndexedPassage:
 
 
 class Passages:
-    """All passages of an index, looked up by what questions name.
-
-    Built once; keeps all texts in memory.
+    """All passages of an index, for lookups by what questions name. It is built once and keeps
+    all texts in memory.
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
@@ -87,7 +86,7 @@ class Passages:
         self._by_text = _group((passage.text, passage) for passage in self.all)
 
     def of_ids(self, ids: Iterable[str]) -> list[IndexedPassage]:
-        """Return the passages with these ids, all of which are there."""
+        """Return the passages with these ids, all of which must exist."""
         return [self._by_id[id] for id in ids]
 
     def document_ids(self, chunk_ids: Iterable[str]) -> list[str]:
@@ -117,7 +116,7 @@ class Passages:
     def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
         """Return the passages that hold a published text.
 
-        They are those that equal or contain it; where it was cut, those with a sentence of it that
+        They are those that equal or contain it; if it was cut, those with a sentence of it that
         has the answer, else those with any sentence of it.
         """
         whole = whole_words(text)
@@ -145,8 +144,9 @@ def resolve_hops(
 ) -> tuple[ResolvedHop, ...]:
     """Return the passages that hold the evidence of each hop.
 
-    ``published`` are the passages as the data set has them, where those of the index are packed or
-    cut differently: hops are resolved to the former, and these are located by their texts.
+    ``published`` are the passages as the data set has them, where those of the index are packed
+    or cut differently: hops are resolved to the published passages, which are then located in
+    the index by their texts.
     """
     resolved = tuple(_resolve_hop(hop, published or passages) for hop in question.hops)
     if published is None:
@@ -157,7 +157,7 @@ def resolve_hops(
 def resolve_evidence(
     question: Question, passages: Passages, published: Passages | None = None
 ) -> tuple[tuple[EvidencePiece, ...], ...]:
-    """Return the evidence of a question as sets of pieces, any of which is enough; no set where the
+    """Return the evidence of a question as sets of pieces, any of which is enough; no set if the
     data names no evidence.
 
     Pieces are the hops, else the supporting titles, else the texts that support the answer.

@@ -1,4 +1,4 @@
-"""Score a run: measures of every question that it was to answer, overall and by type.
+"""Score a run: measures of all of its questions, overall and by type.
 
 A question that failed or has no record counts as 0 in every measure of quality.
 """
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judge's verdicts on the answers by question, and how far people agree with them."""
+    """A judge's verdicts on the answers by question, and their agreement with human labels."""
 
     model: str
     repeats: int
@@ -79,7 +79,7 @@ class Judged:
 @dataclass(frozen=True, slots=True)
 class Score:
     """All measures of a run. ``rows`` begin with all questions; types follow in order of their
-    names. ``notes`` are what a reader of the figures must know.
+    names. ``notes`` tell readers of the figures what to keep in mind.
 
     ``failures`` are the categories of the wrong answers to questions that have one, by question;
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
@@ -124,7 +124,7 @@ class Score:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the score as JSON knows it."""
+        """Return the score as JSON values."""
         written: dict[str, Any] = {
             "run": self.run.model_dump(),
             "rows": [asdict(row) for row in self.rows],
@@ -227,7 +227,7 @@ def _is_searched_index(run: RunDescription, index: Index) -> bool:
 def _measurable(
     measures: Sequence[Measure], index: Index | None, judge: Judge | None
 ) -> tuple[Measure, ...]:
-    """Return the measures, JudgeAcc too where there is a judge. Raises ArgumentError."""
+    """Return the measures, with JudgeAcc if there is a judge. Raises ArgumentError."""
     if judge is not None:
         measures = tuple(dict.fromkeys([*measures, Measure(JUDGE_ACC)]))
     given = {"index": index is not None, "judge": judge is not None}
@@ -309,7 +309,7 @@ def _failures(
 
 
 def rows_of(scores: Sequence[QuestionScore]) -> tuple[Row, ...]:
-    """Return all questions, then each type where there are types."""
+    """Return all questions, then those of each type if there are types."""
     return tuple(_row(name, group) for name, group in groups_of(scores))
 
 

@@ -1,7 +1,7 @@
-"""What an answer and its evidence are worth: numbers from 0 to 1, 1 being best.
+"""Scores of an answer and its evidence, from 0 to 1 (best).
 
-Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and count as good as
-they are against the best of the gold answers.
+Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and score as
+against the best of the gold answers.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def f1(answer: str, golds: Sequence[str]) -> float:
     """Return the harmonic mean of precision and recall of words, counted with repeats, for the best
     gold answer.
 
-    Two texts without words agree. As HotpotQA has it, an answer that is yes, no or
-    noanswer agrees with itself alone.
+    Two texts without words agree. As in HotpotQA, yes, no and noanswer agree only with
+    themselves.
     """
     words = normalise(answer).split()
     return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
@@ -69,7 +69,7 @@ def _f1(answer: list[str], gold: list[str]) -> float:
 def contains(answer: str, golds: Sequence[str]) -> float:
     """Return 1 if the answer contains a gold answer, else 0 (A-RAG's contain-match).
 
-    As in the paper it is a matter of characters, not of words: "Norway" contains "no".
+    As in the paper, this compares characters, not words: "Norway" contains "no".
     """
     normal = normalise(answer)
     wanted = [normalise(gold) for gold in golds]
@@ -78,11 +78,11 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
     """Return the share of the question's gold titles that were shown, of the best set of titles
-    where there are several; None if it has none.
+    if there are several; None if it has none.
 
-    Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
-    not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
-    (1936 film)").
+    Titles are the same if they are equal after ``normalise``. Subjects of evidence are names,
+    not titles: they are also met by a title that adds something in brackets ("Camille" by
+    "Camille (1936 film)").
     """
     wanted = gold_names(question)
     if not wanted:
@@ -96,7 +96,7 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
 
 
 def gold_names(question: Question) -> set[str]:
-    """Return the gold titles of a question as they are compared."""
+    """Return the gold titles of a question in the form for comparison."""
     return {normalise(title) for title in question.gold_titles}
 
 

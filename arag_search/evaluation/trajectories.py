@@ -1,6 +1,6 @@
-"""How a model searched: what its consecutive searches share, and what it did after one that found
-nothing. Told from the records alone; whether two searches meant the same, and whether one was a
-success, only a model could say."""
+"""How a model searched: the overlap of consecutive searches, and what followed a search without
+hits. All of this comes from the records alone; only a model could say whether two searches meant
+the same, and whether a search was a success."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SIZES = ("top_k", "max_results")
 class Overlap:
     """The overlap of the results of consecutive searches.
 
-    Means over the ``pairs`` of which at least one found something, of the shared passages: divided
-    by the larger of the two results, by all passages of both (Jaccard), and by the number of
-    passages that the later search asked for. None if there is no pair. ``empty_pairs`` found
-    nothing twice; they are counted apart, for sharing nothing they would lower the means and
-    sharing everything raise them.
+    Means over the ``pairs`` of which at least one found something, of the shared passages:
+    divided by the larger of the two results, by all passages of both (Jaccard), and by the
+    number of passages that the later search asked for. None if there is no pair. ``empty_pairs``
+    are pairs of searches without hits. They are counted separately, because they would lower the
+    means as sharing nothing, or raise them as sharing everything.
     """
 
     pairs: int
@@ -37,12 +37,12 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The recovery from searches that failed: found nothing, or were refused.
+    """The recovery from failed searches, which found nothing or were rejected.
 
     ``at_once`` counts those after which the next search found something, ``later`` those where a
-    later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed one
-    to the next that found something, None if none did. ``tokens`` are result tokens of failed
-    searches, which the model has read in vain.
+    later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed
+    one to the next that found something, None if none did. ``tokens`` are result tokens of
+    failed searches, which the model read in vain.
     """
 
     failed: int

@@ -1,7 +1,8 @@
-"""Questions whose evidence is removed: does a model say so, or does it answer nevertheless?
+"""Questions whose evidence is removed, to see whether a model refuses to answer or answers
+anyway.
 
-The evidence of all chosen questions is left out by one scope on the index. Nothing is deleted, so
-that scores are computed from the statistics of the whole corpus, as before.
+One scope on the index excludes the evidence of all chosen questions. Nothing is deleted, so that
+scores are computed from the statistics of the whole corpus, as before.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from arag_search.questions.question import Question
 
 GONE = "answer gone"
 STILL_PRESENT = "answer still present"
-"""Types of the questions: by them, a score reports the two apart."""
+"""Types of the questions, by which a score reports the two separately."""
 
 YES_NO = "the answer is yes or no"
 IN_QUESTION = "the answer is in the question"
@@ -34,7 +35,7 @@ UNRESOLVED = "some evidence is in no passage of the index"
 class TakenAway:
     """Questions without their evidence.
 
-    ``questions`` are marked as not answerable; their type is GONE or, where an answer is still
+    ``questions`` are marked as not answerable; their type is GONE or, if an answer is still
     in a passage that is left, STILL_PRESENT. ``filter`` is the scope that leaves out ``documents``.
     ``left_out`` counts the questions that were not chosen, by the first reason that holds.
     ``passages`` are those of the whole index, ``removed`` how many of them the scope leaves out.
@@ -56,7 +57,7 @@ def take_away(
     questions: Sequence[Question], chunks: Iterable[Chunk], limit: int | None = None
 ) -> TakenAway:
     """Choose the questions whose answer must be read, and leave out the documents that hold any of
-    their evidence; the first ``limit`` of them where there are more.
+    their evidence; the first ``limit`` of them if there are more.
 
     Raises QuestionsError if no question can be chosen, or no passage would be left.
     """

@@ -26,7 +26,7 @@ answered, it gets status 503. A client holds one for its stream and one for its 
 MAX_SESSIONS = 256
 """One more replaces the session that has been idle the longest."""
 IDLE_SESSION_S = 30 * 60.0
-"""Seconds without a request, or an open stream, after which a session is forgotten."""
+"""Seconds without a request or an open stream after which a session is dropped."""
 READ_TIMEOUT_S = 30.0
 """Seconds that a client may take to send a request."""
 _SHUTDOWN_S = 2

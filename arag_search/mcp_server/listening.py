@@ -25,8 +25,9 @@ _SET_A_TOKEN = "Put a long random token into a variable, and name it with --toke
 class Listening:
     """An open socket and its access rules.
 
-    ``names`` are those that a client may call the server by, in addition to loopback's, in lower
-    case. ``token`` is the one that it must show; None if none is required.
+    ``names`` are the host names by which clients may reach the server, in addition to
+    loopback's, in lower case. ``token`` is the token that clients must send; None if none is
+    required.
     """
 
     socket: socket.socket
@@ -52,9 +53,9 @@ def listen(
     """Open the socket; port 0 takes any that is free.
 
     ``token_env`` names the variable with the token, ``allowed_hosts`` are names or IP addresses
-    that clients may call the server by. Raises ArgumentError for a host of either kind that is not
-    loopback without a token, for what is no name, a variable without a good token, and a port that
-    cannot be had.
+    by which clients may reach the server. Raises ArgumentError for a host of either kind that is
+    not loopback without a token, for an invalid name, for a variable without a good token, and
+    for a port that is not available.
     """
     names = [_name(host) for host in allowed_hosts]
     if token_env is None:

@@ -58,7 +58,7 @@ def served_preset(preset: str | None, tools: str | None) -> Preset:
     """Return the preset of a name or path, the default one, or that with these tools instead,
     separated by commas. If none of them reads passages, searches show passages whole.
 
-    Raises ArgumentError where both are given, and ConfigError.
+    Raises ArgumentError if both are given, and ConfigError.
     """
     if preset is not None and tools is not None:
         raise ArgumentError(

@@ -16,7 +16,7 @@ from arag_search.mcp_server.session import Session
 from arag_search.mcp_server.stdio import Channel, stdio_streams
 
 Serve = Callable[[anyio.Event], Awaitable[None]]
-"""Serves until the event is set, or no client is left."""
+"""A function that serves until the event is set or no client is left."""
 
 
 def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:

@@ -12,9 +12,9 @@ class Session:
         self._read_sets: dict[str, ReadSet] = {}
 
     def read_set(self, index: str) -> ReadSet:
-        """Return what was shown of an index. A call works on a copy, which is added when its reply
-        is made: a call that was cancelled earlier has shown nothing, and a reply that was lost on
-        its way counts as shown until ``reset``."""
+        """Return what was shown of an index. A call works on a copy, which is added when its
+        reply is made: a call that was cancelled before that has shown nothing, and a reply that
+        was lost in transit counts as shown until ``reset``."""
         return self._read_sets.setdefault(index, ReadSet())
 
     def reset(self) -> None:

@@ -28,8 +28,8 @@ from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_messa
 _WITHOUT_ID = "server-error"
 """The id in the answer to a message that has none: the SDK's, since its types have no null."""
 _MAX_UNANSWERED = 256
-"""Ids kept of requests whose client left before the answer; more calls are not at work at a time.
-The answer would otherwise go to the next request of the same id."""
+"""The number of ids kept of requests whose client left before the answer; no more calls than
+this run at a time. The answer would otherwise go to the next request of the same id."""
 
 
 @dataclass(slots=True, eq=False)

@@ -24,14 +24,14 @@ from arag_search.errors import ArgumentError
 from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_message
 
 MAX_LINE_BYTES = 1 << 20
-"""A longer message is refused without being read."""
+"""A longer message is rejected without being read."""
 _PIECE_BYTES = 1 << 16
 _DRAIN_S = 10.0
-"""Seconds for replies to what was asked before the input ended."""
+"""Seconds for replies to requests that arrived before the input ended."""
 _FLUSH_S = 2.0
 """Seconds for a reply that is being written at the end."""
 _REFUSAL = ServerMessageMetadata()
-"""Marks what answers a bad message: a request of the same id is still to be answered."""
+"""The mark of an answer to a bad message: a request of the same id is still unanswered."""
 
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -41,7 +41,7 @@ Streams = tuple[
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Two descriptors that nobody else knows: to read requests from, and to write replies to."""
+    """Two private descriptors: requests are read from one, and replies written to the other."""
 
     reading: int
     writing: int

@@ -14,11 +14,11 @@ from arag_search.errors import UnavailableError
 AT_ONCE = 8
 """Calls that run at the same time."""
 WAITING = 248
-"""Calls that may wait for their turn; a further one is refused."""
+"""Calls that may wait for their turn; any more are rejected."""
 TIMEOUT_S = 120.0
-"""Seconds until a call is given up, including its wait; longer than an engine keeps trying."""
+"""Seconds until a call times out, including its wait; longer than an engine keeps retrying."""
 GRACE_S = 5.0
-"""Seconds that calls at work are waited for at the end."""
+"""Seconds to wait for running calls at the end."""
 
 _Result = TypeVar("_Result")
 
@@ -26,9 +26,9 @@ _Result = TypeVar("_Result")
 class Workers:
     """A few threads that run calls.
 
-    A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside: a call that
-    was cancelled, or took too long, is no longer waited for, but keeps its place until the engine
-    is done with it. One that had not begun gives its place up at once.
+    A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside: a call
+    that was cancelled, or took too long, is no longer waited for, but keeps its place until the
+    engine is done with it. A call that has not started releases its place at once.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Workers:
 
     @property
     def busy(self) -> int:
-        """Calls that run or wait."""
+        """The number of calls that run or wait."""
         return len(self._calls)
 
     async def run(self, call: Callable[[], _Result]) -> _Result:
-        """Run a call and return its result, or raise its exception. Raises UnavailableError if no
-        place is left for it, or it takes too long."""
+        """Run a call and return its result, or raise its exception. Raises UnavailableError if
+        no place is left, or if the call takes too long."""
         if self.busy >= self.most:
             raise UnavailableError(
                 f"{self.busy} calls are running or waiting.",
@@ -64,7 +64,7 @@ class Workers:
         )
 
     def close(self, grace_s: float = GRACE_S) -> bool:
-        """Take no more calls, drop those that wait, and wait at most ``grace_s`` seconds for the
-        others; return whether all are done."""
+        """Accept no more calls, drop those that wait, and wait at most ``grace_s`` seconds for
+        the others; return whether all are done."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         return not wait(list(self._calls), grace_s).not_done

@@ -162,7 +162,7 @@ class DateRange:
     """The condition that a date field is between bounds, which are periods as typed; None is open.
 
     A single period is a range from it to itself. ``first_ms`` (inclusive) and ``end_ms``
-    (exclusive) are the range in milliseconds since 1970 UTC, None where it is open.
+    (exclusive) are the range in milliseconds since 1970 UTC, None if it is open.
     """
 
     field: str

@@ -26,7 +26,7 @@ def is_beir(path: Path) -> bool:
 def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """Return the queries that were judged, in the order of their file, and notes for the reader.
 
-    Of a folder the part ``test`` is taken where there is one, else the only one. Raises
+    Of a folder the part ``test`` is taken if there is one, else the only one. Raises
     QuestionsError naming file and line.
     """
     qrels = _qrels_file(path) if path.is_dir() else path

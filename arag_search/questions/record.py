@@ -1,4 +1,4 @@
-"""One record of a file of questions, in any of the shapes that are published."""
+"""One record of a file of questions, in any published shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REQUIRED = (("question",), ("answer",))
 
 
 def read_record(value: object, where: str) -> tuple[Shape, Question]:
-    """Return the question of a record, whose id is NO_ID if it has none, and which shape it has.
+    """Return the question of a record, whose id is NO_ID if it has none, and the name of its shape.
 
     Raises QuestionsError."""
     fields = Fields.of(value, where, ALLOWED)
@@ -102,8 +102,8 @@ def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
 
 
 def plain_record(question: Question) -> dict[str, Any]:
-    """Return a question with an answer as a record of the plain shape, from which the same is read;
-    sets of titles that would do as well, and judged documents, have no place there."""
+    """Return a question with an answer as a record of the plain shape, from which the same
+    question is read. Alternative sets of titles, and judged documents, are lost."""
     first, *aliases = question.answers
     derived = question.hops == triple_hops(question.evidence, question.supporting_titles)
     return {
@@ -128,7 +128,7 @@ def plain_record(question: Question) -> dict[str, Any]:
 
 
 def triple_hops(triples: Sequence[Triple], titles: Sequence[str]) -> tuple[Hop, ...]:
-    """Return triples as hops; where a subject is a supporting title, that passage tells the hop."""
+    """Return triples as hops; if a subject is a supporting title, that passage holds the hop."""
     return tuple(
         Hop(None, subject, relation, answer, subject if subject in titles else None, None)
         for subject, relation, answer in triples
@@ -179,7 +179,7 @@ def _objects_with(fields: Fields, name: str, required: Sequence[str]) -> list[Fi
 
 
 def _paragraph_of(step: Fields, fields: Fields) -> GoldPassage | None:
-    """Return the paragraph that holds a step; none where the question lacks it on purpose."""
+    """Return the paragraph that holds a step; none if the question lacks it on purpose."""
     number = step.fields.get("paragraph_support_idx")
     if number is None:
         return None
@@ -248,8 +248,8 @@ def _context_passage(value: object) -> GoldPassage | None:
 
 
 def _kilt(fields: Fields) -> Question:
-    """Return what KILT gives: every output is an answer, or the pages that hold one, or both; the
-    pages of one output are one set of evidence, and each set would do."""
+    """Return answers and evidence of KILT. Every output is an answer, or the pages that hold
+    one, or both; the pages of an output are one set of evidence, and each set is sufficient."""
     fields.check((("input",), ("output",)), ALLOWED)
     answers: list[str] = []
     sets: list[tuple[str, ...]] = []

@@ -26,7 +26,7 @@ def first_field(fields: Mapping[str, object], names: Sequence[str]) -> str | Non
 
 
 def read_bytes(path: Path, what: str, allowed: str) -> bytes:
-    """Return the bytes of a file without a mark of their order. Raises QuestionsError."""
+    """Return the bytes of a file without a byte order mark. Raises QuestionsError."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -47,7 +47,7 @@ def parsed(text: bytes, what: str, where: str, allowed: str) -> object:
 
 
 def shown(value: object) -> str:
-    """Return a value of JSON as messages show it, short."""
+    """Return a JSON value in short, for messages."""
     text = orjson.dumps(value).decode()
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
@@ -74,7 +74,7 @@ class Fields:
         return all(self.fields.get(name) is not None for name in names)
 
     def check(self, required: Sequence[Sequence[str]], allowed: str) -> None:
-        """Raise QuestionsError unless the record has one field of each group."""
+        """Raise QuestionsError unless the record has a field of each group."""
         missing = [f'"{names[0]}"' for names in required if not any(map(self.has, names))]
         if missing:
             raise QuestionsError(
@@ -178,8 +178,8 @@ class Fields:
         ]
 
     def items(self, name: str, allowed: str, read: Callable[[object], _Item | None]) -> list[_Item]:
-        """Return what ``read`` makes of every item of a list, None being what it does not
-        understand."""
+        """Return ``read`` of each item of a list; ``read`` returns None for an item that it does
+        not understand."""
         value = self.fields.get(name)
         if value is None:
             return []

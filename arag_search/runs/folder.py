@@ -3,9 +3,9 @@
     DIR/run.json       preset, index, model and questions, with their fingerprints
     DIR/records.jsonl  a line a question, in the order in which they finished
 
-A record is one write of a whole line, on disk before the next one is written. The last record of a
-question is the one that counts, so that a failed question can be asked again. What a crash leaves
-of a line at the end of the file is dropped; nothing else ever is.
+A record is one write of a whole line, on disk before the next one is written. The last record of
+a question is the one that counts, so that a failed question can be asked again. An incomplete
+line that a crash left at the end of the file is dropped; nothing else ever is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMAT_VERSION: Literal[1] = 1
 RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"
 COMPARED = ("preset", "index", "model", "questions", "encoder")
-"""What may not change between two runs into one folder."""
+"""The settings that must not change between two runs into one folder."""
 
 
 class RunDescription(BaseModel):
@@ -59,7 +59,7 @@ class RunDescription(BaseModel):
 
     @property
     def asked(self) -> int:
-        """How many questions the run is to answer."""
+        """The number of questions that the run has to answer."""
         return self.count if self.limit is None else min(self.limit, self.count)
 
     def check_same(self, now: RunDescription, where: str) -> None:

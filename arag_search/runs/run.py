@@ -1,9 +1,9 @@
 """A batch: many questions over one index, with one preset and one model, into a folder of records.
 
-Questions are answered by threads that share index and model. A thread records a question before it
-takes the next one, so that a crash loses no more than what is in flight. A run that ended early,
-for whatever reason, is continued by running it again: what is recorded and did not fail is not
-asked again.
+Questions are answered by threads that share index and model. A thread records a question before
+it takes the next one, so that a crash loses only the questions in progress. A run that ended
+early, for whatever reason, is resumed by running it again: questions with a record that did not
+fail are skipped.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Stopped = Literal["interrupted", "cost"]
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of a run. ``limit``: only the first so many questions. ``max_cost_usd``: begin no
-    question once the records of the folder have cost so much. ``questions_file`` and ``filter`` are
-    noted in run.json."""
+    """The options of a run. ``limit`` is the number of questions to ask, from the first.
+    ``max_cost_usd`` starts no question once the records of the folder have cost this much.
+    ``questions_file`` and ``filter`` are noted in run.json."""
 
     workers: int = 1
     limit: int | None = None
@@ -96,7 +96,7 @@ class Tally:
         )
 
     def to_text(self) -> str:
-        """Return what was answered and failed, tokens, and cost where it is known, in words."""
+        """Return the numbers of answers and failures, tokens and, if known, the cost, in words."""
         tokens = self.prompt_tokens + self.completion_tokens
         cost = "" if self.cost_usd is None else f", ${self.cost_usd:.4f}"
         return f"{self.answered:,} answered, {self.failed:,} failed, {tokens:,} tokens{cost}"
@@ -104,7 +104,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The end of a run; ``stopped`` says why it began no more questions, None if it began
+    """The end of a run; ``stopped`` says why it started no more questions, None if it started
     all."""
 
     tally: Tally
@@ -124,12 +124,13 @@ def run(
 ) -> RunOutcome:
     """Answer the questions that have no record in the folder ``out`` yet, or a failed one.
 
-    In the main thread a first Ctrl-C begins no more questions and waits for those in flight; a
-    second one raises KeyboardInterrupt and leaves them. A failure of the model is a failed record,
-    and the run continues; but where the model refuses access before it ever replied, nothing is
-    recorded and its ModelAccessError is raised. Raises ArgumentError without questions and for
-    options out of bounds; RunError for a folder of another run, in use, or full; ConfigError for a
-    cost limit without prices; NotServedError if the index cannot serve a tool of the preset.
+    In the main thread, the first Ctrl-C starts no more questions and waits for those in
+    progress; the second one raises KeyboardInterrupt and abandons them. A failure of the model
+    is a failed record, and the run continues; but if the model refuses access before its first
+    reply, nothing is recorded and its ModelAccessError is raised. Raises ArgumentError without
+    questions and for options out of bounds; RunError for a folder of another run, in use, or
+    full; ConfigError for a cost limit without prices; NotServedError if the index cannot serve a
+    tool of the preset.
     """
     options = options or RunOptions()
     options.check()
@@ -191,7 +192,7 @@ def _say_what_is_there(
 
 
 class _WatchedModel:
-    """A model that notes whether it ever replied, and whether it refused access before that."""
+    """A model that remembers whether it has replied, and whether it refused access before that."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model

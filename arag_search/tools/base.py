@@ -1,8 +1,8 @@
-"""The one type of tool: name, description, arguments and bounds are written once, here read by the
-agent, by servers and by the command line.
+"""The base of all tools: name, description, arguments and bounds are written once, and read by
+the agent, by servers and by the command line.
 
-What a model gets wrong (arguments, query, ids) comes back to it as a result with status "error";
-what it cannot mend is raised.
+A mistake of the model (arguments, query, ids) is returned to it as a result with status "error";
+a failure that it cannot correct is raised.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Description = Literal["full", "syntax"]
 
 DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
-"""The bound where whole passages are shown instead of snippets."""
+"""The bound if whole passages are shown instead of snippets."""
 MIN_RESULT_TOKENS = 200
 DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
@@ -63,7 +63,7 @@ class ToolResult:
 
 @dataclass(slots=True)
 class ReadSet:
-    """The passages that one question has been shown so far.
+    """The passages that have been shown for one question so far.
 
     ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
     chunks that were read to the end, ``shown`` those that a search showed in full.
@@ -86,7 +86,7 @@ class ReadSet:
 
 
 class Arguments(BaseModel):
-    """The base of all argument types: nothing unknown, nothing converted."""
+    """The base of all argument types: unknown arguments are rejected, and no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -106,10 +106,8 @@ class ToolSettings(Protocol):
 
 
 class Tool(ABC):
-    """A tool over one index.
-
-    ``hidden`` arguments are left out of the schema and refused. ``max_result_tokens`` bounds the
-    text of a result (o200k tokens, hard).
+    """A tool over one index. ``hidden`` arguments are left out of the schema and rejected.
+    ``max_result_tokens`` bounds the text of a result (o200k tokens, hard).
     """
 
     name: ClassVar[str]
@@ -174,8 +172,8 @@ class Tool(ABC):
     def run(self, arguments: object, read_set: ReadSet | None = None) -> ToolResult:
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
-        Wrong arguments, and a query that takes too long, are a result with status "error". Raises
-        only what a model cannot mend.
+        Wrong arguments, and a query that takes too long, are a result with status "error".
+        Raises only errors that a model cannot correct.
         """
         try:
             result = self._run(arguments, read_set if read_set is not None else ReadSet())
@@ -284,6 +282,6 @@ def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
 
 
 def _preview(value: object, limit: int = 60) -> str:
-    """Return the value as JSON, shortened to its beginning where it is long."""
+    """Return the value as JSON, shortened to its beginning if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -114,14 +114,14 @@ class _ShownChunk:
 
     @property
     def text(self) -> str:
-        """The lines of the piece, with where to read on after it."""
+        """The lines of the piece, and where to continue after it."""
         count = len(self.chunk.sentence_ends)
         is_cut = self.left_out is None and self.last < count
         go_on = _continue_line(self.chunk.id, self.last, count) if is_cut else ""
         return "\n".join(line for line in (self.header, self.body, go_on) if line)
 
     def span(self, start: int) -> PassageSpan:
-        """Return where the chunk is in a reply in which its header begins at ``start``."""
+        """Return the span of the chunk in a reply in which its header begins at ``start``."""
         header_end = start + len(self.header)
         text_start = header_end + 1 if self.body else header_end
         return PassageSpan(
@@ -137,7 +137,7 @@ class _ShownChunk:
 
 
 class _Reply:
-    """A reply that takes chunks as long as there is room."""
+    """A reply that accepts chunks as long as there is room."""
 
     def __init__(self, max_tokens: int, read_set: ReadSet, unknown: list[str]) -> None:
         self.max_tokens = max_tokens
@@ -150,8 +150,7 @@ class _Reply:
         self.has_text = False
 
     def add(self, read_chunk: ReadChunk, first: int, later: list[str]) -> None:
-        """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` are still to
-        come."""
+        """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` chunks follow."""
         chunk = read_chunk.chunk
         if chunk.id in self.read_set.read:
             header = f"[{chunk.id}] {READ_BEFORE}"
@@ -189,7 +188,7 @@ class _Reply:
         return False
 
     def _note_shown(self, piece: _ShownChunk) -> None:
-        """Note what of a chunk has been shown."""
+        """Record which part of a chunk has been shown."""
         chunk, read_set = piece.chunk, self.read_set
         self.has_text = True
         self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(piece.body)
@@ -200,7 +199,7 @@ class _Reply:
             read_set.read.add(chunk.id)
 
     def _add_if_it_fits(self, piece: _ShownChunk, later: list[str]) -> bool:
-        """Add a piece where it fits, with room left to name what is still to come."""
+        """Add a piece if it fits and leaves room to name the chunks that follow."""
         if count_tokens(piece.text) > self._room(later):
             return False
         self.spans.append(piece.span(sum(len(line) + 1 for line in self.lines)))
@@ -260,7 +259,7 @@ def _continue_line(chunk_id: str, last: int, count: int) -> str:
 
 
 def chunk_header(read_chunk: ReadChunk, max_tokens: int | None = None) -> str:
-    """Title and part, then neighbours and metadata where there are any, cut at ``max_tokens``."""
+    """Title and part, then neighbours and metadata if there are any, cut at ``max_tokens``."""
     chunk = read_chunk.chunk
     about: list[str] = []
     if read_chunk.previous_id is not None:

@@ -21,7 +21,7 @@ NOT_SHOWN = "Not shown for want of room: "
 
 MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
-"""The text of a hit is not cut to less."""
+"""The minimum to which the text of a hit is cut."""
 _MAX_NAME_TOKENS = 40
 _SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
@@ -33,10 +33,11 @@ Frame = Callable[[int], tuple[str, str]]
 class Block:
     """One passage in a reply: a header line, and sentences of which ``shown`` are written out.
 
-    ``title`` is the passage's own, of which the header shows the beginning. ``cut`` is the text to
-    show instead where the only sentence left is too long. A block without sentences is its header
-    alone. ``inner_ends`` are the ends of the passage's sentences where it is shown as a single
-    piece. ``left_out`` says why a passage that has text is its header alone.
+    ``title`` is the passage's full title, of which the header shows the beginning. ``cut`` is
+    the text to show instead if the only remaining sentence is too long. A block without
+    sentences is its header alone. ``inner_ends`` are the ends of the passage's sentences if it
+    is shown as a single piece. ``left_out`` says why a passage with text is shown as a header
+    only.
     """
 
     id: str
@@ -74,7 +75,7 @@ class Block:
         return tuple(number for number, start in starts if start < kept)
 
     def _starts(self) -> list[tuple[int, int]]:
-        """Return where in the body each sentence begins, by its number."""
+        """Return the offset in the body at which each sentence begins, by its number."""
         starts: list[tuple[int, int]] = []
         expected = start = 0
         for number in self.shown:
@@ -113,7 +114,7 @@ def block(
 
 
 def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
-    """``[881.2] Antonio Vivaldi, part 2 of 3``; the part only where there are several."""
+    """``[881.2] Antonio Vivaldi, part 2 of 3``; the part only if there are several."""
     name = shown_title(title)
     pieces = [name] if name else []
     if parts > 1:
@@ -168,7 +169,7 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
     """Return the reply and the blocks that are in it, which are changed in place.
 
     ``whole`` shows blocks as they are or not at all, but for one that is alone and too long. The
-    frame is kept where it leaves room.
+    frame is kept if it leaves room.
     """
     for block in blocks:
         _trim(block, max_tokens)
@@ -211,7 +212,7 @@ def _surroundings(
 
 
 def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
-    """Return where the blocks are in a reply in which the first one begins at ``start``."""
+    """Return the spans of the blocks in a reply in which the first one begins at ``start``."""
     spans: list[PassageSpan] = []
     for block in blocks:
         end = start + len(str(block))
@@ -232,7 +233,8 @@ def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
 
 
 def _shrink(blocks: Sequence[Block], over: int) -> bool:
-    """Shorten bodies by about ``over`` tokens in all; False, and no change, where they cannot."""
+    """Shorten bodies by about ``over`` tokens in all; return False, without a change, if that is
+    impossible."""
     lengths = [count_tokens(block.body) for block in blocks]
     target = sum(lengths) - over
     if target < sum(map(_least_tokens, blocks)):
@@ -287,7 +289,7 @@ def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
 
 
 def bounded(text: str, max_tokens: int) -> str:
-    """Return a message of several lines, cut where it is too long; a mended query at its end is
+    """Return a message of several lines, cut if it is too long; a corrected query at its end is
     kept."""
     if count_tokens(text) <= max_tokens:
         return text

@@ -1,8 +1,8 @@
-"""Read from the text of a tool result which passages it shows, for readers that have only the text:
-rule-based models, and records that were written before results said where passages are.
+"""Read the passages that a tool result shows from its text. This is for readers that have only
+the text: rule-based models, and records of versions that did not store the spans of passages.
 
-This is the only reader of replies. A line of the corpus that looks like a line of ours cannot be
-told from one with certainty. Lines end with a line feed, and nothing else ends one.
+This is the only reader of replies. A line of the corpus that looks like a line of a tool cannot
+be told apart with certainty. Only a line feed ends a line.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _ABOUT = re.compile(r"\((?:previous|next|[\w-]+): [^\n]*\)(?:\n|\Z)")
 
 
 class ShownPassage(NamedTuple):
-    """A passage as a reply shows it: its title without the part, and the text under it, empty if
-    there is none, or where it is left out because it was shown before."""
+    """A passage in the form in which a reply shows it: its title without the part, and the text
+    under it, which is empty if there is none or if it is left out because it was shown before."""
 
     id: str
     title: str
@@ -62,15 +62,14 @@ class ReplyPart(NamedTuple):
 
 
 class ReplyParts(NamedTuple):
-    """A reply taken apart: the text above the passages, which may be all of it, and the
-    passages."""
+    """A split reply: the text above the passages, which may be all of it, and the passages."""
 
     above: str
     passages: tuple[ReplyPart, ...]
 
     def joined(self) -> str:
-        """Return the reply that was taken apart, but for empty lines where a text begins or
-        ends."""
+        """Return the reply that was split, apart from empty lines at the beginning and the end
+        of texts."""
         lines = [self.above]
         for part in self.passages:
             lines += [part.header, part.about, part.text, part.below]
@@ -78,7 +77,7 @@ class ReplyParts(NamedTuple):
 
 
 def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
-    """Take a reply apart at the passages in it."""
+    """Split a reply at the passages in it."""
     if not spans:
         return ReplyParts(reply, ())
     parts: list[ReplyPart] = []
@@ -102,11 +101,11 @@ def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
 def read_spans(
     reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
 ) -> tuple[PassageSpan, ...]:
-    """Read from its text where the passages of a reply are.
+    """Read the spans of the passages of a reply from its text.
 
-    ``of_read`` is for replies of chunk_read, which say under a header what is known of a chunk.
-    ``ids`` are those that the reply shows, in its order, where they are known: then each has one
-    header, and nothing else passes for one.
+    ``of_read`` is for replies of chunk_read, which have a line on the chunk under each header.
+    ``ids`` are those that the reply shows, in its order, if they are known: then each has
+    exactly one header.
     """
     headers = _any_headers(reply) if ids is None else _headers_of(reply, ids)
     begins = list(headers)
@@ -137,7 +136,7 @@ def passages_at(reply: str, spans: Sequence[PassageSpan]) -> list[ShownPassage]:
 
 
 def total_of(reply: str) -> int | None:
-    """Return how many passages match, as the reply of a search says; None if it does not."""
+    """Return the number of matching passages in the reply of a search; None if it names none."""
     if reply.startswith(_NOTHING):
         return 0
     total = _TOTAL.match(reply.partition("\n")[0])

@@ -44,8 +44,8 @@ class ReplyStyle:
     """The style in which a search tool replies.
 
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
-    ``suppress_shown`` leaves out the text of passages that were shown in full before, by a search
-    or a read. ``max_offset`` is the farthest offset that a caller may ask for; 0 where there is
+    ``suppress_shown`` leaves out the text of passages that were shown in full before, by a
+    search or a read. ``max_offset`` is the largest offset that a caller may pass; 0 if there is
     no paging.
     """
 
@@ -67,7 +67,7 @@ class ReplyStyle:
 
     @property
     def bound(self) -> int:
-        """Tokens that a reply may have."""
+        """The maximum number of tokens of a reply."""
         if self.max_result_tokens is not None:
             return self.max_result_tokens
         return FULL_TEXT_RESULT_TOKENS if self.full_text else DEFAULT_RESULT_TOKENS
@@ -100,7 +100,7 @@ class SearchTool(Tool):
 
     @abstractmethod
     def _search(self, arguments: Any) -> SearchResult:
-        """Ask the index. Raises QueryError for a query that the model can mend."""
+        """Search the index. Raises QueryError for a query that the model can correct."""
 
 
 def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:

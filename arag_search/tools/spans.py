@@ -1,5 +1,5 @@
-"""Where passages are in the text of a tool result, as its writer recorded it, so that no reader has
-to guess."""
+"""The spans of passages in the text of a tool result, recorded by its writer, so that no reader
+has to guess."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ LeftOut = Literal["read", "shown"]
 class PassageSpan:
     """A passage in the text of a tool result.
 
-    ``title`` is the passage's own in full; the text shows its beginning. Offsets count characters
-    of the text: the header begins at ``start``, the passage's own text reaches from ``text_start``
-    to ``end``, which are equal where none is shown. ``sentences`` are the numbers, from 1, of the
-    sentences of which anything is shown; ``whole`` is whether nothing of the passage's text is
-    missing. Both are None if the span was read from a text, which does not tell. ``left_out``
-    says why there is no text: the passage was "read" or "shown" before.
+    ``title`` is the passage's full title; the text shows its beginning. Offsets count characters
+    of the text: the header begins at ``start``, the passage's own text reaches from
+    ``text_start`` to ``end``, which are equal if none is shown. ``sentences`` are the numbers,
+    from 1, of the sentences of which anything is shown; ``whole`` is whether nothing of the
+    passage's text is missing. Both are None if the span was parsed from a text, which does not
+    contain them. ``left_out`` says why there is no text: the passage was "read" or "shown"
+    before.
     """
 
     id: str
@@ -32,7 +33,7 @@ class PassageSpan:
     left_out: LeftOut | None = None
 
     def text_in(self, reply: str) -> str:
-        """Return what the reply shows of the passage's own text."""
+        """Return the part of the passage's own text that the reply shows."""
         return reply[self.text_start : self.end]
 
 

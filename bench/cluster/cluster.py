@@ -103,7 +103,7 @@ def local_cluster(
     """Run a cluster of 1 or 3 nodes with this heap each in an empty folder, and stop it afterwards.
     A cluster that is to be timed is not ``short_lived``.
 
-    Raises EngineError where it cannot be started.
+    Raises EngineError if it cannot be started.
     """
     cluster.up(data, nodes=nodes, port=0, heap=heap, owned=True, short_lived=short_lived)
     try:

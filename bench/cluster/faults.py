@@ -7,7 +7,7 @@ Runs three OpenSearch processes and an index of three shards, each with one repl
 five minutes. Several clients search all the time and compare every answer with that of embedded
 Lucene. Each node in turn is killed and started again (the first host of the address and the cluster
 manager among them), two are suspended for a while, and finally all are killed. The exit code is 1
-where an answer was wrong or missing.
+if an answer was wrong or missing.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 def measure(source: Path, passages: int, address: str, options: argparse.Namespace) -> Figure:
     """Measure the rates of both sides in interleaved rounds. Our index is loaded at ``address``,
-    the other side's next to it, and both are deleted. Raises BenchError where they hold different
+    the other side's next to it, and both are deleted. Raises BenchError if they hold different
     numbers of documents."""
     say(f"load: {passages:,} passages, {options.warm_up} + {options.rounds} rounds")
     build_options = BuildOptions(workers=options.workers)
@@ -156,7 +156,7 @@ class _Load:
         self._client.call("POST", f"/{self._name}-bare*/_refresh", attempt_timeout_s=300)
 
     def fresh(self, work: Callable[[], object]) -> Side:
-        """Return a side that loads into an empty server and raises BenchError where documents are
+        """Return a side that loads into an empty server and raises BenchError if documents are
         missing."""
 
         def run() -> float:

@@ -72,7 +72,7 @@ def measure(
     indexes: tuple[Index, Index], url: str, queries: Sequence[Query], rounds: int, warm_up: int
 ) -> Figure:
     """Measure our throughput on OpenSearch over that of the bare loop; ``indexes`` are the embedded
-    one and the one on the server at ``url``. Raises BenchError where the two sides find different
+    one and the one on the server at ``url``. Raises BenchError if the two sides find different
     passages."""
     embedded, served = indexes
     asked = requests_of(served, [query.tree for query in queries])
@@ -125,7 +125,7 @@ def requests_of(index: Index, trees: Sequence[Node]) -> tuple[str, list[tuple[Ds
 
 
 def compare(index: Index, bare: Bare, queries: Sequence[Query]) -> None:
-    """Raise BenchError where the two find other passages, or other scores."""
+    """Raise BenchError if the two find other passages, or other scores."""
     for number, query in enumerate(queries):
         hits = index.logical_search(query.text, top_k=TOP_K, snippets=False, feedback=False).hits
         ours = [(hit.id, hit.score) for hit in hits]

@@ -5,7 +5,7 @@
 
 Compares the indexes at the locations, or builds indexes of a corpus on the chosen engines. All run
 the same queries, and every answer is compared with that of the first index. The exit code is 1
-where any differs.
+if any differs.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def check_comparable(index: Index) -> None:
 
 
 def check_same_corpus(indexes: Sequence[Index]) -> None:
-    """Raise BenchError where two indexes are not of the same corpus, or do not serve the same."""
+    """Raise BenchError if two indexes are not of the same corpus, or do not serve the same."""
     first, *others = (index.manifest for index in indexes)
     for index, other in zip(indexes[1:], others, strict=True):
         for what in ("fingerprint", "k1", "b", "metadata", "has_sentences"):

@@ -59,7 +59,7 @@ class _Open:
 class GoldChainExperiment:
     """An Experiment. ``limit`` takes fewer questions of each data set, drawn by a seed.
 
-    Raises BenchError for levels that there are not, for questions without a chain, and where the
+    Raises BenchError for levels that there are not, for questions without a chain, and if the
     policy is not the frozen one.
     """
 
@@ -75,7 +75,7 @@ class GoldChainExperiment:
 
     @property
     def keys(self) -> Sequence[Key]:
-        """See Experiment. What no interface does is left out: ``title:`` where there are no fields
+        """See Experiment. What no interface does is left out: ``title:`` if there are no fields
         or no titles, and snippets of hybrid_search."""
         factors = self._chosen.factors
         levels = product(*(factors[name] for name in _ORDER))
@@ -98,7 +98,7 @@ class GoldChainExperiment:
         }
 
     def measure(self, key: Key) -> Iterable[CellRow]:
-        """See Experiment. Some questions are walked by the agent, too; raises BenchError where it
+        """See Experiment. Some questions are walked by the agent, too; raises BenchError if it
         walks otherwise."""
         searcher = self._searcher(key)
         setting = _setting(key)

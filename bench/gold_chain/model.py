@@ -36,7 +36,7 @@ class GoldChainModel:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """Return the next call, or the end where nothing is left to do or no tool may be called."""
+        """Return the next call, or the end if nothing is left to do or no tool may be called."""
         chain = self._chains.get(request.question_id)
         if chain is None:
             raise ModelReplyError(
@@ -68,7 +68,7 @@ def _calls(messages: tuple[Message, ...] | list[Message]) -> list[ToolCall]:
 
 
 def _check(call: Call, made: ToolCall, question_id: str) -> None:
-    """Raise ModelReplyError where another call was made than this policy makes."""
+    """Raise ModelReplyError if another call was made than this policy makes."""
     if (made.name, json.loads(made.arguments)) != (call.tool, call.arguments):
         raise ModelReplyError(
             "The history is not of this policy.", where=f"question {question_id}, {made.name}"

@@ -90,7 +90,7 @@ class Searcher:
 
     def audit(self, chain: Chain, setting: Setting) -> None:
         """Walk a chain through the agent, with its own tools, and compare every step. Raises
-        BenchError where one differs."""
+        BenchError if one differs."""
         ours: list[Traced] = []
         self._walked(chain, setting, ours)
         model = GoldChainModel({chain.question_id: chain}, setting)
@@ -114,7 +114,7 @@ class Searcher:
     def _walked(
         self, chain: Chain, setting: Setting, trace: list[Traced] | None
     ) -> tuple[HopOutcome, ...]:
-        """Walk a chain; every call is added to ``trace`` where there is one."""
+        """Walk a chain; every call is added to ``trace`` if there is one."""
         read_set = ReadSet()
         steps = walk(chain, setting)
         try:
@@ -169,7 +169,7 @@ class Searcher:
         return replace(reply, shown=shown)
 
     def _check(self, call: Call, reply: Reply, result: ToolResult) -> None:
-        """Raise BenchError where the text was not read as the tool counted it."""
+        """Raise BenchError if the text was not read as the tool counted it."""
         counted = (result.ids, result.retrieved_tokens, result.status == "error")
         read = (
             tuple(passage.id for passage in reply.shown),

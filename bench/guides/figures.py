@@ -9,7 +9,7 @@ A table is between two marks in a document, and nobody edits it by hand:
     <!-- end of figures -->
 
 bench/guides/figure_tables.py defines the tables. With --check nothing is written, and the exit code
-is 1 where a table differs from the results.
+is 1 if a table differs from the results.
 """
 
 from __future__ import annotations

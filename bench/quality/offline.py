@@ -203,12 +203,12 @@ def guess(question: str) -> str:
 
 
 def mean_exact(scores: Sequence[QuestionScore]) -> float:
-    """Exact match over all questions; 0 where there is none."""
+    """Exact match over all questions; 0 if there is none."""
     return fmean(score.exact_match for score in scores) if scores else 0.0
 
 
 def mean_recall(scores: Sequence[QuestionScore]) -> float:
-    """Evidence recall over the questions that name evidence; 0 where none does."""
+    """Evidence recall over the questions that name evidence; 0 if none does."""
     recalls = [score.evidence_recall for score in scores if score.evidence_recall is not None]
     return fmean(recalls) if recalls else 0.0
 

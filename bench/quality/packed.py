@@ -83,7 +83,7 @@ def _packed(number: int, held: Sequence[tuple[Document, str]], packing: Packing)
 
 def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
     """Write the file of a packed corpus to ``folder``, unless it has the same content already, and
-    return its path. Raises BenchError where the corpus is missing, and SourceError."""
+    return its path. Raises BenchError if the corpus is missing, and SourceError."""
     path = folder / "corpus.jsonl"
     lines = [
         orjson.dumps({"id": document.id, "title": document.title, "text": document.text})

@@ -6,7 +6,7 @@
 All sentences of the data sets are encoded, and their questions serve as queries. Encodings are kept
 in --work, so that an interrupted run resumes, and a second run encodes nothing. Recall@10 is the
 share of the 10 nearest by exact search that an index finds. The expected values and their tolerance
-are in bench/expected.yaml; with --check the exit code is 1 where a figure is below. Recall of
+are in bench/expected.yaml; with --check the exit code is 1 if a figure is below. Recall of
 synthetic vectors would mean nothing.
 """
 

@@ -8,7 +8,7 @@ added, changed, changed back, deleted and compacted; they are embedded in every 
 interruptions too; and a second index of the same documents in another order shares the folder of
 vectors. After each step semantic, hybrid and naive search, with and without a scope, are compared
 with the same searches over vectors that are encoded from scratch. The number of rows encoded is
-compared with the number of rows whose text had no vector. The exit code is 1 where anything
+compared with the number of rows whose text had no vector. The exit code is 1 if anything
 differs.
 """
 

@@ -78,7 +78,7 @@ class Cost:
 
 
 def cost(side: str, sources: Sources, out: str, extra: Sequence[str] = ()) -> Cost:
-    """Build a side of ``BUILDS`` in a process of its own. Raises BenchError where it fails."""
+    """Build a side of ``BUILDS`` in a process of its own. Raises BenchError if it fails."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "bench.replay.build_cost", side),

@@ -31,7 +31,7 @@ class Bm25s:
     """bm25s over tokenised passages, in Lucene's variant of BM25."""
 
     def __init__(self, ids: Sequence[str], words: Sequence[Sequence[str]], k1: float, b: float):
-        """Start the process. Raises BenchError where it or Pyserini does not start."""
+        """Start the process. Raises BenchError if it or Pyserini does not start."""
         try:
             import bm25s
         except ImportError as error:
@@ -64,7 +64,7 @@ class Pyserini:
     """
 
     def __init__(self, python: str = sys.executable) -> None:
-        """Start the process. Raises BenchError where it or Pyserini does not start."""
+        """Start the process. Raises BenchError if it or Pyserini does not start."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         # Some releases make a client of a model as they are imported, and never use it.
         environment = {"OPENAI_API_KEY": "none", **os.environ}

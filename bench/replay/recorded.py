@@ -75,7 +75,7 @@ def offline_run(index: Index, questions: Sequence[Question], preset: Preset, fol
 def read_queries(folders: Iterable[Path], index: Index) -> RecordedQueries:
     """Read the queries of all searches in the run folders, as the index understands them.
 
-    Raises RunError for a folder without a run, BenchError where there is no query at all.
+    Raises RunError for a folder without a run, BenchError if there is no query at all.
     """
     runs: list[RunDescription] = []
     queries: list[RecordedQuery] = []

@@ -54,7 +54,7 @@ class Expectation(BaseModel):
 def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
     """Read all expectations by name, in the order of the file.
 
-    Raises ConfigError where it is no YAML, BenchError listing everything else that is wrong.
+    Raises ConfigError if it is no YAML, BenchError listing everything else that is wrong.
     """
     keys = ", ".join(Expectation.model_fields)
     content = read_mapping(path, _WHAT, holds="expectations", allowed=f"names, each with {keys}")

@@ -1,6 +1,6 @@
 """Hashes of everything that a figure depends on, and those that each file of results must name.
 
-A commit names the code only where nothing was changed since; the hash of the sources always does.
+A commit names the code only if nothing was changed since; the hash of the sources always does.
 """
 
 from __future__ import annotations

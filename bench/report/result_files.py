@@ -24,13 +24,13 @@ class Kept:
         return not figure or figure in self.file(name)
 
     def file(self, name: str) -> dict[str, Figure]:
-        """Return all figures of a file. Raises BenchError where there is none."""
+        """Return all figures of a file. Raises BenchError if there is none."""
         if name not in self._files:
             self._files[name] = read_results(self.folder / f"{name}.json")
         return self._files[name]
 
     def figure(self, name: str) -> Figure:
-        """Return the figure called "file/figure". Raises BenchError where there is none."""
+        """Return the figure called "file/figure". Raises BenchError if there is none."""
         file, _, figure = name.partition("/")
         figures = self.file(file)
         if figure not in figures:
@@ -42,7 +42,7 @@ class Kept:
         return figures[figure]
 
     def row(self, name: str) -> Row:
-        """Return the row called "file/figure/what", the first of that name. Raises BenchError where
+        """Return the row called "file/figure/what", the first of that name. Raises BenchError if
         there is none."""
         file, figure, what = name.split("/", 2)
         rows = self.figure(f"{file}/{figure}").rows

@@ -65,7 +65,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Reached or missed; nothing where there is no target."""
+        """Reached or missed; nothing if there is no target."""
         if self.target is None:
             return ""
         return "reached" if self.target.reached(self.value) else "missed"

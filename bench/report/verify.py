@@ -7,7 +7,7 @@
 Commands, values and tolerances are in bench/expected.yaml. Without options, whatever takes a minute
 or less runs. Values of kind "deterministic" are the same for the same code, data and versions.
 Those of kind "ratio" compare two times; they hold roughly on any machine and have a wide tolerance.
-The exit code is 1 where a value is off or missing.
+The exit code is 1 if a value is off or missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bench.workbench import last_lines, say
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One value, and what it should be; ``value`` is None where there is none."""
+    """One value, and what it should be; ``value`` is None if there is none."""
 
     of: str
     what: str
@@ -48,7 +48,7 @@ class Verdict:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Verify the chosen figures and return the exit code: 1 where a value is off or missing."""
+    """Verify the chosen figures and return the exit code: 1 if a value is off or missing."""
     parser = BenchParser("verify", __doc__)
     add = parser.add_argument
     add(

@@ -87,7 +87,7 @@ def measure(name: str, sentences: Sequence[str], rounds: int, *, batch_size: int
     """Measure the throughput of both and the gain of sorting batches by length, and compare
     vectors.
 
-    Raises BenchError where both give different vectors, and what encoders raise.
+    Raises BenchError if both give different vectors, and what encoders raise.
     """
     folder = local_folder(name)
     if folder is None:

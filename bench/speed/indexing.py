@@ -29,7 +29,7 @@ _INDEX = "org.apache.lucene.index"
 def measure(bench: Workbench, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
     """Measure the rates of both, and compare what they built.
 
-    Raises BenchError where the two indexes differ in fields, documents or words.
+    Raises BenchError if the two indexes differ in fields, documents or words.
     """
     say(f"indexing: {len(bench.chunks):,} chunks, {warm_up} + {rounds} rounds")
     ready = [prepared(chunk) for chunk in bench.chunks]

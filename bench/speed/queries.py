@@ -92,7 +92,7 @@ class Query:
 def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = SEED) -> list[Query]:
     """Draw ``count`` queries that parse to different trees.
 
-    Raises BenchError where the corpus is too small for so many.
+    Raises BenchError if the corpus is too small for so many.
     """
     drawer = _Drawer(chunks, seed)
     queries: dict[Node, Query] = {}

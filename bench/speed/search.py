@@ -33,7 +33,7 @@ def measure(
 ) -> Figure:
     """Measure the throughput of both, with one thread and no cache, and compare their hits.
 
-    Raises BenchError where they find different passages.
+    Raises BenchError if they find different passages.
     """
     queries = logical_queries(bench.chunks, count)
     say(f"search: {len(queries):,} queries, {warm_up} + {rounds} rounds")

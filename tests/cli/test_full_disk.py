@@ -10,6 +10,7 @@ from tests.support.commands import file_of
 
 _LIMITED = (
     "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+    "sys.dont_write_bytecode = True;"  # Python would leave truncated files
     "limit = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit));"
     "from arag_search.cli.app import main; main()"
 )

@@ -355,7 +355,8 @@ def test_two_processes_do_not_cut_the_same_source() -> None:
 def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     source = corpus("a.jsonl", 300)
     script = (
-        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "sys.dont_write_bytecode = True;"  # Python would leave truncated files
         "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
         "from index_jobs.__main__ import main, stages; main('python -m index_jobs', stages)"
     )

@@ -458,6 +458,7 @@ import resource, signal, sys
 from arag_search.cli.app import run
 from arag_search.engines.lucene.jvm import start
 start()  # Java itself writes larger files.
+sys.dont_write_bytecode = True  # Python would leave truncated files
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
 sys.exit(run(sys.argv[1:]))

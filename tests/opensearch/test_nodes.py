@@ -365,8 +365,11 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
         "ended": 0,
     }
     node = f"  node-1  {url}  process {pid}, log {log}"
-    end = f"An index there: {url}/NAME. To end it: arag-search opensearch down --data {data}"
-    running = [f"OpenSearch 3.8.0 at {url}: green, 1 of 1 nodes run", node, end]
+    end = [
+        f"Address of an index: {url}/NAME",
+        f"To stop the cluster: arag-search opensearch down --data {data}",
+    ]
+    running = [f"OpenSearch 3.8.0 at {url}: green, 1 of 1 nodes run", node, *end]
     assert arag("opensearch", "up", "--data", str(data)).lines == running
     assert arag("opensearch", "status", "--data", str(data)).lines == running
     wrong = arag("opensearch", "up", "--data", str(data), "--port", "9400")

@@ -41,7 +41,7 @@ def test_the_name_leads_to_the_previous_index_again_and_to_its_sentences(
     assert opensearch.live() == [first, f"{first}.sentences"]
     assert len(opensearch.chunks()) == 2
     assert refusal(opensearch) == (
-        f"No index before the one that is live ({first}) is kept.\n"
+        f"No index older than the live one ({first}) is kept.\n"
         f"Where: {opensearch.address}\n"
         f"Allowed: newer ones are there: {second}\n"
         "Do: Build it again with --overwrite; --keep N keeps more of the previous ones."
@@ -75,7 +75,7 @@ def test_a_missing_or_foreign_index_is_not_rolled_back(opensearch: Site) -> None
     foreign = f"{opensearch.name}-20260101000000-00000000"
     opensearch.client.call("PUT", f"/{foreign}")
     build(opensearch, 1)
-    assert "No index before the one that is live" in refusal(opensearch)
+    assert "No index older than the live one" in refusal(opensearch)
     assert foreign in opensearch.indexes()
 
 

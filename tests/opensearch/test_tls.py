@@ -217,7 +217,7 @@ def test_files_that_cannot_be_used_are_reported_before_connecting(
 
 
 def openssl(*arguments: object) -> None:
-    """Run openssl, or skip the test where there is none."""
+    """Run openssl, or skip the test if there is none."""
     try:
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
     except FileNotFoundError:

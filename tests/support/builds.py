@@ -125,6 +125,7 @@ index_jobs.build.options.BuildOptions = functools.partial(
 )
 if action == "LIMIT":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python would leave truncated files
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0

@@ -120,6 +120,7 @@ class Meddling(arag_search.system.progress.PlainProgress):
 arag_search.system.progress.open_progress = lambda: Meddling(sys.stderr)
 if action == "LIMIT":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python would leave truncated files
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
 if action == "PUBLISH":
     # killed at the moment-th call that changes what a folder lists or a file holds

@@ -18,7 +18,7 @@ def prompt_text(name: str) -> str:
 
 
 def system_prompt(name: str, *, plan_first: bool, with_tools: bool, max_loops: int) -> str:
-    """Return the first message of a question. What is about tools is left out where there are
+    """Return the first message of a question. What is about tools is left out if there are
     none."""
     parts = [prompt_text(name)]
     if with_tools:

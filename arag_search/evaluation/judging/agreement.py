@@ -1,4 +1,4 @@
-"""Agreement of verdicts with the labels of people."""
+"""Agreement of verdicts with human labels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ALLOWED = f'JSON lines of {{"question_id", "label"}}, a label being {", ".join(
 class Agreement:
     """Agreement of two raters on the answers that both have rated.
 
-    ``accuracy`` is the share of equal verdicts, ``kappa`` Cohen's: how far that exceeds what two
-    raters would agree on by chance who give verdicts as often as these do; None if there is
-    nothing to compare, and for kappa where chance alone would agree on all.
+    ``accuracy`` is the share of equal verdicts, ``kappa`` is Cohen's kappa, the agreement beyond
+    chance, given how often each rater gives each verdict. Both are None if there is nothing to
+    compare; kappa also if chance alone would agree on all answers.
     """
 
     answers: int
@@ -29,7 +29,8 @@ class Agreement:
 
 
 def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdict]) -> Agreement:
-    """Compare verdicts with labels, by question id; what only one of them has rated is left out."""
+    """Compare verdicts with labels, by question id; a question that only one of them has rated
+    is left out."""
     pairs: list[tuple[Verdict, Verdict]] = [
         (verdict, labels[id]) for id, verdict in verdicts.items() if verdict and id in labels
     ]
@@ -66,6 +67,7 @@ def read_labels(path: Path) -> dict[str, Verdict]:
 
 
 def _chance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """Return the share that raters agree on who give these verdicts independently of each other."""
+    """Return the expected agreement of raters who give these verdicts independently of each
+    other."""
     first, other = (Counter(pair[rater] for pair in pairs) for rater in (0, 1))
     return sum(first[name] * other[name] for name in VERDICTS) / len(pairs) ** 2

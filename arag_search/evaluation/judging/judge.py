@@ -44,25 +44,24 @@ _AGAIN = "Your reply does not end with a verdict. End with a line of its own: Ve
 class Judgement:
     """The judge's opinion of one answer.
 
-    ``verdict`` is that of the most votes; None, not judged, where two verdicts have as many, or
-    no vote was one. ``votes`` are those of the repeats, None being one that was no verdict.
+    ``verdict`` is the one with the most votes; None (not judged) if there is a tie or no valid
+    vote. ``votes`` are those of the repeats; None is an invalid vote.
     """
 
     verdict: Verdict | None
     votes: tuple[Verdict | None, ...]
 
     def value(self, question: Question) -> float | None:
-        """1 for the verdict that the question is to get, else 0; None if it was not judged."""
+        """1 for the right verdict on the question, else 0; None if it was not judged."""
         if self.verdict is None:
             return None
         return float(self.verdict == ("correct" if question.answerable else "abstained"))
 
 
 class Judge:
-    """A judge that asks a model about each answer, ``repeats`` times each, and takes the majority.
-
-    Verdicts that ``cache`` holds are not asked for again. Safe to use from several threads. Raises
-    ArgumentError for a number of repeats that is not 1 to 15.
+    """A judge that asks a model about each answer, ``repeats`` times, and takes the majority.
+    Verdicts in ``cache`` are not requested again. Safe to use from several threads. Raises
+    ArgumentError unless the number of repeats is 1 to 15.
     """
 
     def __init__(
@@ -78,8 +77,8 @@ class Judge:
         self.cache = VerdictCache(None) if cache is None else cache
 
     def judge(self, question: Question, record: Record) -> Judgement:
-        """Judge the answer of a record. An empty one is not shown to the model: it is incorrect,
-        or where there is no answer, an abstention.
+        """Judge the answer of a record. An empty answer is not shown to the model: it is
+        incorrect or, for an unanswerable question, an abstention.
 
         Raises ModelError if the model gives no reply.
         """
@@ -98,7 +97,8 @@ class Judge:
         """Return the judgements of all questions with gold answers and a record that did not fail,
         by id.
 
-        Raises ModelError for the first that there is no reply to; verdicts until then are kept.
+        Raises ModelError at the first answer without a reply from the model; earlier verdicts
+        are kept.
         """
         pairs = [
             (question, records[question.id])
@@ -140,12 +140,12 @@ class Judge:
 
 
 def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
-    """Return the allowed verdicts: abstaining is one only where there is no answer."""
+    """Return the allowed verdicts; abstention is allowed only for an unanswerable question."""
     return VERDICTS[:2] if question.answerable else VERDICTS
 
 
 def judge_request(question: Question, record: Record) -> ModelRequest:
-    """Return the text that the model is shown."""
+    """Return the text that is shown to the model."""
     name = "judge" if question.answerable else "judge_unanswerable"
     gold = "right answers" if question.answerable else "answers that would have been right"
     shown = {

@@ -16,9 +16,10 @@ from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_li
 class VerdictCache:
     """Verdicts by key, kept in a file of JSON lines; None keeps them in memory.
 
-    A line is on disk before ``put`` returns. What a crash leaves of a line at the end of the file
-    is passed over, and cut off before the next line is written. Several processes may append to
-    one file. Raises RunError if the file cannot be read or written, or holds other things.
+    A line is on disk before ``put`` returns. An incomplete line that a crash left at the end of
+    the file is ignored, and removed before the next line is written. Several processes may
+    append to one file. Raises RunError if the file cannot be read or written, or is not a file
+    of verdicts.
     """
 
     def __init__(self, path: Path | None) -> None:

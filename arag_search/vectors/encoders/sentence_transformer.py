@@ -24,7 +24,7 @@ CPU_BATCH_SIZE = 16
 quarter more passages."""
 TASK = "Given a web search query, retrieve relevant passages that answer the query"
 _INSTRUCTED = {"qwen3-embedding": f"Instruct: {TASK}\nQuery:"}
-"""Instructions in the format of models, for copies of the models without an own instruction."""
+"""Instructions in the format of models, for copies of the models that have no instruction."""
 _MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
 
 

@@ -73,7 +73,7 @@ class Analysis:
 
     @property
     def set_names(self) -> list[str]:
-        """The data sets, and MACRO where there are several."""
+        """The data sets, and MACRO if there are several."""
         names = [data_set.name for data_set in self.sets]
         return [*names, MACRO] if len(names) > 1 else names
 
@@ -103,7 +103,7 @@ class Analysis:
 
 
 def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
-    """Estimate, test and judge. Raises BenchError where a data set lacks the primary measure."""
+    """Estimate, test and judge. Raises BenchError if a data set lacks the primary measure."""
     suite = design.suite
     asked = suite.comparison
     resamples = resamples_for(min(design.levels))

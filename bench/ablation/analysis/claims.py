@@ -17,7 +17,7 @@ from arag_search.evaluation.bootstrap import Interval
 
 Outcome = Literal["first", "second", "depends", "not resolved", "too few policies"]
 Policy = tuple[tuple[str, str], ...]
-"""Factor and level of each policy factor, in one order of factors; () where there are none."""
+"""Factor and level of each policy factor, in one order of factors; () if there are none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ RATES = {**OVERLAP, **RECOVERY}
 @dataclass(frozen=True, slots=True)
 class Searched:
     """The searches of a level under the main policy. ``counts`` are by name in SUMS, over all
-    questions and seeds, empty for MACRO; ``rates`` by name in RATES, None where there was nothing
+    questions and seeds, empty for MACRO; ``rates`` by name in RATES, None if there was nothing
     to divide by."""
 
     set_name: str

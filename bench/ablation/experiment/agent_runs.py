@@ -109,7 +109,7 @@ class AgentExperiment:
         }
 
     def measure(self, key: Key) -> Iterable[CellRow]:
-        """See Experiment. Raises KeyboardInterrupt where a run was interrupted, and what a run
+        """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and what a run
         raises."""
         return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
 

@@ -28,7 +28,7 @@ _ENDINGS = (".png", ".svg")
 _PANEL = (4.6, 3.4)  # inches
 
 Panel = Callable[[Analysis, Any, SetValues, Stratum], bool]
-"""Draws into the axes; False where there is nothing to draw."""
+"""Draws into the axes; False if there is nothing to draw."""
 
 
 def plots(analysis: Analysis, folder: Path) -> list[Path]:

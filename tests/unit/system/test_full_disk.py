@@ -34,11 +34,13 @@ def test_a_failed_atomic_write_names_the_file_and_keeps_the_old_one(
 def small_files(limit: int) -> Generator[None]:
     """Let no file of this process grow beyond ``limit`` bytes during the block."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    wrote_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = not wrote_bytecode
 
 
 def write_cluster(folder: Path) -> None:

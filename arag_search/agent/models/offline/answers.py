@@ -1,4 +1,5 @@
-"""The shortest span of a passage that answers: a rule for each thing that may be sought."""
+"""Find the shortest span of a passage that answers a question, with a rule for each kind of
+answer."""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ DateKey = tuple[int, int, int]
 
 
 def value_of(sought: Sought, text: str, words: Sequence[str] = ()) -> str | None:
-    """Return what is sought, as a passage about the thing has it; None if the passage does
-    not say it. ``words`` are content words of the question."""
+    """Return the value that is sought, as a passage about the thing states it; None if it does
+    not. ``words`` are content words of the question."""
     rule = _RULES.get(sought)
     return rule(text, words) if rule is not None else None
 
 
 def date_key(date: str) -> DateKey:
-    """Year, month and day of a date, 0 for what it does not say."""
+    """Return year, month and day of a date; a part that it lacks is 0."""
     year = re.findall(r"\d{3,4}", date)
     month = next((n for n, name in enumerate(MONTHS, 1) if name in date), 0)
     day = re.search(r"\b(\d{1,2})(?:st|nd|rd|th)?\b(?!\d)", date)
@@ -205,7 +206,7 @@ def _first(pattern: str, text: str) -> str | None:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Return the text cut after sentences."""
+    """Return the sentences of a text."""
     return [
         part
         for part in re.split(r"(?<=[.!?])(?<!\b[A-Z]\.)[\"”)]?\s+(?=[\"“(]?[^\W\d_a-z])", text)
@@ -218,7 +219,7 @@ def best_span(
 ) -> tuple[str, int] | None:
     """Return the best span over the sentences of (title, text) pairs, and the number of its pair.
 
-    Sentences with many of the words come first; a name of the question is no answer.
+    Sentences with many of the words come first; a name that is in the question is not an answer.
     """
     for number, title, sentence in ranked_sentences(texts, words)[:4]:
         span = value_of(sought, sentence, words)

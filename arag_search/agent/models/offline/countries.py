@@ -151,8 +151,8 @@ def _countries() -> tuple[dict[str, str], re.Pattern[str]]:
 
 
 def first_country(text: str) -> str | None:
-    """Return the first country or people that the text names, with those joined to it, as in
-    "Cuban-American"."""
+    """Return the first country or nationality that the text names, with those joined to it by a
+    hyphen ("Cuban-American")."""
     matches = list(_countries()[1].finditer(text))
     if not matches:
         return None
@@ -165,12 +165,12 @@ def first_country(text: str) -> str | None:
 
 
 def countries_of(text: str) -> set[str]:
-    """Return all countries that the text names, or whose people."""
+    """Return all countries that the text names, directly or by nationality."""
     known, pattern = _countries()
     return {known[match.group()] for match in pattern.finditer(text)}
 
 
 def is_country(name: str) -> bool:
-    """Return whether the name is that of a country or a people."""
+    """Return whether the name is that of a country or a nationality."""
     known = _countries()[0]
     return name in known or all(word in known for word in re.split(r"[ -]+", name) if word)

@@ -1,4 +1,4 @@
-"""OfflineModel: a reader of plain rules behind the seam of language models."""
+"""OfflineModel: plain rules with the interface of a language model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.registry import READ_TOOLS
 
 VERSION = "1"
-"""Counts up when the same question may get another answer."""
+"""The version of the rules; increase it if the same question may get another answer."""
 RULES: dict[str, str] = {
     "titles": "looks for names in titles",
     "widen": "looks for the words of a name that is not found",
@@ -35,10 +35,9 @@ class OfflineModel:
     """Plain rules instead of a language model: it needs no key and no network.
 
     It writes logical queries from the names and content words of the question, follows relations
-    from one name to the next, and answers with the best short span. Deterministic; everything is
-    read from the request. ``without`` names rules to leave out (see RULES).
-
-    Raises ArgumentError for a rule that there is not.
+    from one name to the next, and answers with the best short span. It is deterministic, and
+    reads everything from the request. ``without`` names rules to leave out (see RULES). Raises
+    ArgumentError for an unknown rule.
     """
 
     def __init__(self, without: frozenset[str] = frozenset()) -> None:
@@ -56,12 +55,12 @@ class OfflineModel:
 
     @property
     def fingerprint(self) -> str:
-        """Of the version and the rules."""
+        """The fingerprint of the version and the rules."""
         text = json.dumps([VERSION, sorted(self.without)])
         return hashlib.sha256(f"offline {text}".encode()).hexdigest()[:16]
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """Return the next call, or the answer where nothing is left to do or no tool may be
+        """Return the next call, or the answer if nothing is left to do or no tool may be
         called."""
         messages = request.messages
         asked, start = _question(messages)
@@ -80,11 +79,12 @@ class OfflineModel:
         return ModelReply("", (ToolCall(f"offline-{len(results) + 1}", call.tool, arguments),))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to free."""
 
 
 def _question(messages: Sequence[Message]) -> tuple[str, int]:
-    """Return the last user message before the first move, and where what follows it begins."""
+    """Return the last user message before the first move, and the number of the message after
+    it."""
     text, start = "", 0
     for at, message in enumerate(messages):
         if message.role in ("assistant", "tool"):
@@ -99,7 +99,7 @@ def _tool_names(request: ModelRequest) -> list[str]:
 
 
 def _takes_operators(request: ModelRequest) -> bool:
-    """Return whether AND and OR may be written: a tool that refuses them has no default
+    """Return whether queries may hold AND and OR: a tool that rejects them has no default
     operator."""
     return all(
         "default_operator" in tool["function"]["parameters"]["properties"]

@@ -29,7 +29,7 @@ _CLOSING = "\"'”’)]},;:?!…"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and where it is in its text."""
+    """A name, and its offsets in the text."""
 
     text: str
     start: int
@@ -37,8 +37,7 @@ class Name:
 
 
 def plain(text: str) -> str:
-    """Return the text with blanks where a reader expects them, around brackets, quotes and
-    hyphens."""
+    """Return the text with the spaces around brackets, quotes and hyphens that a reader expects."""
     text = re.sub(r"(?<=[\w.,])\(\s*", " (", text)
     text = re.sub(r"\(\s+", "(", text)
     text = re.sub(r'(?<=[\w,])"\s+(?=\w)', ' "', text)
@@ -46,8 +45,7 @@ def plain(text: str) -> str:
 
 
 def fold(name: str) -> str:
-    """Return a name as it is compared: no case, no accents, no punctuation, no article before
-    it."""
+    """Return a name in the form for comparison: without case, accents, punctuation and article."""
     letters = unicodedata.normalize("NFKD", re.sub(r"['’ʻʿ]", "", name).casefold())
     words = re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c)))
     if len(words) > 1 and words[0] in ("the", "a", "an"):
@@ -61,7 +59,7 @@ def unqualified(name: str) -> str:
 
 
 def without_rank(name: str) -> str:
-    """Return the name without ranks before it: ``Queen Anne``; as it is where nothing else is
+    """Return the name without ranks before it: ``Queen Anne``; unchanged if nothing else is
     left."""
     words = name.split()
     while len(words) > 1 and words[0].casefold() in HONORIFICS:
@@ -93,9 +91,8 @@ def people_in(text: str) -> list[Name]:
 
 
 def names_in(text: str, *, question: bool = False) -> list[Name]:
-    """Return the names of a text in its order.
-
-    In a question a capital article belongs to its name, and names go on after a comma or colon.
+    """Return the names of a text in its order. In a question, a capitalised article belongs to
+    its name, and names continue after a comma or colon.
     """
     return [name for name in _runs(text, question) if fold(name.text)]
 
@@ -117,7 +114,7 @@ def _runs(text: str, question: bool) -> Iterator[Name]:
 
 
 def _begins(word: str, *, inside: bool) -> bool:
-    """Return whether a name begins; ``inside`` where no sentence does."""
+    """Return whether a name begins here; ``inside`` says that it is not the start of a sentence."""
     core = word.lstrip(_OPENING)
     if not core[:1].isupper():
         return core.startswith(("al-", "el-")) and core[3:4].isupper()
@@ -130,7 +127,7 @@ def _capital(word: str) -> bool:
 
 
 def _ends(word: str, later: str, question: bool) -> bool:
-    """Return whether a name ends with the word, though a capital one follows."""
+    """Return whether a name ends with the word, although a capitalised word follows."""
     if word.endswith(("'s", "’s")):
         return not question
     if word.endswith("."):  # an initial or an abbreviation continues a name, a sentence does not

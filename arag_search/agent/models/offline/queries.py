@@ -1,4 +1,4 @@
-"""Names and words -> logical queries."""
+"""Build logical queries from names and words."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _OPERATOR = re.compile(r'"[^"]*"|\b(?:AND|OR)\b|[()]')
 
 
 def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> str:
-    """Return a query for passages about the name, above those that mention it beside one of the
-    words.
+    """Return a query that ranks passages about the name above those that mention it next to a
+    word.
 
     ``titles`` False looks for mentions alone. Empty if the name has no word.
     """
@@ -33,8 +33,7 @@ def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> s
 
 
 def for_words_of(name: str, *, all_of_them: bool) -> str:
-    """Return a query for passages with the words of the name, where the name as it stands is not
-    found."""
+    """Return a query for passages with the words of a name that is not found as a phrase."""
     name = re.sub(r"['’]s\b", "", name)
     words = [word for word in _words(name) if word.casefold() not in STOP_WORDS]
     if not words:
@@ -57,7 +56,7 @@ def for_content(names: Sequence[str], words: Sequence[str]) -> str:
 
 
 def for_any(text: str) -> str:
-    """Return a query for passages with any words of the text but small ones."""
+    """Return a query for passages with any words of the text, except small ones."""
     return " ".join(word for word in _words(text, 24) if word.casefold() not in STOP_WORDS)
 
 
@@ -78,7 +77,7 @@ def _phrase(name: str) -> str:
 
 
 def _words(text: str, most: int = _MAX_WORDS) -> list[str]:
-    """Return its words, each once, as a query may hold them."""
+    """Return the distinct words of a text, in the form that a query may hold."""
     words = re.findall(r"\w+(?:['’]\w+)*", text)
     plain = [word for word in words if word not in ("AND", "OR", "NOT")]
     return list(dict.fromkeys(plain))[:most]

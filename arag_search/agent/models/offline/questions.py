@@ -1,4 +1,5 @@
-"""What a question asks: its names, the relations to follow from them, and what is sought there."""
+"""Analyse a question: its names, the relations to follow from them, and the value that is
+sought."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ _ASKS_YES_OR_NO = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question taken apart. ``hops`` are relations in the order in which they are followed from
+    """An analysed question. ``hops`` are relations in the order in which they are followed from
     each name; ``words`` the content words outside of names."""
 
     text: str
@@ -65,7 +66,7 @@ class ParsedQuestion:
 
 
 def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
-    """Take a question apart. ``kin`` False leaves kin of two steps unfollowed."""
+    """Analyse a question. ``kin`` False does not resolve relatives by marriage in two steps."""
     text = plain(" ".join(text.split()))
     named = _question_names(text)
     rest = _without(text, named)
@@ -115,8 +116,7 @@ def _compares(text: str) -> bool:
 
 
 def _choices(text: str, named: list[Name]) -> tuple[str, ...]:
-    """Return the two names of which one is asked for; nothing where the question does not ask
-    so."""
+    """Return the two names that a question compares; empty if it compares none."""
     for first, second in pairwise(named):
         between = text[first.end : second.start]
         either = re.fullmatch(r"[\"”]?,? or (?:the |a |an |film |song )?[\"“]?", between)

@@ -1,4 +1,4 @@
-"""The policy: which call comes next, and what the answer is, given what was shown so far."""
+"""The policy: choose the next call, and the answer, from what has been shown so far."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HITS = 2
 _HITS_OF_KIN = 3
 _HITS_OF_WORDS = 3
 _MAX_OTHERS = 3
-"""Names that are tried for the other end of a relation."""
+"""The maximum number of names that are tried for the other end of a relation."""
 _MAX_BRIDGES = 2
 
 
@@ -57,7 +57,7 @@ Walk = Generator[Call, Reply, None]
 
 @dataclass(slots=True)
 class Thing:
-    """Something with a name: the passage about it, None if there is none."""
+    """A named thing, and the passage about it (None: there is none)."""
 
     name: str
     passage: SeenPassage | None
@@ -82,8 +82,9 @@ class _Value:
 
 @dataclass(slots=True)
 class Reader:
-    """Works through one question. ``tools`` are the names of those that may be called, ``without``
-    the rules that are left out. ``operators`` says whether queries may hold AND and OR."""
+    """A reader that works through one question. ``tools`` are the names of those that may be
+    called, ``without`` the rules that are left out. ``operators`` says whether queries may hold
+    AND and OR."""
 
     question: ParsedQuestion
     tools: frozenset[str]
@@ -139,7 +140,7 @@ class Reader:
                 self._note(start, value, [*way, thing])
 
     def _beside(self, hops: Sequence[str], at: int) -> tuple[str, ...]:
-        """Return words beside which a mention of a name is worth seeing."""
+        """Return words next to which a mention of a name is relevant."""
         if at < len(hops):
             return RELATIONS[hops[at]].words
         return CUES.get(self.question.sought, self.question.words[:6])
@@ -176,7 +177,7 @@ class Reader:
         return names
 
     def _stated_names(self, thing: Thing, hop: str) -> Names:
-        """Return these names as the passage about the thing itself states them."""
+        """Return these names in the form in which the passage about the thing states them."""
         passage = thing.passage
         if passage is None:
             return []
@@ -267,7 +268,7 @@ class Reader:
     # The answer.
 
     def verdict(self) -> Verdict:
-        """Return the best answer to what has been noted so far."""
+        """Return the best answer from what has been noted so far."""
         asked = self.question
         why = "; ".join(self.trail)
         found_in = (source for value in self.values.values() for source in value.sources)

@@ -1,4 +1,4 @@
-"""Relations between things, by the words that English has for them.
+"""Relations between things, recognised by English words.
 
 A relation is a noun of a question ("director"). Its cues are the words beside which a passage names
 the other side: after them ("directed by X"), or before them ("X directed").
@@ -13,7 +13,7 @@ from itertools import pairwise
 from arag_search.agent.models.offline.names import Name, fold, people_in
 
 _REACH = 60
-"""Characters from a cue to the name that it speaks of."""
+"""The maximum number of characters from a cue to the name that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +127,12 @@ KIN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"nephew|niece", ("sibling", "child")),
     (r"cousin", ("father", "sibling", "child")),
 )
-"""Kin that is two or three steps away."""
+"""Relatives who are two or three steps away."""
 
 
 def related(text: str, relation: Relation, *known: str) -> list[str]:
-    """Return the people whom the text names beside cues of the relation, the likeliest first; never
-    a known name."""
+    """Return the people whom the text names next to cues of the relation, the most likely first,
+    without the known names."""
     folded = [set(fold(name).split()) for name in known]
     names = [name for name in people_in(text) if not _is_known(name, folded)]
     people: list[str] = []
@@ -168,7 +168,7 @@ def _following(text: str, start: int, names: list[Name]) -> list[str]:
 
 
 def _is_known(name: Name, known: list[set[str]]) -> bool:
-    """Return whether it is one of the known names, or a part of one, or one with a part more."""
+    """Return whether a name is one of the known names, a part of one, or an extension of one."""
     words = set(fold(name.text).split())
     return any(words <= name or (len(name) > 1 and name <= words) for name in known)
 

@@ -1,4 +1,4 @@
-"""Read what tool results show from their text."""
+"""Read the passages that tool results show from their text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arag_search.tools.reply_text import ShownPassage, passages_in, total_of
 
 @dataclass(frozen=True, slots=True)
 class SeenPassage:
-    """A passage as a result shows it. ``whole`` where nothing of it is left out."""
+    """A passage as a result shows it. ``whole`` says that nothing of it is left out."""
 
     id: str
     title: str
@@ -27,7 +27,7 @@ class Reply:
 
 
 def read_reply(text: str, *, whole: bool = False) -> Reply:
-    """Read a result. ``whole`` is for those of chunk_read, which show passages in full."""
+    """Read a result. ``whole`` is for results of chunk_read, which show passages in full."""
     shown = passages_in(text, of_read=whole)
     return Reply(tuple(_passage(passage, whole) for passage in shown), total_of(text))
 
