@@ -29,8 +29,9 @@ class Manifest:
     ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``) and
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
-    the next update or ``arag-search embed``. ``update`` counts published changes and is the same in
-    the chunk and the sentence index.
+    the next update or ``arag-search embed``. ``file_metadata`` names the fields in ``metadata``
+    that documents from files have without a declaration. ``update`` counts published changes and is
+    the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -50,6 +51,7 @@ class Manifest:
     k1: float = 1.2
     b: float = 0.75
     metadata: dict[str, MetadataType] = field(default_factory=dict[str, MetadataType])
+    file_metadata: tuple[str, ...] = ()
     undeclared_metadata: dict[str, int] = field(default_factory=dict[str, int])
     without: tuple[str, ...] = ()
     skipped_lines: int = 0
@@ -74,7 +76,10 @@ class Manifest:
 
     def to_json(self) -> str:
         """Return the manifest as one line of JSON."""
-        return orjson.dumps(self).decode()
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if not self.file_metadata:
+            del values["file_metadata"]  # so that indexes without files are as before
+        return orjson.dumps(values).decode()
 
     @staticmethod
     def from_json(text: str, where: str) -> Manifest:

@@ -31,6 +31,7 @@ from index_jobs.build.report import (
 )
 from index_jobs.cutting.packing import Packed, pack
 from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
@@ -46,14 +47,15 @@ from index_jobs.workers.pool import open_packing
 class AddOptions:
     """The options of an addition.
 
-    ``format``, ``fields``, ``skip_bad_lines`` and ``workers`` are as in BuildOptions. The others
-    are properties of the index: each is None or the value that the index already has. ``bm25`` is
-    k1 and b.
+    ``format``, ``fields``, ``skip_bad_lines``, ``files`` and ``workers`` are as in BuildOptions.
+    The others are properties of the index: each is None or the value that the index already has.
+    ``bm25`` is k1 and b.
     """
 
     format: Format | None = None
     fields: Fields = DEFAULT_FIELDS
     skip_bad_lines: bool = False
+    files: FileSelection = USUAL_FILES
     chunk_tokens: int | None = None
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
@@ -85,6 +87,9 @@ class AddReport(Report):
     skipped_examples: tuple[str, ...]
     left_out: Mapping[str, int]
     undeclared_metadata: Mapping[str, int]
+    skipped_files: int
+    skipped_file_examples: tuple[str, ...]
+    large_files: tuple[str, ...]
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
@@ -148,8 +153,8 @@ class _Addition:
         self._progress = progress
         self._target = target
         _check_options(target.manifest, options, self._where)
-        metadata = MetadataReader(target.manifest.metadata)
-        opened = open_sources(names, options.format, options.fields, metadata)
+        metadata = metadata_reader(target.manifest)
+        opened = open_sources(names, options.format, options.fields, metadata, options.files)
         self._corpus = Corpus(opened, metadata)
         _check_formats(target.manifest, opened, self._where)
         self._state = BuildState()
@@ -190,6 +195,8 @@ class _Addition:
     def _record(self) -> UpdateRecord:
         options = self._options
         how = [options.format, dataclasses.astuple(options.fields), options.skip_bad_lines]
+        if options.files.skip_bad:
+            how.append("--skip-bad-files")
         names = " ".join(name for name, _ in self._corpus.formats)
         program = BuildOptions().signature()["the program"]
         return UpdateRecord(
@@ -215,6 +222,7 @@ class _Addition:
                 ingestion.is_taken,
                 first_shard=first_shard,
                 skip_bad_lines=self._options.skip_bad_lines,
+                skip_bad_files=self._options.files.skip_bad,
                 number_duplicates=False,
             )
             ingestion.run(reader)
@@ -251,7 +259,9 @@ class _Addition:
         published."""
         state, before = self._state, self._before
         if not state.documents:
-            raise self._corpus.no_documents("There is nothing to add", state.skipped)
+            raise self._corpus.no_documents(
+                "There is nothing to add", state.skipped, state.skipped_files
+            )
         self._corpus.check_unchanged()
         names = (*before.sources, *(name for name, _ in self._corpus.formats))
         formats = {*before.source_format.split(", "), *(kind for _, kind in self._corpus.formats)}
@@ -279,8 +289,21 @@ class _Addition:
             skipped_examples=tuple(self._state.skipped_examples),
             left_out=self._corpus.left_out(),
             undeclared_metadata=self._state.undeclared,
+            skipped_files=self._state.skipped_files,
+            skipped_file_examples=tuple(self._state.skipped_file_examples),
+            large_files=self._corpus.large_files(),
             **index_counts(after),
         )
+
+
+def metadata_reader(manifest: Manifest) -> MetadataReader:
+    """Return the reader of metadata for documents that join an index."""
+    automatic = manifest.file_metadata
+    fields = manifest.metadata.items()
+    declared: dict[str, MetadataType] = {
+        name: kind for name, kind in fields if name not in automatic
+    }
+    return MetadataReader(declared, automatic)
 
 
 def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) -> None:
@@ -315,7 +338,7 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
         (
             "--metadata",
             None if options.metadata is None else dict(options.metadata),
-            manifest.metadata,
+            metadata_reader(manifest).declared,
             lambda fields: ",".join(f"{n}:{kind}" for n, kind in fields.items()) or "none",
         ),
         (

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import Fields
+from index_jobs.sources.formats import SKIP_FILE, Fields
 from index_jobs.sources.records import readable
 
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
-
-SKIP_FILE = "Correct it, or leave it out with --skip-bad-files."
 
 
 class ConvertedDocument(NamedTuple):
