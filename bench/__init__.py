@@ -7,8 +7,6 @@ from pathlib import Path
 
 from arag_search.errors import AragError
 
-DATA = Path("..") / "shared" / "data"
-"""The folder of the data sets, unless a command names another with --data."""
 RESULTS_FOLDER = Path(__file__).parent / "results"
 """The folder where benches write their results, and from which guides take their figures."""
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from arag_search.cli.output.messages import INTERRUPTED
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
-from bench import DATA, RESULTS_FOLDER
+from bench import RESULTS_FOLDER
+from bench.data import SAMPLE, default_data, is_published
 
 Measure = Callable[[argparse.Namespace, str], int]
 """Runs a bench with its options and its command as typed, and returns the exit code."""
@@ -33,9 +34,12 @@ class BenchParser(argparse.ArgumentParser):
         self._resumes = resumes
 
     def add_data(self) -> None:
-        """Add --data, the folder of the data sets."""
+        """Add --data: a folder of data sets, one of them, or any folder of files."""
         self.add_argument(
-            "--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)"
+            "--data",
+            type=Path,
+            default=default_data(),
+            help="folder of the data sets, or any folder of files (default %(default)s)",
         )
 
     def add_work(self) -> None:
@@ -83,6 +87,7 @@ class BenchParser(argparse.ArgumentParser):
         An AragError is printed to stderr and becomes exit code 1; an interrupt becomes 130.
         """
         options = self.parse_args(arguments)
+        self._keep_published_results(options)
         try:
             return measure(options, command_line(self._name, arguments))
         except AragError as error:
@@ -93,6 +98,20 @@ class BenchParser(argparse.ArgumentParser):
             todo = f" Resume with: {again}" if self._resumes else ""
             print(f"Interrupted.{todo}", file=sys.stderr)
             return INTERRUPTED
+
+    def _keep_published_results(self, options: argparse.Namespace) -> None:
+        """Send the results of other data than the published to the cache, and report it."""
+        data: Path | None = getattr(options, "data", None) or getattr(options, "corpus", None)
+        if data is None or is_published(data):
+            return
+        if SAMPLE in (data, data.parent):
+            notice = "The data sets are not here: this measures the sample of 63 short articles."
+            print(notice, "bench/README.md says which public files to get.", file=sys.stderr)
+        for name, value in vars(options).items():
+            if isinstance(value, Path) and value.parent == RESULTS_FOLDER:
+                place = cache_folder() / "bench" / "results" / data.resolve().name / value.name
+                setattr(options, name, place)
+                print(f"Results go to {place}.", file=sys.stderr)
 
 
 def positive(text: str) -> int:

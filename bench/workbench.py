@@ -23,8 +23,6 @@ from bench import BenchError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
-CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
-
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
@@ -47,9 +45,8 @@ class Workbench:
 def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
     """Index the corpus in a temporary folder below ``parent`` (None: the system's).
 
-    Raises BenchError if the corpus is missing.
+    Raises what ``build_index`` raises.
     """
-    check_corpus(corpus)
     with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=parent) as name:
         folder = Path(name)
         location = folder / "index"
@@ -59,23 +56,12 @@ def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
             yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
 
 
-def check_corpus(corpus: Path) -> None:
-    """Raise BenchError if the corpus is missing."""
-    if not corpus.is_file():
-        raise BenchError(
-            "The corpus is not there.",
-            where=str(corpus),
-            do=f"Name the folder that holds {corpus.parent.name}/{corpus.name} with --data.",
-        )
-
-
 def kept_index(corpus: Path, folder: Path) -> Path:
     """Return the index of a corpus that is kept in ``folder``; build it if it is missing, or was
     built from another file or by another program.
 
-    Raises BenchError if the corpus is missing, and what ``build_index`` raises.
+    Raises what ``build_index`` raises.
     """
-    check_corpus(corpus)
     options = BuildOptions(overwrite=True)
     made_of = hashlib.sha256(repr(options.signature()).encode() + corpus.read_bytes()).hexdigest()
     location, stamp = folder / "index", folder / "made_of.sha256"

@@ -129,7 +129,8 @@ def embed_command(
     command encodes new texts only, and reuses the vectors of all others, even if they have moved.
     Vectors of earlier versions of this program are checked and converted.
 
-    Needs the extra "semantic": pip install "arag-search[semantic]".
+    Models that run on this machine need the extra "semantic", in a clone: uv sync --inexact --extra
+    semantic. For hashing and for encoders behind an endpoint the small extra "vectors" is enough.
 
     Examples:
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.cores import share_cores
 from arag_search.system.durable import replacing, sync
+from arag_search.system.extras import check_extra
 from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.mapped import MappedRows
 
@@ -235,10 +236,16 @@ def usual_threads() -> int:
     return share_cores()
 
 
+def _library() -> Any:
+    """Import FAISS, which flat vectors do without. Raises MissingExtraError."""
+    check_extra("vectors", "faiss-cpu", "faiss")
+    return importlib.import_module("faiss")
+
+
 @contextmanager
 def _faiss(threads: int) -> Generator[Any]:
     """Yield the library, limited to so many threads for calls from this thread."""
-    faiss: Any = importlib.import_module("faiss")
+    faiss = _library()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads)
     try:
@@ -277,7 +284,7 @@ def _check_room(folder: Path, needed_bytes: int) -> None:
 
 
 def _created(factory: str, dimension: int) -> Any:
-    faiss: Any = importlib.import_module("faiss")
+    faiss = _library()
     try:
         return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:
@@ -290,7 +297,7 @@ def _created(factory: str, dimension: int) -> Any:
 
 def _lists_of(index: Any, factory: str) -> Any:
     """Return the inverted file of an index. Raises ArgumentError if it has none to merge."""
-    faiss: Any = importlib.import_module("faiss")
+    faiss = _library()
     ivf = faiss.try_extract_index_ivf(index)
     kinds = (faiss.IndexIVFFlat, faiss.IndexIVFPQ, faiss.IndexIVFScalarQuantizer)
     if ivf is not None:

@@ -12,6 +12,7 @@ from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.measurement import measures_json
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.score import Score
+from arag_search.system.extras import install_line
 
 MEASURES = tuple(
     Measure(kind)
@@ -33,9 +34,6 @@ MEASURES = tuple(
 RESAMPLES = 2_000
 """Fewer than the bench draws, because nothing is claimed here."""
 _DRAWS = "view"
-NO_INTERVALS = (
-    'There are no intervals, which numpy is needed for: pip install "arag-search[semantic]".'
-)
 
 
 def overview(scores: Sequence[Score]) -> dict[str, Any]:
@@ -55,7 +53,11 @@ def overview(scores: Sequence[Score]) -> dict[str, Any]:
 
 def notes_on_intervals() -> list[str]:
     """Return the note for missing intervals."""
-    return [] if _has_numpy() else [NO_INTERVALS]
+    return (
+        []
+        if _has_numpy()
+        else [f"There are no intervals, which need numpy: {install_line('vectors')}"]
+    )
 
 
 def _types(score: Score) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ from bench.arguments import BenchParser, positive
 from bench.cluster import parity
 from bench.cluster.cluster import LocalCluster, local_cluster
 from bench.cluster.parity import Question
+from bench.data import default_corpus
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED
 from bench.workbench import say
@@ -214,7 +215,7 @@ def main(arguments: Sequence[str]) -> int:
     """Inject every fault in turn and return the exit code: 1 for a wrong or missing answer."""
     parser = BenchParser("faults", __doc__)
     add = parser.add_argument
-    add("--corpus", type=Path, default=parity.CORPUS_FILE, help="to search (default %(default)s)")
+    add("--corpus", type=Path, default=default_corpus(), help="to search (default %(default)s)")
     add("--clients", type=positive, default=CLIENTS, help="threads (default %(default)s)")
     add("--hang-s", type=float, default=HANG_S, help="how long nodes hang (default %(default)g)")
     parser.add_printed_json()

@@ -27,10 +27,11 @@ from arag_search.search.index import open_index
 from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.cluster.cluster import local_cluster
+from bench.data import corpus_in
 from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.copies import SEED, copies, write
-from bench.workbench import CORPUS, say, set_up
+from bench.workbench import say, set_up
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
-    with set_up(options.data / CORPUS, options.work) as bench, bench.room() as room:
+    with set_up(corpus_in(options.data), options.work) as bench, bench.room() as room:
         source = room / "copies.jsonl"
         times = -(-options.passages // len(bench.chunks))
         passages = write(islice(copies(bench.chunks, times), options.passages), source)

@@ -26,8 +26,8 @@ from arag_search.query.tree import Node
 from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.arguments import BenchParser, positive
-from bench.cluster import parity
 from bench.cluster.cluster import local_cluster
+from bench.data import default_corpus
 from bench.report.latencies import Ask, Latencies, threads
 from bench.report.rounds import Side, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, Target, circumstances, show
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a missed target is not a failure."""
     parser = BenchParser("opensearch_search", __doc__)
     add = parser.add_argument
-    add("--corpus", type=Path, default=parity.CORPUS_FILE, help="to search (default %(default)s)")
+    add("--corpus", type=Path, default=default_corpus(), help="to search (default %(default)s)")
     add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
     parser.add_rounds(ROUNDS)
     parser.add_printed_json("opensearch")

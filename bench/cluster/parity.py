@@ -27,12 +27,13 @@ from arag_search.query.printing import quoted
 from arag_search.query.tree import Node
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
-from bench import DATA, BenchError
+from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.cluster.cluster import local_cluster
+from bench.data import default_corpus
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED, keyword_sets, logical_queries
-from bench.workbench import CORPUS, say
+from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
@@ -44,7 +45,6 @@ TOLERANCE = 1e-4
 """The relative tolerance of scores."""
 KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
 """The kinds of differences between two answers."""
-CORPUS_FILE = DATA / CORPUS
 
 _GRANULARITIES: tuple[Granularity, ...] = ("chunk", "sentence")
 _EXAMPLES = 20
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str]) -> int:
         help="to build on (default lucene,opensearch)",
     )
     add("--nodes", type=int, choices=(1, 3), default=1, help="and shards of OpenSearch (default 1)")
-    add("--corpus", type=Path, default=CORPUS_FILE, help="what to build (default %(default)s)")
+    add("--corpus", type=Path, default=default_corpus(), help="what to build (default %(default)s)")
     add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
     add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
     add("--seed", type=int, default=SEED, help="of the queries (default %(default)s)")

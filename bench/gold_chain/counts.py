@@ -19,6 +19,7 @@ from arag_search.evaluation.resolution import RULES
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.questions.files import load_questions
 from bench.arguments import BenchParser
+from bench.data import sets_in
 from bench.gold_chain.frozen import FROZEN, policy_hash
 from bench.gold_chain.ground import UNRESOLVED, Asked, check_chains, open_ground
 from bench.gold_chain.outcome import half_of
@@ -41,17 +42,20 @@ def _printed(options: argparse.Namespace, _: str) -> int:
         FROZEN.write_text(f"{policy_hash()}\n", "ascii")
         print(f"The policy is frozen: {policy_hash()}.")
         return 0
-    columns = {name: _counts(name, options.data, options.work) for name in SETS}
+    columns = {
+        name: _counts(name, folder, options.work)
+        for name, folder in sets_in(options.data, SETS).items()
+    }
     rows = [[kind, *(f"{counts[kind]:,}" for counts in columns.values())] for kind in _KINDS]
     print("\n".join(markdown.table(("", *columns), rows)), end="")
     return 0
 
 
-def _counts(name: str, data: Path, work: Path) -> dict[str, int]:
+def _counts(name: str, folder: Path, work: Path) -> dict[str, int]:
     """Count what a data set has of each kind, with passages as published."""
-    questions = load_questions(data / name / "questions.jsonl")
+    questions = load_questions(folder / "questions.jsonl")
     check_chains(questions, name)
-    ground = open_ground(data / name / "corpus.jsonl", "published", questions, work / name, None)
+    ground = open_ground(folder / "corpus.jsonl", "published", questions, work / name, None)
     try:
         titles = {chunk.id: chunk.title for chunk in ground.index.scan()}
     finally:

@@ -15,6 +15,7 @@ from bench import BenchError
 from bench.ablation.experiment.cells import CellRow, Key
 from bench.ablation.experiment.places import Places
 from bench.ablation.experiment.suite import GoldChain
+from bench.data import set_folder
 from bench.gold_chain.frozen import check_frozen
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
 from bench.gold_chain.model import GoldChainModel
@@ -120,7 +121,7 @@ class GoldChainExperiment:
             self._encoder = None
 
     def _asked(self, name: str) -> Sequence[Question]:
-        everything = load_questions(self._places.data / name / "questions.jsonl")
+        everything = load_questions(set_folder(self._places.data, name) / "questions.jsonl")
         check_chains(everything, name)
         half = self._chosen.half
         of_half = [question for question in everything if half in ("all", half_of(question.id))]
@@ -133,7 +134,7 @@ class GoldChainExperiment:
             self._close_ground()
             name, passages = at
             ground = open_ground(
-                self._places.data / name / "corpus.jsonl",
+                set_folder(self._places.data, name) / "corpus.jsonl",
                 passages,
                 self._questions[name],
                 self._places.kept / name,

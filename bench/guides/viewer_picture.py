@@ -71,7 +71,9 @@ def open_browser() -> Generator[Browser]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
-        raise BenchError("Playwright is not installed.", do="Run uv sync --group dev.") from error
+        raise BenchError(
+            "Playwright is not installed.", do="Run uv sync --inexact --group dev."
+        ) from error
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         raise BenchError("Chromium is not installed.", do="Run apt-get install chromium.")

@@ -22,13 +22,6 @@ from index_jobs.embed.plan import EmbedOptions
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 
 
-def corpus_file(folder: Path) -> Path:
-    """Return the corpus file of a data set: corpus.json if it is one document, else
-    corpus.jsonl."""
-    other = folder / "corpus.json"
-    return other if other.is_file() else folder / "corpus.jsonl"
-
-
 def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
     """Draw ``count`` of the questions, in their order and always the same ones for a name; all if
     there are no more or ``count`` is None."""

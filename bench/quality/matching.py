@@ -24,6 +24,7 @@ from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from arag_search.search.index import Index, open_index
 from bench.arguments import BenchParser, positive
+from bench.data import set_folder
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
@@ -161,7 +162,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _compared(options: argparse.Namespace, command: str) -> int:
-    source = options.data / "2wikimultihopqa" / "arag_chunks.json"
+    source = set_folder(options.data, "2wikimultihopqa") / "arag_chunks.json"
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder) / "index"
         build_index([str(source)], location, BuildOptions(without=("sentences",)))

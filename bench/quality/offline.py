@@ -24,6 +24,7 @@ from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.arguments import BenchParser, positive
+from bench.data import sets_in
 from bench.quality.question_words import words_query
 from bench.report.fingerprints import agent_fingerprints
 from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
@@ -62,8 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 def _measured(options: argparse.Namespace, command: str) -> int:
     parts = PARTS if options.part == "all" else (options.part,)
     figures: list[Figure] = []
-    for part in parts:
-        folder = options.data / part
+    for part, folder in sets_in(options.data, parts).items():
         with set_up(folder / "corpus.jsonl", options.work) as bench:
             questions = load_questions(folder / "questions.jsonl")[: options.limit]
             with open_index(bench.index, search_timeout_s=None) as index:

@@ -22,7 +22,6 @@ from arag_search.tokens import count_tokens
 from arag_search.vectors.base import Encoder
 from bench import BenchError
 from bench.quality.data_sets import open_kept
-from bench.workbench import check_corpus
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
@@ -85,7 +84,6 @@ def _packed(number: int, held: Sequence[tuple[Document, str]], packing: Packing)
 def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
     """Write the file of a packed corpus to ``folder``, unless it has the same content already, and
     return its path. Raises BenchError where the corpus is missing, and SourceError."""
-    check_corpus(corpus)
     path = folder / "corpus.jsonl"
     lines = [
         orjson.dumps({"id": document.id, "title": document.title, "text": document.text})

@@ -32,7 +32,8 @@ from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench.arguments import BenchParser, positive
-from bench.quality.data_sets import SETS, corpus_file
+from bench.data import corpus_file, sets_in
+from bench.quality.data_sets import SETS
 from bench.report.expected import EXPECTED, expectation
 from bench.report.fingerprints import encoder_of
 from bench.report.rounds import percentile, timed
@@ -119,8 +120,8 @@ def _encoded(options: argparse.Namespace, work: Path) -> Encoded:
     chunks, manifest = _chunks(options.data, options.sentences)
     questions = [
         question.text
-        for name in CORPORA
-        for question in load_questions(options.data / name / "questions.jsonl")
+        for folder in sets_in(options.data, CORPORA).values()
+        for question in load_questions(folder / "questions.jsonl")
     ]
     step = max(1, len(questions) // options.queries)
     encoder = open_encoder(options.encoder)
@@ -137,7 +138,7 @@ def _encoded(options: argparse.Namespace, work: Path) -> Encoded:
 def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
     """Return the first chunks of the corpora with ``sentences`` sentences, and the manifest of an
     index of them."""
-    sources = [str(corpus_file(data / name)) for name in CORPORA]
+    sources = [str(corpus_file(folder)) for folder in sets_in(data, CORPORA).values()]
     chunks: list[Chunk] = []
     held = 0
     with tempfile.TemporaryDirectory() as folder:

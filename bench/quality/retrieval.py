@@ -21,6 +21,7 @@ from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, names_from, positive
+from bench.data import corpus_file, sets_in
 from bench.quality.data_sets import SETS, drawn, open_kept
 from bench.quality.first_stage import (
     BY_WORDS,
@@ -73,12 +74,11 @@ def main(arguments: Sequence[str]) -> int:
 def _measured(options: argparse.Namespace, command: str) -> int:
     sets: list[Measured] = []
     made_of: dict[str, dict[str, Any]] = {}
-    for name in options.sets:
-        everything = load_questions(options.data / name / "questions.jsonl")
+    for name, folder in sets_in(options.data, options.sets).items():
+        everything = load_questions(folder / "questions.jsonl")
         questions = drawn(everything, options.questions, name)
-        corpus = options.data / name / "corpus.jsonl"
         encoder = None if set(options.searches) <= BY_WORDS else options.encoder
-        with open_kept(corpus, options.work / name, encoder) as index:
+        with open_kept(corpus_file(folder), options.work / name, encoder) as index:
             sets.append(measure(name, index, questions, say, options.searches))
             made_of[name] = fingerprints(index, everything, questions, encoder)
     estimated = estimates(sets)

@@ -24,6 +24,7 @@ from arag_search.questions.files import load_questions
 from arag_search.search.index import Index, open_index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, names_from, positive
+from bench.data import corpus_in
 from bench.replay import agreement
 from bench.replay.agreement import Bm25
 from bench.replay.build_cost import Sources, searched_words
@@ -34,7 +35,7 @@ from bench.report.fingerprints import agent_fingerprints
 from bench.report.latencies import Latencies
 from bench.report.rounds import Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, circumstances, show
-from bench.workbench import CORPUS, Workbench, say, set_up
+from bench.workbench import Workbench, say, set_up
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.chunking import MAX_CHUNK_TOKENS
@@ -87,7 +88,7 @@ def _replayed(options: argparse.Namespace, command: str) -> int:
 def _measured(
     options: argparse.Namespace, command: str, stack: ExitStack
 ) -> tuple[list[Figure], dict[str, Any]]:
-    bench = stack.enter_context(set_up(options.data / CORPUS, options.work))
+    bench = stack.enter_context(set_up(corpus_in(options.data), options.work))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=bench.folder)))
     sources = Sources(bench.corpus, folder)
     sources.write(bench.chunks)
@@ -130,7 +131,7 @@ def _recorded(
         if options.records:
             recorded = read_queries(options.records, index)
             return recorded, _of_runs(recorded)
-        questions = load_questions(options.data / CORPUS.parent / "questions.jsonl")[
+        questions = load_questions(corpus_in(options.data).parent / "questions.jsonl")[
             : options.limit
         ]
         preset = load_preset(DEFAULT_PRESET)

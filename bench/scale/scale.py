@@ -27,6 +27,7 @@ from arag_search.system.durable import write_atomically
 from arag_search.system.extras import check_extra
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive, whole_from
+from bench.data import corpus_in, is_published
 from bench.report.rows import Figure, Row, circumstances, table
 from bench.scale import synthetic
 from bench.scale.law import TARGET_PASSAGES, laws
@@ -42,7 +43,7 @@ from bench.scale.sides import (
     open_side,
 )
 from bench.scale.word_statistics import word_statistics
-from bench.workbench import CORPUS, BoundedProgress, check_room, say
+from bench.workbench import BoundedProgress, check_room, say
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 QUERIES = 200
@@ -94,8 +95,8 @@ def _grown(options: argparse.Namespace, command: str) -> int:
     check_extra("bench", "matplotlib")
     results = _Results.read(options.out, options.queries)
     results.run = circumstances(command, seed=synthetic.SEED)
-    if not results.corpus and (options.data / CORPUS).is_file():
-        results.corpus = compared(options.data / CORPUS)
+    if not results.corpus and is_published(options.data):
+        results.corpus = compared(corpus_in(options.data))
     _measure_all(options, results)
     figures = results.figures()
     from bench.scale.plot import plot

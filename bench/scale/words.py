@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.arguments import BenchParser
+from bench.data import corpus_in
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.scale import synthetic
 from bench.scale.scale import compared
-from bench.workbench import CORPUS, check_corpus
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -29,8 +29,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _counted(options: argparse.Namespace, command: str) -> int:
-    check_corpus(options.data / CORPUS)
-    figure = counted(options.data / CORPUS)
+    figure = counted(corpus_in(options.data))
     show(options.json, [figure], circumstances(command, seed=synthetic.SEED))
     return 0
 

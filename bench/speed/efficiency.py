@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 
 from bench import BenchError
 from bench.arguments import BenchParser, positive
+from bench.data import corpus_in
 from bench.report.rows import Figure, circumstances, table, write_results
 from bench.speed import indexing, keyword, search, startup
 from bench.speed.queries import SEED
-from bench.workbench import CORPUS, Workbench, say, set_up
+from bench.workbench import Workbench, say, set_up
 
 PARTS = ("indexing", "search", "keyword", "startup")
 ROUNDS = 7
@@ -57,7 +58,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             where=str(options.json),
             do="Name a file, such as efficiency.json in it.",
         )
-    with set_up(options.data / CORPUS, options.work) as bench:
+    with set_up(corpus_in(options.data), options.work) as bench:
         run = circumstances(command, bench.manifest, seed=SEED)
         if run["load"] > _QUIET_LOAD:
             say(f"The machine is not quiet (load {run['load']}): times will be off.")

@@ -25,10 +25,11 @@ from arag_search.vectors.encoders.sentence_transformer import (
 )
 from bench import BenchError
 from bench.arguments import BenchParser, positive
+from bench.data import corpus_in
 from bench.report.fingerprints import encoder_of
 from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
-from bench.workbench import CORPUS, say, set_up
+from bench.workbench import say, set_up
 
 TARGET = Target("at least", 0.9)
 SENTENCES = 2_000
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
-    with set_up(options.data / CORPUS, options.work) as bench:
+    with set_up(corpus_in(options.data), options.work) as bench:
         sentences = drawn(bench.chunks, options.sentences)
         run = circumstances(command, bench.manifest)
     for package in ("sentence-transformers", "torch"):

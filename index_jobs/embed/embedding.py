@@ -31,7 +31,7 @@ from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress, SilentProgress
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
-from arag_search.vectors.faiss_index import check_factory
+from arag_search.vectors.faiss_index import check_factory, factory_of
 from arag_search.vectors.storage.files import map_array
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.place import FOLDER, sidecar_folder, vectors_root
@@ -162,8 +162,7 @@ class _Embedding:
             return self._run(encoder)
 
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
-        check_extra("semantic", "numpy")
-        check_extra("semantic", "faiss-cpu", "faiss")
+        check_extra("vectors", "numpy")
         restore_swapped(self._root)
         chosen = encoder or newest_encoder(self._root) or DEFAULT_ENCODER
         if isinstance(chosen, str | EncoderIdentity):
@@ -171,7 +170,9 @@ class _Embedding:
             self._progress.note(f"Loading the encoder {name}.")
         with open_making(chosen, self._options) as making:
             identity = making.identity()
-            check_factory(self._options.index, identity.dimension)
+            rows = max(self._index.manifest.chunks, self._index.manifest.sentences)
+            factory = factory_of(self._options.index, rows, identity.dimension)
+            check_factory(factory, identity.dimension)
             existing = self._published(identity)
             if existing is not None:
                 if is_like(self._work, identity, self._options) and self._is_published(existing):

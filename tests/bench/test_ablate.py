@@ -333,7 +333,7 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
     assert errors.startswith("The suite has ")
     for part in (
         '"packed by hand" is not a packing of passages. Allowed: "published", "packed N" with N',
-        "nowhere/questions.jsonl",
+        'There is no data set "nowhere".',
         'preset a: The preset has 1 problem. 1. key "max_lops"',
         "preset b: argument logical_search.k: there is no such argument. Arguments: query,",
         "preset b: argument logical_search.top_k: 99: Input should be less than or equal to 20.",

@@ -22,5 +22,5 @@ def test_sentences_are_drawn_from_all_over_the_corpus() -> None:
 def test_a_missing_corpus_is_a_message_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--data", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("The corpus is not there.\n")
+    assert main(["--data", str(tmp_path / "absent")]) == 1
+    assert "There is no such folder." in capsys.readouterr().err

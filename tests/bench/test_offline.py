@@ -8,8 +8,11 @@ import orjson
 import pytest
 
 from arag_search.agent.models.offline import RULES
+from arag_search.engines.jars import CACHE_VARIABLE
 from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
+from bench import RESULTS_FOLDER
+from bench.data import SAMPLE
 from bench.quality.offline import MAIN, cut_hits, guess, main
 
 PASSAGES = (
@@ -79,6 +82,14 @@ def test_the_bench_measures_the_model_its_rules_and_what_it_is_compared_with(
     assert "evidence recall" in capsys.readouterr().out
 
 
-def test_a_missing_corpus_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([MAIN, "--data", str(tmp_path)]) == 1
-    assert "The corpus is not there." in capsys.readouterr().err
+def test_the_bench_runs_over_the_sample_and_leaves_published_results_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    published = (RESULTS_FOLDER / "offline.json").read_bytes()
+    assert main(["all", "--no-rules", "--limit", "3", "--data", str(SAMPLE)]) == 0
+    output = capsys.readouterr()
+    assert "sample" in output.out
+    assert str(tmp_path / "bench" / "results" / "sample" / "offline.json") in output.err
+    assert (tmp_path / "bench" / "results" / "sample" / "offline.json").is_file()
+    assert (RESULTS_FOLDER / "offline.json").read_bytes() == published

@@ -255,4 +255,4 @@ def test_a_missing_data_set_is_a_message_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--data", str(tmp_path), "--work", str(tmp_path)]) == 1
-    assert "2wikimultihopqa/questions.jsonl" in capsys.readouterr().err
+    assert 'There is no data set "2wikimultihopqa".' in capsys.readouterr().err

@@ -250,9 +250,12 @@ def test_too_small_a_disk_is_an_error_before_anything_is_written(tmp_path: Path)
 def test_an_absent_corpus_is_a_failure_with_a_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert efficiency.main(["search", "--data", str(tmp_path)]) == 1
+    absent = tmp_path / "absent"
+    options = ["--json", str(tmp_path / "results.json"), "--data", str(absent)]
+    assert efficiency.main(["search", *options]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "The corpus is not there.",
-        f"Where: {tmp_path / '2wikimultihopqa' / 'corpus.jsonl'}",
-        "Do: Name the folder that holds 2wikimultihopqa/corpus.jsonl with --data.",
+        "There is no such folder.",
+        f"Where: {absent}",
+        "Allowed: a folder of data sets, a data set, or any folder of files",
+        "Do: Name it with --data. bench/README.md says which public files belong there.",
     ]

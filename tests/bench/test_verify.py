@@ -74,12 +74,13 @@ def test_a_command_that_fails_and_a_missing_value_are_off(
     command, _ = words
     expected = write_expected(
         tmp_path / "e.yaml",
-        absent=expectation_of(f"words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
+        absent=expectation_of(f"words --data {tmp_path / 'none'}", {"words/real: Zipf slope": 1.0}),
         renamed=expectation_of(command, {"words/no such row": 1.0}),
     )
     assert verify.main(["--expected", str(expected)]) == 1
     output = capsys.readouterr()
-    assert "It ended with exit code 1.\nThe corpus is not there." in output.err
+    assert "It ended with exit code 1.\n" in output.err
+    assert "There is no such folder." in output.err
     assert [line.split()[-1] for line in output.out.splitlines()[1:3]] == ["OFF", "OFF"]
     assert output.out.endswith("0 of 2 values are as expected; 0 of 2 figures are ratios of times,"
                               " the others deterministic.\n")  # fmt: skip

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from arag_search.system.extras import install_line
 from index_jobs.embed.embedding import embed_index
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
@@ -116,4 +117,4 @@ def test_without_the_extra_the_command_says_which_line_installs_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 1
-    assert 'Do: Install the extra: pip install "arag-search[semantic]"' in done.stderr
+    assert f"Do: Install the extra: {install_line('vectors')}" in done.stderr

@@ -19,6 +19,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import JSONRPCMessage
 
 from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
+from arag_search.system.extras import install_line
 from tests.support.commands import Command
 from tests.support.guides import blocks_of
 from tests.support.mcp_servers import text_of
@@ -298,5 +299,5 @@ def test_without_the_sdk_the_command_says_how_to_install_it(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert arag("mcp", "my-index").err == (
         'arag-search: mcp is not installed.\nWhere: extra "mcp" of arag-search\n'
-        'Do: Install the extra: pip install "arag-search[mcp]"\n'
+        f"Do: Install the extra: {install_line('mcp')}\n"
     )

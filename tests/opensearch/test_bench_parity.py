@@ -13,7 +13,7 @@ from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.cluster import parity
 from bench.cluster.cluster import LocalCluster
-from bench.workbench import CORPUS
+from bench.data import CORPUS
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.opensearch_indexes import Site, fresh_site

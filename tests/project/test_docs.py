@@ -32,9 +32,10 @@ from tests.support.guides import (
 )
 
 OPERATORS = "opensearch/README.md"
+TESTS = "uv run --extra all --group dev pytest"
 SLOW = "takes minutes, and reads data that is not in the repository"
 MARKS: Mapping[tuple[str, str], str] = {
-    ("README.md", "pip install uv && uv run --extra all pytest"): "it is what runs the tests",
+    ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
@@ -152,7 +153,7 @@ def test_every_block_is_fenced_and_every_fence_and_mark_belongs_to_a_block(guide
 
 def test_the_two_one_line_commands_are_in_the_readme_and_in_ci() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    for command in ("uv run arag-search demo", "uv run --extra all pytest"):
+    for command in ("uv run arag-search demo", TESTS):
         assert f"pip install uv && {command}" in guide_text("README.md")
         assert command in ci
 

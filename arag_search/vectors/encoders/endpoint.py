@@ -82,7 +82,7 @@ class EndpointEncoder:
         sleep: Callable[[float], object] | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        check_extra("semantic", "numpy")
+        check_extra("vectors", "numpy")
         self._endpoint = Endpoint(
             model,
             base_url=base_url,

@@ -33,7 +33,7 @@ class HashingEncoder:
     def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
         if dimension < 2:
             raise ArgumentError(f"dimension is {dimension}.", allowed="2 or more")
-        check_extra("semantic", "numpy")
+        check_extra("vectors", "numpy")
         self._identity = EncoderIdentity(
             kind="hashing",
             name="hashing" if dimension == DEFAULT_DIMENSION else f"hashing:{dimension}",

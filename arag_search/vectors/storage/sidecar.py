@@ -83,10 +83,10 @@ def open_vectors(
     corpus, VectorsDamagedError, VectorsVersionError for vectors that arag-search embed has to
     convert, MissingExtraError.
     """
-    check_extra("semantic", "numpy")
+    check_extra("vectors", "numpy")
     served = find_sidecar(root, index, location, encoder, allow_stale=allow_stale)
     if any(factory != FLAT for factory in served.manifest.index.values()):
-        check_extra("semantic", "faiss-cpu", "faiss")
+        check_extra("vectors", "faiss-cpu", "faiss")
     return Sidecar(
         served.path, served.manifest, gone=served.gone, stale=served.note, threads=threads
     )

@@ -30,7 +30,8 @@ from bench.ablation.experiment.fixed_arguments import FixedArguments
 from bench.ablation.experiment.places import Places
 from bench.ablation.experiment.scoring import row_of
 from bench.ablation.experiment.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
-from bench.quality.data_sets import corpus_file, drawn
+from bench.data import corpus_file, set_folder
+from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED, Packing, open_cut
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 
@@ -189,7 +190,7 @@ class AgentExperiment:
 
     def _asked(self, name: str) -> Sequence[Question]:
         if name not in self._questions:
-            everything = load_questions(self._places.data / name / "questions.jsonl")
+            everything = load_questions(set_folder(self._places.data, name) / "questions.jsonl")
             self._questions[name] = drawn(everything, self._count, name)
         return self._questions[name]
 
@@ -198,7 +199,7 @@ class AgentExperiment:
         if at not in self._indexes:
             needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
             self._indexes[at] = open_cut(
-                corpus_file(self._places.data / key["set"]),
+                corpus_file(set_folder(self._places.data, key["set"])),
                 key["passages"],
                 self._places.kept / key["set"],
                 self._runs.encoder if needs_vectors else None,

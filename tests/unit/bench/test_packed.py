@@ -70,5 +70,5 @@ def test_a_packed_corpus_is_written_again_only_if_it_changed(tmp_path: Path) -> 
 
 
 def test_a_missing_corpus_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="The corpus is not there"):
+    with pytest.raises(SourceError):
         packed_corpus(tmp_path / "none.jsonl", tmp_path, Packing(10))

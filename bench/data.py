@@ -1,0 +1,90 @@
+"""The data that benches read: a folder of data sets, one data set, or any folder of files.
+
+A data set is a folder with ``corpus.jsonl`` (or ``corpus.json``) and ``questions.jsonl``. The
+sample of the package is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import arag_search
+from bench import BenchError
+
+DATA_SETS = Path("..") / "shared" / "data"
+"""The folder of the data sets, unless a command names another with --data."""
+SAMPLE = Path(arag_search.__file__).parent / "sample"
+CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
+"""The corpus of the benches that read a single one, in a folder of data sets."""
+
+_CORPUS_NAMES = ("corpus.json", "corpus.jsonl")
+_GUIDE = "bench/README.md says which public files belong there."
+
+
+def default_data() -> Path:
+    """Return the folder of the data sets or, where there is none, the sample."""
+    return DATA_SETS if DATA_SETS.is_dir() else SAMPLE
+
+
+def default_corpus() -> Path:
+    """Return the corpus that a bench of a single one reads by default."""
+    return corpus_in(default_data())
+
+
+def corpus_file(folder: Path) -> Path:
+    """Return the corpus file of a data set: corpus.json if it is one document, else
+    corpus.jsonl."""
+    document, lines = (folder / name for name in _CORPUS_NAMES)
+    return document if document.is_file() else lines
+
+
+def corpus_in(data: Path) -> Path:
+    """Return the corpus that a bench of a single one reads: ``CORPUS`` in a folder of data sets,
+    the corpus of a data set, or any other folder as a whole.
+
+    Raises BenchError if there is no such folder.
+    """
+    if (data / CORPUS).is_file():
+        return data / CORPUS
+    if not data.is_dir():
+        raise BenchError(
+            "There is no such folder.",
+            where=str(data),
+            allowed="a folder of data sets, a data set, or any folder of files",
+            do=f"Name it with --data. {_GUIDE}",
+        )
+    file = corpus_file(data)
+    return file if file.is_file() else data
+
+
+def set_folder(data: Path, name: str) -> Path:
+    """Return the folder of a data set: in ``data``, ``data`` itself, or the sample.
+
+    Raises BenchError if there is none of this name.
+    """
+    for folder in (data / name, data, SAMPLE):
+        if folder.name == name and corpus_file(folder).is_file():
+            return folder
+    raise BenchError(
+        f'There is no data set "{name}".',
+        where=str(data),
+        allowed="a folder of this name with a corpus and questions.jsonl",
+        do=f"Name the folder that holds it with --data. {_GUIDE}",
+    )
+
+
+def sets_in(data: Path, names: Sequence[str]) -> dict[str, Path]:
+    """Return the folders of these data sets by name; if ``data`` is itself a data set, it alone.
+
+    Raises BenchError if one is missing.
+    """
+    if corpus_file(data).is_file():
+        return {data.resolve().name: data}
+    return {name: set_folder(data, name) for name in names}
+
+
+def is_published(data: Path) -> bool:
+    """Return whether figures of this folder, or of this corpus, belong with the published results:
+    not those of the sample, of a single data set or of other files."""
+    return (data / CORPUS).is_file() or data.parts[-2:] == CORPUS.parts
