@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from arag_search.errors import SourceError
-from index_jobs.sources.files.patterns import IgnoreRules, rules_above, rules_of
+from index_jobs.sources.files.patterns import REPOSITORY, IgnoreRules, rules_above, rules_of
 from index_jobs.sources.records import readable
 
 LINK_OUT = "links out of the folder"
@@ -85,11 +85,12 @@ class _Walk:
     def __init__(self, name: str, root: str, no_ignore: bool) -> None:
         self._name = name.rstrip("/")
         self._root = root
+        self._below = root.rstrip("/") + "/"
         self._no_ignore = no_ignore
 
     def entries(self, folder: Path) -> Iterator[FolderEntry]:
         """Yield the entries below a folder. Raises SourceError if it cannot be read."""
-        rules = None if self._no_ignore else rules_above(folder)
+        rules = None if self._no_ignore else rules_above(self._root)
         under_way = [self._listing(os.fspath(folder), "", rules)]
         while under_way:
             listing, rules = under_way[-1]
@@ -119,8 +120,11 @@ class _Walk:
             ]
         shown.sort(key=lambda pair: pair[0])
         if not self._no_ignore:
-            names = [entry.name for _, entry in shown if entry.name.startswith(".git")]
-            rules = rules_of(Path(folder), prefix, names, where, rules) if names else rules
+            names = [entry.name for _, entry in shown if entry.name.startswith(REPOSITORY)]
+            if REPOSITORY in names and prefix:
+                rules = None  # a repository inherits no rules
+            if names:
+                rules = rules_of(f"{self._below}{prefix}", names, where, rules)
         return iter(shown), rules
 
     def _left_out(self, relative: str, entry: os.DirEntry[str], rules: IgnoreRules | None) -> str:
@@ -131,7 +135,7 @@ class _Walk:
                 return HIDDEN
             if relative.endswith("/") and entry.name in IGNORED_FOLDERS:
                 return entry.name
-            if rules is not None and rules.ignore(relative):
+            if rules is not None and rules.ignore(self._below + relative):
                 return IGNORED
         if relative.endswith("/") or entry.is_file(follow_symlinks=False):
             return ""

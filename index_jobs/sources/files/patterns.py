@@ -1,6 +1,6 @@
 """Patterns of paths, as .gitignore files write them: what a folder ignores, what a user includes.
 
-The library pathspec matches them as git does. It is imported when there is a pattern.
+The library pathspec translates them. It is imported when there is a pattern.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
 from index_jobs.sources.records import readable
@@ -24,95 +24,114 @@ IGNORE_FILE = ".gitignore"
 REPOSITORY = ".git"
 
 _MAX_IGNORE_BYTES = 1 << 20
-_EXCLUDES = Path(REPOSITORY) / "info" / "exclude"
+_TRAILING_BLANKS = re.compile(r"(?<!\\) +$")
+_EXCLUDES = f"{REPOSITORY}/info/exclude"
+
+
+class _IgnorePattern(NamedTuple):
+    """A line of an ignore file. ``match`` returns something true for the paths that the pattern
+    matches by itself, without a slash at the end: git does not count matches of a folder above."""
+
+    ignores: bool
+    only_folders: bool
+    match: Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
     """The patterns of an ignore file, and those of the folders above it.
 
-    A path below the source folder, relative to it, is matched without its first ``above``
-    characters and behind ``below``: so it becomes relative to the folder of the ignore file, which
-    lies inside the source folder or above it.
+    ``above`` is the length of the path, with a slash, of the folder in which the file lies.
     """
 
-    spec: GitIgnoreSpec
-    above: int = 0
-    below: str = ""
+    patterns: Sequence[_IgnorePattern]
+    above: int
     outer: IgnoreRules | None = None
 
-    def ignore(self, relative: str) -> bool:
-        """Return whether a path is ignored; that of a folder ends with a slash.
+    def ignore(self, path: str) -> bool:
+        """Return whether an entry below the folder is ignored; the path of a folder ends with a
+        slash.
 
-        As in git, the last pattern that matches decides, and the ignore file closest to the path
-        comes last. The folders above the path must not be ignored themselves.
+        As in git, the last pattern that matches decides, and the ignore file closest to the entry
+        comes last. The folders above the entry must not be ignored themselves.
         """
+        is_folder = path.endswith("/")
+        name = path.rstrip("/")
         rules: IgnoreRules | None = self
         while rules is not None:
-            include = rules.spec.check_file(rules.below + relative[rules.above :]).include
-            if include is not None:
-                return include
+            relative = name[rules.above :]
+            for pattern in reversed(rules.patterns):
+                if (is_folder or not pattern.only_folders) and pattern.match(relative):
+                    return pattern.ignores
             rules = rules.outer
         return False
 
 
-def rules_above(folder: Path) -> IgnoreRules | None:
+def rules_above(folder: str) -> IgnoreRules | None:
     """Return the rules that a source folder inherits from the folders above it in its repository.
 
-    There are none outside of a repository, and none where they ignore the source folder itself:
-    a folder that is named explicitly is read. Raises SourceError for rules that cannot be read.
+    ``folder`` is an absolute path without links. There are none outside of a repository, and none
+    where they ignore the source folder itself: a folder that is named explicitly is read. Raises
+    SourceError for rules that cannot be read.
     """
-    inside = Path(os.path.realpath(folder))
-    parents = [inside, *inside.parents]
+    parents = [Path(folder), *Path(folder).parents]
     top = next((at for at, parent in enumerate(parents) if (parent / REPOSITORY).exists()), 0)
     rules: IgnoreRules | None = None
     for at in range(top, 0, -1):
-        below = inside.relative_to(parents[at]).as_posix() + "/"
-        for file in (parents[at] / _EXCLUDES, parents[at] / IGNORE_FILE):
-            if (spec := _ignore_file(file, str(file))) is not None:
-                rules = IgnoreRules(spec, below=below, outer=rules)
-        if rules is not None and rules.ignore(""):
+        names = (REPOSITORY, IGNORE_FILE)
+        rules = rules_of(str(parents[at]), names, f"{parents[at]}/", rules)
+        if rules is not None and rules.ignore(f"{parents[at - 1]}/"):
             return None
     return rules
 
 
 def rules_of(
-    folder: Path, prefix: str, names: Sequence[str], where: str, outer: IgnoreRules | None
+    folder: str, names: Sequence[str], where: str, outer: IgnoreRules | None
 ) -> IgnoreRules | None:
-    """Return the rules for the entries of a folder.
+    """Return the rules for the entries of a folder, an absolute path.
 
-    ``prefix`` is its path relative to the source folder, ``names`` are its entries, and ``outer``
-    are the rules of the folder above it. A repository within a folder does not inherit rules.
-    Raises SourceError for rules that cannot be read.
+    ``names`` are its entries, and ``outer`` are the rules of the folder above it. Raises
+    SourceError for rules that cannot be read.
     """
-    above = len(prefix)
-    if REPOSITORY in names and prefix:
-        outer = None
-    if REPOSITORY in names and (spec := _ignore_file(folder / _EXCLUDES, where)) is not None:
-        outer = IgnoreRules(spec, above, outer=outer)
-    if IGNORE_FILE in names:
-        spec = _ignore_file(folder / IGNORE_FILE, f"{where}{IGNORE_FILE}")
-        if spec is not None:
-            return IgnoreRules(spec, above, outer=outer)
+    above = len(folder.rstrip("/")) + 1
+    for name, file in ((REPOSITORY, _EXCLUDES), (IGNORE_FILE, IGNORE_FILE)):
+        if name in names and (patterns := _ignore_file(Path(folder, file), f"{where}{file}")):
+            outer = IgnoreRules(patterns, above, outer)
     return outer
 
 
-def _ignore_file(path: Path, where: str) -> GitIgnoreSpec | None:
-    """Return the patterns of an ignore file; None if it has none, or is not a regular file."""
+def _ignore_file(path: Path, where: str) -> list[_IgnorePattern]:
+    """Return the patterns of an ignore file; none if it is not a regular file."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return []
     if not stat.S_ISREG(status.st_mode):
-        return None
+        return []
     with readable(where), path.open("rb") as file:
         data = file.read(_MAX_IGNORE_BYTES)
     lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")
-    patterns = [line.removesuffix("\r") for line in lines]
+    return list(filter(None, (_pattern(line.removesuffix("\r")) for line in lines)))
+
+
+def _pattern(line: str) -> _IgnorePattern | None:
+    """Parse a line of an ignore file; return None for one that git passes over."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    line = _TRAILING_BLANKS.sub("", line)
+    body = line.rstrip("/")
     try:
-        return _spec(patterns)
-    except (ValueError, re.error):  # git passes over invalid patterns
-        return _spec([pattern for pattern in patterns if _is_valid(pattern)])
+        pattern = GitIgnoreSpecPattern(body)
+    except (ValueError, re.error):
+        return None
+    if pattern.include is None:
+        return None
+    expression = cast("re.Pattern[str]", cast("Any", pattern).regex)
+    # pathspec means all entries by ".", and by "^a/" those in a; other expressions name an entry,
+    # or one below it.
+    is_prefix = expression.pattern == "." or body.endswith("/**")
+    match = expression.match if is_prefix else expression.fullmatch
+    return _IgnorePattern(pattern.include, body != line, match)
 
 
 def _is_valid(pattern: str) -> bool:
@@ -123,13 +142,11 @@ def _is_valid(pattern: str) -> bool:
     return True
 
 
-def _spec(patterns: Sequence[str]) -> GitIgnoreSpec | None:
-    """Compile patterns; None if there are none. Raises ValueError or re.error if they are not
-    valid."""
+def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+    """Compile patterns. Raises ValueError or re.error if they are not valid."""
     from pathspec import GitIgnoreSpec
 
-    spec = GitIgnoreSpec.from_lines(patterns)
-    return spec if any(pattern.include is not None for pattern in spec.patterns) else None
+    return GitIgnoreSpec.from_lines(patterns)
 
 
 @lru_cache(maxsize=8)

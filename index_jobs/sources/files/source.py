@@ -229,7 +229,8 @@ class FileSource:
                 own = own if own is not None else self._file_values(file, identifier)
                 yield self._document(file, identifier, entry, own)
         except SourceError as error:
-            yield bad_file(error)
+            if not skip:
+                yield bad_file(error)
 
     def _converted(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError]:
         with readable(file.where):
