@@ -117,13 +117,17 @@ def _check_nesting(markup: str, where: str) -> None:
         if name in _STYLE:
             style_depth = max(0, style_depth + step)
             deepest_style = max(deepest_style, style_depth)
-    if deepest * tags > _MAX_STEPS or (deepest_style > 50 and deepest_style * tags > _MAX_COPIES):
-        raise SourceError(
-            "The page has too many nested elements.",
-            where=where,
-            allowed=f"at most {_MAX_STEPS // max(tags, 1):,} levels in a page with {tags:,} tags",
-            do="Close its elements.",
-        )
+    for kind, levels, limit in (
+        ("elements", deepest, _MAX_STEPS // max(tags, 1)),
+        ("elements of style", deepest_style, max(50, _MAX_COPIES // max(tags, 1))),
+    ):
+        if levels > limit:
+            raise SourceError(
+                f"The page has {levels:,} levels of nested {kind}.",
+                where=where,
+                allowed=f"at most {limit:,} in a page with {tags:,} tags",
+                do="Close its elements.",
+            )
 
 
 def _with_end_tag(element: re.Match[str]) -> str:
@@ -243,7 +247,8 @@ class _Text:
             self._row_is_empty = True
 
     def _break(self, line_ends: int) -> None:
-        self._line_ends = max(self._line_ends, line_ends)
+        if not (self._cells and self._row_is_empty):  # a paragraph may begin a cell, not its row
+            self._line_ends = max(self._line_ends, line_ends)
 
     def _put(self, text: str) -> None:
         if self._bars and not self._row_is_empty:

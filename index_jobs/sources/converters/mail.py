@@ -101,7 +101,6 @@ def _document(data: bytes, suffix: str, where: str) -> ConvertedDocument:
     with reading(_KIND, where):
         message = message_from_bytes(data, policy=policy.default)
         headers = {name: _header(message, name) for name in (*_SHOWN_HEADERS, "Subject")}
-        body = _body(message, where)
         attachments = [_words(part.get_filename()) for part in message.iter_attachments()]
         metadata = {name.lower(): value for name, value in headers.items() if value}
         metadata.pop("date", None)
@@ -112,6 +111,8 @@ def _document(data: bytes, suffix: str, where: str) -> ConvertedDocument:
             where=where,
             allowed="a message as a mail program saves it",
         )
+    with reading(_KIND, where):
+        body = _body(message, where)
     lines = [f"{name}: {headers[name]}" for name in _SHOWN_HEADERS if headers[name]]
     lines += [f"Attachment: {name}" for name in attachments if name]
     text = "\n".join(lines) + "\n\n" + body
@@ -154,7 +155,10 @@ def _body(message: EmailMessage, where: str) -> str:
         return ""
     content = cast("bytes", part.get_payload(decode=True) or b"")
     charset = part.get_content_charset("")
-    text = decoded(content, where, charset) if content else ""
+    try:
+        text = decoded(content, where, charset)
+    except SourceError:  # not worth losing the rest of a message
+        text = content.replace(b"\0", b"").decode("utf-8", "replace")
     if part.get_content_subtype() != "html":
         return "\n".join(line.rstrip() for line in text.splitlines())
     return page_of(text, where).text

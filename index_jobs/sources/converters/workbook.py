@@ -54,6 +54,8 @@ def _document(path: Path, where: str) -> ConvertedDocument:
                     raise _too_many_cells(where)
     finally:
         workbook.close()
+    if not lines:
+        raise SourceError("The workbook has no sheets of cells.", where=where)
     return ConvertedDocument("", title, "\n".join(lines))
 
 
