@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from typing import IO
 
 from arag_search.errors import SourceError
 
@@ -21,10 +22,16 @@ _CANDIDATES = (
 so rare that a wrong guess is more likely than a right one."""
 
 _WESTERN = "cp1252"
+_LATIN = frozenset(("cp1250", "cp1252", "cp1254", "cp1257"))
+_TIE = 0.08
+"""Among Latin alphabets, the Western European is by far the most common: it wins over one whose
+disorder ("chaos", as charset-normalizer measures it) is less by at most this."""
+
 _WESTERN_SHARE = 0.2
 """Western European text has at most this share of bytes that are not ASCII."""
 
 _SAMPLE_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 20
 _GOOD_TO_BAD = 10
 """A text with this many characters of UTF-8 for every byte that is not, is damaged UTF-8."""
 
@@ -39,23 +46,20 @@ def decoded(data: bytes, where: str, declared: str = "") -> str:
     encoding = mark_encoding(data)
     if encoding:
         return _strict(data, encoding, where)
-    if b"\0" in data:
-        raise SourceError(
-            "The file is binary, not text.",
-            where=f"{where}, byte {data.index(0) + 1}",
-            allowed="text without NUL bytes; UTF-16 and UTF-32 need a byte order mark",
-            do="Leave the file out.",
-        )
+    _check_text(data, where)
     if declared and (text := _declared(data, declared)) is not None:
         return text
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        for encoding in guessed_encodings(data, where, error.start):
-            try:
-                return data.decode(encoding)
-            except UnicodeDecodeError:
-                continue
+        sample = _sample(data)
+        if _is_utf8(sample):
+            raise _damaged("utf-8", error, where) from None
+    for encoding in _guesses(sample, where):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
     raise _undecodable(where)
 
 
@@ -64,31 +68,65 @@ def mark_encoding(beginning: bytes) -> str:
     return next((codec for mark, codec in _MARKS if beginning.startswith(mark)), "")
 
 
-def guessed_encodings(data: bytes, where: str, start: int) -> list[str]:
-    """Return the encodings that text which is not UTF-8 may have, likeliest first.
+def stream_encoding(stream: IO[bytes], where: str) -> str:
+    """Return the codec for text that is too large to be decoded at once, and rewind the stream.
 
-    ``start`` is the place of the first byte that is not UTF-8. Raises SourceError for UTF-8 that is
-    damaged in few places: with another encoding, every special character would be wrong.
+    All of it is read, a piece at a time, unless a byte order mark says the encoding. Damaged UTF-8
+    counts as UTF-8, so that only what is damaged is lost. Raises SourceError if the data is binary,
+    or fits no encoding.
     """
-    from charset_normalizer import from_bytes
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    encoding = ""
+    offset = 0
+    while not encoding:
+        piece = stream.read(_PIECE_BYTES)
+        encoding = "" if offset else mark_encoding(piece)
+        if encoding:
+            break
+        _check_text(piece, where, offset)
+        offset += len(piece)
+        try:
+            decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError:
+            sample = _sample(piece + stream.read(_PIECE_BYTES))
+            encoding = "utf-8" if _is_utf8(sample) else _guesses(sample, where)[0]
+        else:
+            encoding = "" if piece else "utf-8"
+    stream.seek(0)
+    return encoding
 
-    sample = _sample(data)
+
+def _check_text(data: bytes, where: str, offset: int = 0) -> None:
+    if b"\0" in data:
+        raise SourceError(
+            "The file is binary, not text.",
+            where=f"{where}, byte {offset + data.index(0) + 1}",
+            allowed="text without NUL bytes; UTF-16 and UTF-32 need a byte order mark",
+        )
+
+
+def _is_utf8(sample: bytes) -> bool:
+    """Return whether text is UTF-8 that is damaged in few places: with another encoding, every
+    special character would be wrong."""
     text = sample.decode("utf-8", "replace")
     bad = text.count("\ufffd")
-    if sum(character > "\x7f" for character in text) > (_GOOD_TO_BAD + 1) * bad:
-        raise SourceError(
-            "The file is damaged UTF-8.",
-            where=f"{where}, byte {start + 1}",
-            do="Correct the bytes that are not UTF-8.",
-        )
+    return sum(character > "\x7f" for character in text) > (_GOOD_TO_BAD + 1) * bad
+
+
+def _guesses(sample: bytes, where: str) -> list[str]:
+    """Return the encodings that text which is not UTF-8 may have, likeliest first."""
+    from charset_normalizer import from_bytes
+
     guesses = from_bytes(sample, cp_isolation=list(_CANDIDATES), enable_fallback=False)
     names = [guess.encoding for guess in guesses]
     if not names:
         raise _undecodable(where)
-    special = sum(byte > 0x7F for byte in sample) / len(sample)
-    if special <= _WESTERN_SHARE and not guesses[0].coherence:  # no language is recognised
-        western = next((guess for guess in guesses if guess.encoding == _WESTERN), None)
-        if western and western.chaos <= guesses[0].chaos:
+    best = guesses[0]
+    western = next((guess for guess in guesses if guess.encoding == _WESTERN), None)
+    if western and western.coherence >= best.coherence:
+        special = sum(byte > 0x7F for byte in sample) / len(sample)
+        is_latin = best.encoding in _LATIN and western.chaos <= best.chaos + _TIE
+        if is_latin or (special <= _WESTERN_SHARE and western.chaos <= best.chaos):
             names.insert(0, _WESTERN)
     return names
 
@@ -119,12 +157,16 @@ def _strict(data: bytes, encoding: str, where: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        name = encoding.removesuffix("-sig").upper()
-        raise SourceError(
-            f"The file is damaged {name}.",
-            where=f"{where}, byte {error.start + 1}",
-            do=f"Correct the bytes that are not {name}.",
-        ) from None
+        raise _damaged(encoding, error, where) from None
+
+
+def _damaged(encoding: str, error: UnicodeDecodeError, where: str) -> SourceError:
+    name = encoding.removesuffix("-sig").upper()
+    return SourceError(
+        f"The file is damaged {name}.",
+        where=f"{where}, byte {error.start + 1}",
+        do=f"Correct the bytes that are not {name}.",
+    )
 
 
 def _undecodable(where: str) -> SourceError:

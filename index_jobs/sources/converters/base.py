@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from arag_search.errors import SourceError
-from index_jobs.sources.formats import SKIP_FILE, Fields
+from arag_search.errors import AragError, SourceError
+from index_jobs.sources.formats import Fields
 from index_jobs.sources.records import readable
 
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
+
+MAX_TEXT_CHARACTERS = 1 << 27
+"""The longest text of a PDF, workbook or book (134 million characters, or 100,000 pages)."""
+
+_MAX_TITLE_CHARACTERS = 300
+_NO_TITLE = re.compile(
+    r"untitled\W*\d*|(?:microsoft|powerpoint|word|excel)\b.*|document\s*\d*|presentation\s*\d*"
+    r"|(?:slide|folie|diapositive) \d+|title|book\s*\d+|\(?(?:anonymous|none|null|unknown)\)?"
+    r"|.*\.(?:docx?|pptx?|xlsx?|rtf|odt|pdf|ps|dvi|tex|indd|qxd|pmd|fm|wpd|html?|txt)",
+    re.IGNORECASE,
+)
+"""Titles that programs write into files without being asked."""
 
 
 class ConvertedDocument(NamedTuple):
@@ -51,18 +65,43 @@ def whole_file(path: Path, where: str) -> bytes:
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise SourceError(
-            f"The file is larger than {MAX_FILE_BYTES >> 20} MiB.",
+            "The file is too large to be read as a whole.",
             where=where,
-            do="Split it, or leave it out with --skip-bad-files.",
+            allowed=f"at most {MAX_FILE_BYTES >> 20} MiB",
+            do="Split it.",
         )
     return data
 
 
-def damaged(kind: str, where: str, reason: object = "") -> SourceError:
-    """Return the error for a file that its library cannot read. ``kind`` is such as "PDF"."""
-    shown = " ".join(str(reason).split())[:200]
-    return SourceError(
-        f"The file cannot be read as {kind}{f' ({shown})' if shown else ''}.",
-        where=where,
-        do=SKIP_FILE,
-    )
+@contextmanager
+def reading(kind: str, where: str) -> Generator[None]:
+    """Turn any error of a library into a SourceError. ``kind`` is what the file should be, such as
+    "a PDF"."""
+    try:
+        yield
+    except AragError:
+        raise
+    except Exception as error:  # the file is hostile, and libraries fail in ways of their own
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise SourceError(
+            f"The file cannot be read as {kind} ({reason}).", where=where, do="Fetch it again."
+        ) from error
+
+
+def check_length(characters: int, where: str) -> None:
+    """Raise SourceError if a text is too long."""
+    if characters > MAX_TEXT_CHARACTERS:
+        raise SourceError(
+            "The text of the file is too long.",
+            where=where,
+            allowed=f"at most {MAX_TEXT_CHARACTERS:,} characters",
+            do="Split it.",
+        )
+
+
+def sensible_title(title: object) -> str:
+    """Return the title from the properties of a file, or an empty text if it says nothing."""
+    words = " ".join(str(title or "").split())
+    if _NO_TITLE.fullmatch(words) or not any(character.isalpha() for character in words):
+        return ""
+    return words if len(words) <= _MAX_TITLE_CHARACTERS else ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from arag_search.errors import SourceError
 from index_jobs.sources.converters.base import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import Fields
@@ -42,7 +43,19 @@ _NOT_DISPLAYED = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*h
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]{1,40})""", re.I)
 _EMPTY_ELEMENT = re.compile(r"<([a-zA-Z][\w:.-]*)(\s[^<>]*)?/>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
+_END_IS_OPTIONAL = _VOID | frozenset(
+    """
+    a body button colgroup dd dt head html li nobr optgroup option p rb rp rt rtc tbody td tfoot th
+    thead tr
+    """.split()  # noqa: SIM905
+)
+"""Elements that never nest without others between them, since the next of the kind ends them."""
+
+_STYLE = frozenset("b big code em font i s small strike strong tt u".split())  # noqa: SIM905
+_MAX_STEPS = 200_000_000
+_MAX_COPIES = 4_000_000
 _CHARSET_BYTES = 1 << 12
 _SOFT_HYPHEN = "\u00ad"
 
@@ -56,7 +69,7 @@ class Page(NamedTuple):
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the page as one document. See Converter."""
-    page = page_of(decoded_markup(whole_file(path, where), where))
+    page = page_of(decoded_markup(whole_file(path, where), where), where)
     yield ConvertedDocument("", page.title, page.text)
 
 
@@ -67,13 +80,14 @@ def decoded_markup(data: bytes, where: str) -> str:
     return decoded(data, where, declared[1].decode("ascii") if declared else "")
 
 
-def page_of(markup: str) -> Page:
+def page_of(markup: str, where: str) -> Page:
     """Return the title and the text of HTML or XHTML.
 
     The title is that of ``<title>``, else the first ``<h1>``. Headings begin with ``#``, items of
     lists with ``-``, and cells of a row are separated by ``|``. Elements that are hidden or that
-    hold navigation are left out.
+    hold navigation are left out. Raises SourceError for a page that would take too long to parse.
     """
+    _check_nesting(markup, where)
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
     if markup.lstrip("\ufeff \t\r\n").startswith("<?xml"):
@@ -83,6 +97,37 @@ def page_of(markup: str) -> Page:
     tree = LexborHTMLParser(data, options=LexborDocumentOptions.WO_EVENTS)
     title = _words(tree.css_first("head > title")) or _words(tree.css_first("h1"))
     return Page(title, _text_below(tree.body) if tree.body is not None else "")
+
+
+def _check_nesting(markup: str, where: str) -> None:
+    """Raise SourceError if parsing could take minutes or gigabytes.
+
+    For each tag, a parser of HTML may walk all open elements, and repeat all open elements of
+    style: work and memory grow with the product of tags and depth.
+    """
+    tags = depth = deepest = style_depth = deepest_style = 0
+    for tag in _TAG.finditer(markup):
+        tags += 1
+        name = tag[2].lower()
+        if name in _END_IS_OPTIONAL:
+            continue
+        step = -1 if tag[1] else 1
+        depth = max(0, depth + step)
+        deepest = max(deepest, depth)
+        if name in _STYLE:
+            style_depth = max(0, style_depth + step)
+            deepest_style = max(deepest_style, style_depth)
+    for kind, levels, limit in (
+        ("elements", deepest, _MAX_STEPS // max(tags, 1)),
+        ("elements of style", deepest_style, max(50, _MAX_COPIES // max(tags, 1))),
+    ):
+        if levels > limit:
+            raise SourceError(
+                f"The page has {levels:,} levels of nested {kind}.",
+                where=where,
+                allowed=f"at most {limit:,} in a page with {tags:,} tags",
+                do="Close its elements.",
+            )
 
 
 def _with_end_tag(element: re.Match[str]) -> str:
@@ -202,7 +247,8 @@ class _Text:
             self._row_is_empty = True
 
     def _break(self, line_ends: int) -> None:
-        self._line_ends = max(self._line_ends, line_ends)
+        if not (self._cells and self._row_is_empty):  # a paragraph may begin a cell, not its row
+            self._line_ends = max(self._line_ends, line_ends)
 
     def _put(self, text: str) -> None:
         if self._bars and not self._row_is_empty:

@@ -51,9 +51,36 @@ class FileType:
 
 _SELECTOLAX = {"selectolax": "selectolax"}
 
+_ROWS = "tables with {}: each row is a document; the first row names the columns"
+
 _TYPES = (
     FileType("text", (".txt", ".md"), "plain text and Markdown", "text:convert"),
+    FileType("rst", (".rst",), "reStructuredText, as it is written", "text:convert_rst"),
     FileType("html", (".html", ".htm", ".xhtml"), "web pages", "html:convert", _SELECTOLAX),
+    FileType("pdf", (".pdf",), "PDF with text", "pdf:convert", {"pypdfium2": "pypdfium2"}),
+    FileType("word", (".docx",), "Word documents", "word:convert", {"python-docx": "docx"}),
+    FileType("slides", (".pptx",), "slide decks", "slides:convert", {"python-pptx": "pptx"}),
+    FileType(
+        "workbook", (".xlsx", ".xlsm"), "workbooks", "workbook:convert", {"openpyxl": "openpyxl"}
+    ),
+    FileType("csv", (".csv",), _ROWS.format("commas, semicolons or tabs"), "tables:convert_csv"),
+    FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_tsv"),
+    FileType(
+        "parquet",
+        (".parquet",),
+        "tables in columns: each row is a document",
+        "tables:convert_parquet",
+        {"pyarrow": "pyarrow"},
+    ),
+    FileType("message", (".eml",), "mail, one message", "mail:convert_message", _SELECTOLAX),
+    FileType(
+        "mailbox",
+        (".mbox",),
+        "mail, each message a document",
+        "mail:convert_mailbox",
+        _SELECTOLAX,
+    ),
+    FileType("epub", (".epub",), "books", "epub:convert", {"lxml": "lxml"} | _SELECTOLAX),
 )
 
 FILE_TYPES: dict[str, FileType] = {file_type.name: file_type for file_type in _TYPES}
