@@ -54,6 +54,17 @@ def source_shard(ordinal: int) -> int:
     return ordinal >> (DOCUMENT_BITS + PART_BITS + SENTENCE_BITS)
 
 
+def document_number(ordinal: int) -> int:
+    """Return the number (from 0), within its source shard, of the document of an ordinal."""
+    return (ordinal >> (PART_BITS + SENTENCE_BITS)) & ((1 << DOCUMENT_BITS) - 1)
+
+
+def next_document(ordinal: int) -> int:
+    """Return the ordinal of the document that follows the one of this ordinal."""
+    bits = PART_BITS + SENTENCE_BITS
+    return ((ordinal >> bits) + 1) << bits
+
+
 def chunk_ordinal(ordinal: int) -> int:
     """Return the ordinal of the chunk that holds the sentence with this ordinal."""
     return ordinal >> SENTENCE_BITS << SENTENCE_BITS

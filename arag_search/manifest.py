@@ -30,8 +30,9 @@ class Manifest:
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
     the next update or ``arag-search embed``. ``file_metadata`` names the fields in ``metadata``
-    that documents from files have without a declaration. ``update`` counts published changes and is
-    the same in the chunk and the sentence index.
+    that documents from files have without a declaration. ``shard_sources`` has the source of each
+    source shard, the real path of a folder or file; it is empty where that is not known. ``update``
+    counts published changes and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -57,6 +58,7 @@ class Manifest:
     skipped_lines: int = 0
     fingerprint: str
     placement: str = ""
+    shard_sources: tuple[str, ...] = ()
     update: int = 1
 
     @property
@@ -76,10 +78,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """Return the manifest as one line of JSON."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if not self.file_metadata:
-            del values["file_metadata"]  # so that indexes without files are as before
-        return orjson.dumps(values).decode()
+        return orjson.dumps(self).decode()
 
     @staticmethod
     def from_json(text: str, where: str) -> Manifest:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import shutil
 import signal
 import sys
@@ -35,6 +36,10 @@ from tests.support.opensearch_node import (  # noqa: F401
 from tests.support.passages import VIVALDI, index_of
 from tests.support.real_model import minilm  # noqa: F401
 from tests.support.shared_data import prepare
+
+# Else each of the processes that tests start would compile torch and all else anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The cache is chosen before the home changes, so that all tests and processes download jars once.
 _CACHE = str(cache_folder())

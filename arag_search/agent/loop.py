@@ -33,7 +33,7 @@ from arag_search.agent.presets import Preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Outcome, Record, Step
 from arag_search.agent.state import State, message_tokens
-from arag_search.agent.toolbox import encoder_of, given_by, tools_of
+from arag_search.agent.toolbox import check_for_agent, encoder_of, given_by, tools_of
 from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
@@ -71,6 +71,7 @@ class Agent:
     """
 
     def __init__(self, index: Index, preset: Preset, model: ChatModel) -> None:
+        check_for_agent(preset)
         self.index = index
         self.preset = preset
         self.model = model

@@ -1,10 +1,12 @@
 """Presets: which tools, which prompt and which bounds, read from a YAML file and checked.
 
-A preset is complete: every key is in its file. Models and endpoints are no part of it.
+A file has every key without a default, or names with ``extends`` the preset from which it takes
+the keys that it leaves out. Models and endpoints are no part of a preset.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +21,7 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
+from pydantic_core import ErrorDetails
 
 from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.engines.base import Matching
@@ -29,10 +32,15 @@ from arag_search.tools.registry import TOOLS
 from arag_search.vectors.base import VectorUnit
 
 DEFAULT_PRESET = "logical_read"
+EXTENDS = "extends"
+"""The key of a file that names the preset to take the other keys from; a Preset has no such key."""
 _ENDINGS = (".yaml", ".yml")
 _MAX_LOOPS = 1_000
 _MIN_BUDGET = 1_000
 _MAX_GIVEN = 20
+_COMPARE = f"Compare with a complete one: arag-search presets {DEFAULT_PRESET} --yaml"
+_EXTEND = f'Write "{EXTENDS}: {DEFAULT_PRESET}" to take the missing keys from there.'
+_ABSENT = object()
 
 
 def _check_tool_name(name: str) -> str:
@@ -47,7 +55,10 @@ ToolName = Annotated[
 
 
 class Preset(BaseModel):
-    """The checked content of a preset file: how a question is answered."""
+    """The checked content of a preset file: how a question is answered.
+
+    A file may leave out a key that has a default here; its default is no part of fingerprints.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -125,6 +136,9 @@ class Preset(BaseModel):
             del settings["vectors"]
         if not self.given_passages:
             del settings["given_passages"]
+        for key, field in type(self).model_fields.items():
+            if not field.is_required() and getattr(self, key) == field.default:
+                settings.pop(key, None)
         settings["system_prompt"] = self.system_prompt
         digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return f"{self.name}-{digest[:16]}"
@@ -144,19 +158,18 @@ def preset_names() -> list[str]:
 def load_preset(name_or_path: str | Path) -> Preset:
     """Return a preset of this release by its name, or one of the user's by its path.
 
-    Raises ConfigError naming every key that is unknown, missing or wrong.
+    A file with the key ``extends`` takes what it leaves out from that preset: one of this release,
+    or a file, whose path is relative to the file that names it. It is then named after its file,
+    unless it has a name of its own.
+
+    Raises ConfigError naming every key that is unknown, missing or wrong, or the files that extend
+    each other in a ring.
     """
-    given = str(name_or_path)
-    names = preset_names()
-    path = preset_folder() / f"{given}.yaml" if given in names else Path(given)
-    if given not in names and not given.endswith(_ENDINGS):
-        raise ConfigError(
-            f'There is no preset "{given}".',
-            allowed=f"{', '.join(names)}, or the path of a .yaml file",
-            do="See them with: arag-search presets",
-        )
-    values = read_mapping(path, "preset", holds="keys", allowed="lines of the form key: value")
-    return _check_values({str(key): value for key, value in values.items()}, path)
+    (path, values), *extensions = reversed(_layers(_preset_file(str(name_or_path))))
+    preset = _check_values(values, path)
+    for path, values in extensions:
+        preset = _check_values({**preset.model_dump(), "name": path.stem, **values}, path)
+    return preset
 
 
 def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:
@@ -168,8 +181,74 @@ def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) ->
     return _check_values({**preset.model_dump(), **changes}, Path(where))
 
 
+def preset_yaml(preset: Preset) -> str:
+    """Return a preset as the text of a file with every key, from which the same preset is
+    loaded."""
+    import yaml
+
+    return yaml.safe_dump(
+        preset.model_dump(mode="json"),
+        sort_keys=False,
+        default_flow_style=None,  # lists in one line
+        allow_unicode=True,
+        width=float("inf"),
+    )
+
+
+def _preset_file(given: str, beside: Path | None = None) -> Path:
+    """Return the file of a preset of this release, or of a path, relative to the folder of the file
+    ``beside`` if there is one. Raises ConfigError for another name."""
+    names = preset_names()
+    if given in names:
+        return preset_folder() / f"{given}.yaml"
+    if not given.endswith(_ENDINGS):
+        raise ConfigError(
+            f'There is no preset "{given}".',
+            where="" if beside is None else f'{beside}, key "{EXTENDS}"',
+            allowed=f"{', '.join(names)}, or the path of a .yaml file",
+            do="See them with: arag-search presets",
+        )
+    return Path(given) if beside is None else beside.parent / given
+
+
+def _layers(path: Path) -> list[tuple[Path, dict[str, object]]]:
+    """Return the keys of a file, then those of the file that it extends, and so on.
+
+    Raises ConfigError for a ring, and for what is no preset or cannot be read.
+    """
+    layers: list[tuple[Path, dict[str, object]]] = []
+    seen: dict[Path, Path] = {}
+    while True:
+        values = _file_values(path)
+        seen[path.resolve()] = path
+        extends = values.pop(EXTENDS, _ABSENT)
+        layers.append((path, values))
+        if extends is _ABSENT:
+            return layers
+        if not isinstance(extends, str) or not extends.strip():
+            raise ConfigError(
+                numbered("preset", [_wrong_value(EXTENDS, extends)]), where=str(path), do=_COMPARE
+            )
+        path = _preset_file(extends, beside=path)
+        if path.resolve() in seen:
+            files = [*seen.values()]
+            ring = [*files[list(seen).index(path.resolve()) :], path]
+            raise ConfigError(
+                "The presets extend each other in a ring.",
+                where=" -> ".join(map(str, ring)),
+                allowed="a chain that ends at a preset with every key",
+                do=f'Take the key "{EXTENDS}" out of one of them.',
+            )
+
+
+def _file_values(path: Path) -> dict[str, object]:
+    values = read_mapping(path, "preset", holds="keys", allowed="lines of the form key: value")
+    return {str(key): value for key, value in values.items()}
+
+
 def _check_values(values: Mapping[str, object], path: Path) -> Preset:
-    """Return the preset in the values. Raises ConfigError for all problems at once."""
+    """Return the preset in the values. Raises ConfigError for all problems at once: unknown keys,
+    then wrong values, then missing keys."""
     problems = [_unknown_key(key, values[key]) for key in values if key not in Preset.model_fields]
     given = {key: value for key, value in values.items() if key in Preset.model_fields}
     prompt = given.get("prompt")
@@ -180,19 +259,21 @@ def _check_values(values: Mapping[str, object], path: Path) -> Preset:
             given["prompt"] = str(beside)
         elif prompt not in SYSTEM_PROMPTS:
             problems.append(_wrong_value("prompt", prompt))
+    missing: list[str] = []
     try:
         preset = Preset.model_validate(given)
     except ValidationError as error:
-        problems += _problem_texts(error)
+        problems += _wrong_values(error)
+        missing = [str(problem["loc"][0]) for problem in error.errors() if _is_missing(problem)]
     else:
         if len(set(preset.tools)) < len(preset.tools):
             problems.append(_wrong_value("tools", list(preset.tools)))
         if not problems:
             return preset
+    if missing:
+        problems.append(_missing_keys(missing))
     raise ConfigError(
-        numbered("preset", problems),
-        where=str(path),
-        do="Compare with a complete one: arag-search presets logical_read",
+        numbered("preset", problems), where=str(path), do=_EXTEND if missing else _COMPARE
     )
 
 
@@ -209,21 +290,33 @@ def _check_prompt(file: Path, preset: Path) -> None:
         raise ConfigError("The prompt is empty.", where=f"{file}, named in {preset}")
 
 
-def _problem_texts(error: ValidationError) -> list[str]:
-    """Return one problem a key, in the order of the keys."""
+def _wrong_values(error: ValidationError) -> list[str]:
+    """Return one problem a key, in the order of the keys; missing keys are left out."""
     problems: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         key = str(detail["loc"][0])
-        if detail["type"] == "missing":
-            problems[key] = f'key "{key}" is missing. Allowed: {allowed_values(key)}.'
-        else:
+        if not _is_missing(detail):
             problems.setdefault(key, _wrong_value(key, cast(object, detail["input"])))
     return list(problems.values())
 
 
+def _is_missing(detail: ErrorDetails) -> bool:
+    return detail["type"] == "missing"
+
+
+def _missing_keys(keys: list[str]) -> str:
+    """Return one problem for all keys that a preset lacks."""
+    if len(keys) == 1:
+        return f'key "{keys[0]}" is missing. Allowed: {allowed_values(keys[0])}.'
+    *others, last = (f'"{key}"' for key in keys)
+    return f"keys {', '.join(others)} and {last} are missing."
+
+
 def _unknown_key(key: str, value: object) -> str:
-    keys = ", ".join(Preset.model_fields)
-    return f'key "{key}", {_preview(value)}: there is no such key. Keys: {keys}.'
+    keys = [*Preset.model_fields, EXTENDS]
+    nearest = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+    hint = f'Nearest: "{nearest[0]}".' if nearest else f"Keys: {', '.join(keys)}."
+    return f'key "{key}", {_preview(value)}: there is no such key. {hint}'
 
 
 def _wrong_value(key: str, value: object) -> str:
@@ -240,6 +333,8 @@ def _preview(value: object) -> str:
 
 def allowed_values(key: str) -> str:
     """Return what a key allows, in words."""
+    if key == EXTENDS:
+        return "the name of a preset, or the path of a .yaml file"
     if key == "prompt":
         return f"{', '.join(SYSTEM_PROMPTS)}, or the name of an .md file beside the preset"
     schema: dict[str, Any] = Preset.model_json_schema()["properties"][key]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from arag_search.agent.presets import Preset
-from arag_search.errors import NotServedError, VectorsNotFoundError
+from arag_search.errors import ConfigError, NotServedError, VectorsNotFoundError
 from arag_search.search.index import Index
 from arag_search.tools.base import Tool
 from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
-from arag_search.tools.registry import TOOLS
+from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
 from arag_search.vectors.base import EncoderIdentity
 
 
@@ -28,6 +28,17 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
         )
     _check_vectors(preset, index)
     return {name: TOOLS[name].tool_class.of(index, preset) for name in preset.tools}
+
+
+def check_for_agent(preset: Preset) -> None:
+    """Raise ConfigError for a preset with tools for clients of the MCP server alone."""
+    tools = [name for name in preset.tools if name in CONNECTOR_TOOLS]
+    if tools:
+        raise ConfigError(
+            f"Preset {preset.name} has tools for connectors alone: {', '.join(tools)}.",
+            allowed="arag-search mcp with this preset, or another preset",
+            do="See them with: arag-search presets",
+        )
 
 
 def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:

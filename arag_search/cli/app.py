@@ -29,6 +29,7 @@ _WITH_INDEX = (
     "ask",
     "mcp",
     "read",
+    "documents",
     "check",
     "info",
     "questions",
@@ -104,6 +105,7 @@ def _command() -> Any:
     from arag_search.cli.compact import compact_command
     from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
+    from arag_search.cli.documents import documents_command
     from arag_search.cli.embed import embed_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
@@ -154,6 +156,7 @@ def _command() -> Any:
     app.command("ask")(ask_command)
     app.command("mcp")(mcp_command)
     app.command("read")(read_command)
+    app.command("documents")(documents_command)
     app.command("check")(check_command)
     app.command("info")(info_command)
     app.command("presets")(presets_command)

@@ -82,7 +82,8 @@ def ask_command(
     """Answer a question from an index, with its evidence.
 
     A language model searches step by step and then answers. With no model, key or base URL set,
-    plain rules stand in for it (offline). At a terminal every step is shown as it is made.
+    plain rules stand in for it (offline), and the output says so. At a terminal every step is shown
+    as it is made.
 
     Examples:
 
@@ -112,8 +113,6 @@ def ask_command(
         on_retry=lambda retry: say(retry_text(retry)),
     )
     try:
-        if not (model or "").strip():
-            _say_if_offline(chosen)
         with ExitStack() as stack:
             file = None if record is None else RecordsFile(record)
             if file is not None:
@@ -143,17 +142,22 @@ def _ask(
 
 
 def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: bool) -> int:
-    """Print the answer or the record, and return the exit code."""
+    """Print the answer or the record, with a note if the offline model answered, and return the
+    exit code."""
+    from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.trajectories import answer_text, totals_line
     from arag_search.errors import RunError
 
     if json:
-        print_json(record.to_json(), pretty=True)
+        note = {"note": OFFLINE_NOTE} if model.name == OFFLINE else {}
+        print_json({**record.to_json(), **note}, pretty=True)
         return 1 if record.status == "failed" else 0
     if record.failure is not None:
         raise RunError(f"The question failed. {record.failure}")
     print_text(f"{answer_text(record, index)}\n\n{totals_line(record, model.name)}")
+    if model.name == OFFLINE:
+        print_text(OFFLINE_NOTE)
     return 0
 
 
@@ -175,10 +179,3 @@ def _live() -> Callable[[Step], None] | None:
         say(line if len(line) <= width else f"{line[: width - 3]}...")
 
     return show
-
-
-def _say_if_offline(model: ChatModel) -> None:
-    from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
-
-    if model.name == OFFLINE:
-        say(f"The offline model answers: plain rules, no language model. {HOW_TO_SET}")

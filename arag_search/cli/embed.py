@@ -22,7 +22,7 @@ def embed_command(
             help="What makes the vectors: the name of a model or its folder for "
             "sentence-transformers, an installed package with a model, endpoint:MODEL for an "
             "OpenAI-compatible endpoint, or hashing, which needs no model and finds words only. "
-            "[default: the one that made the newest existing vectors, else "
+            "[default: the one that made the existing vectors of the index, else "
             "Qwen/Qwen3-Embedding-0.6B]",
             metavar="NAME",
             show_default=False,

@@ -58,7 +58,22 @@ def index_command(
         typer.Option(
             "--add",
             help="Add to an existing index with the settings of its build; documents with ids that "
-            "it has are replaced.",
+            "it has are replaced if they differ.",
+        ),
+    ] = False,
+    sync: Annotated[
+        bool,
+        typer.Option(
+            "--sync",
+            help="Make an existing index equal to the sources as they are now: add what is new, "
+            "replace what has changed, delete what has vanished from these sources.",
+        ),
+    ] = False,
+    allow_deletes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-deletes",
+            help="With --sync: allow deleting more than half of the documents of a source.",
         ),
     ] = False,
     skip_bad_lines: SkipBadLines = False,
@@ -71,7 +86,8 @@ def index_command(
         bool,
         typer.Option(
             "--dry-run",
-            help="Write nothing: estimate documents, passages, disk and time from a sample.",
+            help="Write nothing: estimate documents, passages, disk and time from a sample. With "
+            "--add or --sync: show which documents would change.",
         ),
     ] = False,
     rollback: Annotated[
@@ -116,6 +132,7 @@ def index_command(
       arag-search index dump.jsonl.gz --to http://localhost:9200/my-index --dry-run
       arag-search index --rollback --to http://localhost:9200/my-index
       arag-search index today.jsonl --to my-index --add
+      arag-search index notes/ --to my-index --sync --dry-run
 
     Then:
 
@@ -156,16 +173,25 @@ def index_command(
         node_wait=node_wait,
         keep=keep,
     )
+    if add or sync:
+        from arag_search.cli.update import update_command
+
+        return update_command(
+            context,
+            source,
+            to,
+            options,
+            sync=sync,
+            json=json,
+            dry_run=dry_run,
+            allow_deletes=allow_deletes,
+        )
     if dry_run:
         from index_jobs.build.estimate import estimate
 
         estimated = estimate(source, to, options)
         print_text(estimated.to_json() if json else estimated.to_text())
         return 0
-    if add:
-        from arag_search.cli.add import add_command
-
-        return add_command(context, source, to, options, json)
     try:
         report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:

@@ -88,6 +88,15 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
+    describe: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A sentence on what an index holds, which clients read before the tools: TEXT, "
+            "with several indexes NAME=TEXT for each; may be repeated.",
+            metavar="TEXT",
+            show_default=False,
+        ),
+    ] = None,
     filter: ScopeFilter = None,
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     vectors: VectorsFolder = None,
@@ -99,23 +108,33 @@ def mcp_command(
     A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
     connects to it (http). It gets the tools of the preset, chunks and documents by address
     (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. Each connection is a
-    session: what was read in it is not shown again until the tool reset is called.
+    session: what was read in it is not shown again until the tool reset is called. The preset
+    connector has the tools search and fetch, as connectors of ChatGPT need them.
 
     Examples:
 
     \b
       arag-search mcp my-index
       arag-search mcp wiki=my-index notes=notes-index
+      arag-search mcp my-index --describe 'Notes of the Vivaldi project, 2019 to 2024.'
       arag-search mcp my-index --transport http --port 8765
+      arag-search mcp my-index --preset connector --transport http
 
     Exit code 0 where the client ended it, 130 after Ctrl-C, 143 after SIGTERM, 1 for a failure.
     """
-    from arag_search.mcp_server.served import ServedIndex, served_preset
+    from arag_search.mcp_server.served import (
+        ServedIndex,
+        check_count,
+        descriptions,
+        served_preset,
+    )
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
     settings = served_preset(preset, tools)
     locations = _locations(indexes, vectors)
+    check_count(settings, locations)
+    described = descriptions(describe or [], locations)
     if transport == "http":
         entrance = _listening(host, port, token_env, allow_host)
     else:
@@ -132,7 +151,8 @@ def mcp_command(
         served: list[ServedIndex] = []
         for name, location in locations.items():
             opened = stack.enter_context(opening.open(location))
-            served.append(ServedIndex.of(name, opened, settings))
+            about = described.get(name, "")
+            served.append(ServedIndex.of(name, opened, settings, about))
         code, is_idle = _serve(served, settings, entrance)
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:

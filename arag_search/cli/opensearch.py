@@ -19,6 +19,15 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+RunningData = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="The folder of the cluster.  [default: that of the local cluster that runs]",
+        metavar="DIR",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -66,7 +75,7 @@ def up_command(
     return _show(cluster.up(folder, nodes=nodes, port=port, heap=heap), json)
 
 
-def status_command(data: Data = None, json: AsJson = False) -> int:
+def status_command(data: RunningData = None, json: AsJson = False) -> int:
     """Show whether the local cluster runs, and where. Exit code 1 where it is not ready.
 
     Examples:
@@ -77,7 +86,7 @@ def status_command(data: Data = None, json: AsJson = False) -> int:
     """
     from arag_search.engines.opensearch.nodes import cluster
 
-    folder = _folder(data)
+    folder = cluster.running_data() if data is None else _folder(data)
     status = cluster.status(folder)
     if status is None:
         return _show_none(folder, json, 1)
@@ -85,8 +94,8 @@ def status_command(data: Data = None, json: AsJson = False) -> int:
     return 0 if status.ready else 1
 
 
-def down_command(data: Data = None, json: AsJson = False) -> int:
-    """Stop the nodes that up started. Data and logs stay.
+def down_command(data: RunningData = None, json: AsJson = False) -> int:
+    """Stop the nodes that up started, wherever their folder is. Data and logs stay.
 
     Examples:
 
@@ -96,7 +105,7 @@ def down_command(data: Data = None, json: AsJson = False) -> int:
     """
     from arag_search.engines.opensearch.nodes import cluster
 
-    folder = _folder(data)
+    folder = cluster.running_data() if data is None else _folder(data)
     status = cluster.down(folder)
     return _show_none(folder, json, 0) if status is None else _show(status, json)
 
@@ -163,6 +172,7 @@ def _status_json(status: ClusterStatus) -> dict[str, Any]:
 
 
 def _lines(status: ClusterStatus) -> list[str]:
+    from arag_search.engines.opensearch.nodes.cluster import stop_command
     from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
 
     lines = [f"OpenSearch {OPENSEARCH_VERSION} {_state(status)}"]
@@ -170,7 +180,7 @@ def _lines(status: ClusterStatus) -> list[str]:
         process = "not running" if node.pid is None else f"process {node.pid}"
         lines.append(f"  {node.name}  {node.url}  {process}, log {node.log}")
     if status.ready:
-        lines.append(f"An index there: {status.url}/NAME. To end it: arag-search opensearch down")
+        lines.append(f"An index there: {status.url}/NAME. To end it: {stop_command(status.data)}")
     return lines
 
 

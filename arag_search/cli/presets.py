@@ -20,11 +20,15 @@ def presets_command(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    yaml: Annotated[
+        bool, typer.Option("--yaml", help="Print one preset as a file with every key.")
+    ] = False,
 ) -> int:
     """List the presets, or explain one key by key with its prompt.
 
     A preset says which tools a model gets, with which prompt and bounds. To make one of your own,
-    copy a file and give its path where a preset is asked for.
+    write a file of the keys to change and of "extends: logical_read", from which the others are
+    taken, and give its path where a preset is asked for.
 
     Examples:
 
@@ -32,14 +36,30 @@ def presets_command(
       arag-search presets
       arag-search presets logical_read
       arag-search presets my-preset.yaml
+      arag-search presets logical_read --yaml > all-keys.yaml
     """
-    from arag_search.agent.presets import DEFAULT_PRESET, load_preset, preset_folder, preset_names
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.agent.presets import (
+        DEFAULT_PRESET,
+        load_preset,
+        preset_folder,
+        preset_names,
+        preset_yaml,
+    )
+    from arag_search.cli.output.results import print_bytes, print_json, print_text
+    from arag_search.errors import ArgumentError
+
+    if yaml and (json or preset is None):
+        raise ArgumentError(
+            "--yaml and --json are both given." if json else "--yaml is given without a preset.",
+            allowed="arag-search presets NAME --yaml",
+        )
 
     if preset is not None:
         chosen = load_preset(preset)
         if json:
             print_json(_preset_json(chosen), pretty=True)
+        elif yaml:
+            print_bytes(preset_yaml(chosen).encode())  # a file, in UTF-8 on any terminal
         else:
             print_text(_explained(chosen))
         return 0
@@ -51,7 +71,7 @@ def presets_command(
     for entry in presets:
         tools = ", ".join(entry.tools)
         bounds = f"{tools}; {entry.max_loops} turns" if tools else "no tools"
-        default = " The default of ask and mcp." if entry.name == DEFAULT_PRESET else ""
+        default = " The default of ask, run and mcp." if entry.name == DEFAULT_PRESET else ""
         print_text(f"{entry.name.ljust(width)}  {entry.description}{default}")
         needs = "; needs vectors" if entry.needed_vectors else ""
         print_text(f"{' ' * width}  {bounds}, prompt {entry.prompt}{needs}")

@@ -11,9 +11,12 @@ from typing import Any, cast
 import orjson
 
 from arag_search.errors import ArgumentError, SourceError
+from arag_search.questions.record_fields import ID_FIELDS, first_field
 from arag_search.search.keywords import checked_keywords
 
 ALLOWED = 'a query a line, or JSON lines {"id", "query"} or {"id", "keywords": [...]}'
+_BEIR_QUERY = "text"
+"""The field that holds the query in files of BEIR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,9 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
             f"The line is not JSON ({error}).", where=where, allowed=ALLOWED
         ) from None
     record = cast(dict[str, Any], loaded) if isinstance(loaded, dict) else {}
-    query, keywords = record.get("query"), record.get("keywords")
+    name = first_field(record, ("query", "keywords", _BEIR_QUERY))
+    name = name if name == _BEIR_QUERY else "query"
+    query, keywords = record.get(name), record.get("keywords")
     if (query is None) == (keywords is None):
         raise SourceError(
             "The line holds neither a query nor keywords."
@@ -99,12 +104,13 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
             allowed=ALLOWED,
             do="Mend the line.",
         )
-    query_id = record.get("id", number)
+    id_name = next((name for name in ID_FIELDS if name in record), None)
+    query_id = number if id_name is None else record[id_name]
     if not isinstance(query_id, str | int | float) or isinstance(query_id, bool) or query_id == "":
-        raise _wrong("id", query_id, "a string or a number", where)
+        raise _wrong(id_name or "id", query_id, "a string or a number", where)
     if query is not None:
         if not isinstance(query, str):
-            raise _wrong("query", query, "a string", where)
+            raise _wrong(name, query, "a string", where)
         return AskedQuery(str(query_id), query, where)
     strings = _strings(keywords)
     if strings is None:

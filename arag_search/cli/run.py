@@ -48,7 +48,7 @@ def run_command(
     preset: Annotated[
         str,
         typer.Option(help="How to answer: a name, or the path of a .yaml file.", metavar="PRESET"),
-    ],
+    ] = "logical_read",
     model: ModelName = None,
     base_url: BaseUrl = None,
     temperature: Temperature = None,
@@ -95,10 +95,11 @@ def run_command(
 ) -> int:
     """Answer a file of questions, each with a record of every step.
 
-    Questions are JSON lines of {"id", "question", "answer"}, with "question_type",
+    Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
     2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT and BEIR are read as they are
-    (arag-search questions FILE says what is in one).
+    (arag-search questions FILE says what is in one). Questions without an id are q1, q2, ... by
+    their position.
 
     Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at
     --max-cost: recorded questions are not asked again, failed ones are. The folder takes records of
@@ -107,8 +108,8 @@ def run_command(
     Examples:
 
     \b
-      arag-search run my-index q.jsonl --preset logical_read --model gpt-4o-mini --out runs/a
-      arag-search run my-index q.jsonl --preset logical_read --model offline --out runs/b
+      arag-search run my-index q.jsonl --model gpt-4o-mini --out runs/a
+      arag-search run my-index q.jsonl --preset logicalrag --model offline --out runs/b
       arag-search score runs/a
       arag-search show runs/a ID
 
@@ -161,17 +162,20 @@ def run_command(
         return INTERRUPTED
     finally:
         chosen.close()
-    return _report(outcome, out, again)
+    return _report(outcome, out, again, chosen.name)
 
 
-def _report(outcome: RunOutcome, out: Path, again: str) -> int:
+def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
     """Report how the run ended, and return the exit code."""
+    from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import duration
 
     tally = outcome.tally
     noun = "question" if tally.total == 1 else "questions"
     print_text(f"{tally.total:,} {noun}: {tally.to_text()}, {duration(tally.seconds)}.")
+    if model == OFFLINE:
+        print_text(OFFLINE_NOTE)
     print_text(f"Next: arag-search score {shlex.quote(str(out))}")
     if outcome.stopped == "interrupted":
         print(f"Interrupted, {tally.left:,} left. Resume with: {again}", file=sys.stderr)

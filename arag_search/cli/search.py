@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -140,7 +140,8 @@ def search_command(
       AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
       arag-search check 'QUERY' explains a query
 
-    Exit code 0 also without hits, 2 for a query with problems, 1 for a failure.
+    Exit code 0 also without hits, 2 for a query with problems (of a file: after all others have
+    run), 1 for a failure.
     """
     options = _Options(
         tool,
@@ -228,7 +229,6 @@ class _Options:
             (opening.vectors is not None, "--vectors", _BY_VECTORS),
             (opening.encoder is not None, "--encoder", _BY_VECTORS),
             (opening.allow_stale, "--allow-stale", _BY_VECTORS),
-            (self.offset > 0, "--offset", ("logical", "keyword", "semantic", "hybrid")),
         )
 
     def _check_tool(self, *options: tuple[bool, str, tuple[str, ...]]) -> None:
@@ -270,37 +270,21 @@ class _Options:
     ) -> SearchResult:
         """Run one query: a tuple is keywords, a string is for the tool, and a logical query with
         the keyword tool."""
+        page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
         if not isinstance(query, str):
-            return index.keyword_search(
-                query,
-                top_k=self.top_k,
-                offset=self.offset,
-                matching=self.matching,
-                snippets=snippets,
-                explain=self.explain,
-            )
+            return index.keyword_search(query, **page, matching=self.matching, explain=self.explain)
         if self.tool == "semantic":
-            return index.semantic_search(
-                query, top_k=self.top_k, offset=self.offset, snippets=snippets
-            )
+            return index.semantic_search(query, **page)
         if self.tool == "hybrid":
-            return index.hybrid_search(
-                query,
-                max_results=self.top_k,
-                offset=self.offset,
-                vectors=self.unit,
-                snippets=snippets,
-            )
+            return index.hybrid_search(query, **page, vectors=self.unit)
         if self.tool == "naive":
-            return index.naive_embedding_search(query, top_k=self.top_k, snippets=snippets)
+            return index.naive_embedding_search(query, **page)
         return index.logical_search(
             query,
-            top_k=self.top_k,
-            offset=self.offset,
+            **page,
             default_operator=self.default_operator,
             granularity=self.granularity,
             operators=self.operators == "on",
-            snippets=snippets,
             explain=self.explain,
             feedback=snippets,
         )
@@ -340,7 +324,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     style = ReplyStyle(
         full_text=options.shows_full_text,
         max_result_tokens=options.bound,
-        max_offset=0 if options.tool == "naive" else MAX_REACH - options.top_k,
+        max_offset=MAX_REACH - options.top_k,
     )
     print_text(reply(result, style, ReadSet()).text)
     if options.explain and result.hits:
@@ -403,7 +387,7 @@ def _run_batch(location: str, path: Path, options: _Options) -> int:
     if stopped:
         took = "query" if stopped == 1 else "queries"
         print(f"{stopped} {took} of {len(asked)} took too long.", file=sys.stderr)
-    return 1 if stopped else 0
+    return 2 if refused else 1 if stopped else 0
 
 
 def _one_word(name: str) -> str:

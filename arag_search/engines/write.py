@@ -147,8 +147,9 @@ class IndexUpdate(Protocol):
         """
         ...
 
-    def first_shard(self) -> int:
-        """Return a source shard that sorts after all documents of the index."""
+    def first_ordinal(self) -> int:
+        """Return the ordinal of a document that follows all documents, including deleted ones, and
+        the source shards of the build."""
         ...
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:

@@ -8,28 +8,21 @@ replies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
 from urllib.parse import unquote
 
 from arag_search.errors import ArgumentError, UnknownDocumentError
 from arag_search.mcp_server.served import ServedIndex
-from arag_search.query.fields import DOC_ID
-from arag_search.query.printing import keyword_text
-from arag_search.query.problems import QueryError
 from arag_search.search.index import Index, unknown_chunks
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
 from arag_search.tools.chunk_read import IN_BRACKETS, MAX_IDS, ChunkRead
+from arag_search.tools.connector import KINDS, AddressKind, address_start, document_ids
 
-Kind = Literal["chunk", "document"]
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
-_SCHEME = "arag://"
 _SHOWN_CHARACTERS = 80
 
 
-def template_of(index: str, kind: Kind) -> str:
+def template_of(index: str, kind: AddressKind) -> str:
     """Return the addresses of all chunks or documents of an index as a URI template (RFC 6570)."""
-    return f"{_template_start(index, kind)}{{id}}"
+    return f"{address_start(index, kind)}{{id}}"
 
 
 def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
@@ -40,7 +33,7 @@ def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
     """
     for index in served.values():
         for kind in KINDS:
-            start = _template_start(index.name, kind)
+            start = address_start(index.name, kind)
             if address[: len(start)].lower() == start.lower():
                 id_ = unquote(address[len(start) :])
                 return _chunk(index, id_) if kind == "chunk" else _document(index, id_)
@@ -54,10 +47,6 @@ def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
     )
 
 
-def _template_start(index: str, kind: Kind) -> str:
-    return f"{_SCHEME}{index}/{kind}/"
-
-
 def _chunk(served: ServedIndex, id_: str) -> str:
     result = _reader(served.index).run({"chunk_ids": [id_]})
     if result.status == "error":
@@ -67,7 +56,7 @@ def _chunk(served: ServedIndex, id_: str) -> str:
 
 def _document(served: ServedIndex, doc_id: str) -> str:
     """Return the first chunks of a document, as many as chunk_read shows at once."""
-    ids, total = _chunks_of(served.index, doc_id)
+    ids, total = document_ids(served.index, doc_id, MAX_IDS)
     if not ids:
         raise UnknownDocumentError(
             f'No document has the id "{doc_id}".',
@@ -81,17 +70,6 @@ def _document(served: ServedIndex, doc_id: str) -> str:
         return text
     noun = "passage" if left == 1 else "passages"
     return f"{text}\n{left:,} more {noun} of this document after [{ids[-1]}]. {IN_BRACKETS}"
-
-
-def _chunks_of(index: Index, doc_id: str) -> tuple[list[str], int]:
-    """Return the ids of the first chunks of a document, in order, and the number of its chunks."""
-    try:
-        result = index.logical_search(
-            f"{DOC_ID}:{keyword_text(doc_id)}", top_k=MAX_IDS, snippets=False, feedback=False
-        )
-    except QueryError:  # nothing that can be an id: empty, or longer than a query may be
-        return [], 0
-    return [hit.id for hit in result.hits], result.total or 0
 
 
 def _reader(index: Index) -> ChunkRead:

@@ -19,6 +19,7 @@ from arag_search.tools.base import (
     unknown_argument,
     wrong_argument,
 )
+from arag_search.tools.connector import ConnectorTool
 
 RESET = "reset"
 INDEX = "index"
@@ -28,11 +29,13 @@ _RESET_DONE = "A new question begins: nothing counts as read."
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool as clients see it; ``parameters`` is the JSON schema of its arguments."""
+    """A tool as clients see it; ``parameters`` is the JSON schema of its arguments,
+    ``output_schema`` that of its structured content, if it has any."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +56,35 @@ class Catalogue:
     def __init__(self, served: Sequence[ServedIndex]) -> None:
         self.served = {index.name: index for index in served}
         self._first = served[0]
-        self.offered = (
-            *(self._offered(name) for name in self._first.tools),
-            OfferedTool(RESET, describe(RESET), _schema({}, [])),
-        )
+        offered = [self._offered(name) for name in self._first.tools]
+        if not self.is_connector:
+            offered.append(OfferedTool(RESET, describe(RESET), _schema({}, [])))
+        self.offered = tuple(offered)
 
     @property
     def has_several(self) -> bool:
         """Whether a call must name its index."""
         return len(self.served) > 1
+
+    @property
+    def is_connector(self) -> bool:
+        """Whether all tools are those that connectors demand. These note nothing as read, so that
+        there is nothing to reset."""
+        return all(isinstance(tool, ConnectorTool) for tool in self._first.tools.values())
+
+    @property
+    def about(self) -> str:
+        """What the owners of the indexes say of them, a line each; of several, with their names."""
+        lines = [
+            f"{served.name}: {served.about}" if self.has_several else served.about
+            for served in self.served.values()
+            if served.about
+        ]
+        return "\n".join(lines)
+
+    def offers(self, name: str) -> bool:
+        """Return whether clients see a tool with this name."""
+        return any(tool.name == name for tool in self.offered)
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
         """Return the call to run, or the result that describes a wrong tool or index."""
@@ -89,7 +112,8 @@ class Catalogue:
         tools = {index.name: index.tools[name] for index in self.served.values()}
         first = next(iter(tools.values()))
         if not self.has_several:
-            return OfferedTool(name, first.description, first.parameters)
+            description = self._after_about(first.description)
+            return OfferedTool(name, description, first.parameters, first.output_schema)
         properties: dict[str, Any] = {
             INDEX: {
                 "type": "string",
@@ -104,7 +128,11 @@ class Catalogue:
                 argument for argument in tool.parameters["required"] if argument not in required
             ]
         descriptions = {of: tool.description for of, tool in tools.items()}
-        return OfferedTool(name, merged_description(descriptions), _schema(properties, required))
+        description = self._after_about(merged_description(descriptions))
+        return OfferedTool(name, description, _schema(properties, required))
+
+    def _after_about(self, description: str) -> str:
+        return f"{self.about}\n{description}" if self.about else description
 
 
 def merged_description(descriptions: Mapping[str, str]) -> str:

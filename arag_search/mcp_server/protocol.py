@@ -48,7 +48,10 @@ _Request = TypeVar("_Request")
 
 def build_server(catalogue: Catalogue, preset: Preset, workers: Workers) -> Server[Session, Any]:
     """Build a server of the SDK that answers from the catalogue. Each connection has a Session."""
-    instructions = files(__package__ or "").joinpath("instructions.md").read_text("utf-8").strip()
+    file = "instructions_connector.md" if catalogue.is_connector else "instructions.md"
+    instructions = files(__package__ or "").joinpath(file).read_text("utf-8").strip()
+    if catalogue.about:
+        instructions = f"{catalogue.about}\n{instructions}"
     server: Server[Session, Any] = Server(
         NAME, version(NAME), instructions=instructions, lifespan=_session
     )
@@ -93,6 +96,7 @@ class _Answers:
                 name=tool.name,
                 description=tool.description,
                 inputSchema=dict(tool.parameters),
+                outputSchema=None if tool.output_schema is None else dict(tool.output_schema),
                 annotations=_READ_ONLY,
             )
             for tool in self.catalogue.offered
@@ -102,7 +106,7 @@ class _Answers:
     async def call_tool(self, request: types.CallToolRequest) -> types.ServerResult:
         name, arguments = request.params.name, request.params.arguments or {}
         session = self.server.request_context.lifespan_context
-        if name == RESET:
+        if name == RESET and self.catalogue.offers(RESET):
             result = self.catalogue.reset_result(arguments)
             if result.status == "ok":
                 session.reset()
@@ -177,12 +181,15 @@ def _tool_answer(result: ToolResult) -> types.ServerResult:
     """Convert a result for a client.
 
     Numbers go to ``_meta``: several clients show a model structured content instead of the text.
+    Connectors want the object of their JSON there.
     """
     numbers = asdict(result)
+    structured = numbers.pop("structured")
     del numbers["text"], numbers["passages"]  # a client reads the text
     return types.ServerResult(
         types.CallToolResult(
             content=[types.TextContent(type="text", text=result.text)],
+            structuredContent=structured,
             isError=result.status == "error",
             _meta={META: numbers},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,24 +13,29 @@ from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.search.index import Index
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, Tool
-from arag_search.tools.registry import READ_TOOLS
+from arag_search.tools.registry import CONNECTOR_TOOLS, READ_TOOLS, TOOLS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _UNNAMED = "index"
+_SHOWN_CHARACTERS = 80
+MAX_DESCRIPTION = 1_000
+"""Characters of the description of an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedIndex:
-    """An open index, its name, and the tools of the preset over it, by name."""
+    """An open index, its name, the tools of the preset over it, by the names that clients see, and
+    what its owner says of it ("" for nothing)."""
 
     name: str
     index: Index
     tools: Mapping[str, Tool]
+    about: str = ""
 
     @staticmethod
-    def of(name: str, index: Index, preset: Preset) -> ServedIndex:
+    def of(name: str, index: Index, preset: Preset, about: str = "") -> ServedIndex:
         """Build the index with the tools of the preset.
 
         Raises ConfigError for a preset without tools, NotServedError for an index that cannot do
@@ -42,7 +47,11 @@ class ServedIndex:
                 allowed="a preset with tools",
                 do="See them with: arag-search presets",
             )
-        return ServedIndex(name, index, tools_of(preset, index))
+        tools = {
+            TOOLS[key].offered_name: tool.served_as(name)
+            for key, tool in tools_of(preset, index).items()
+        }
+        return ServedIndex(name, index, tools, about)
 
 
 def served_preset(preset: str | None, tools: str | None) -> Preset:
@@ -89,6 +98,57 @@ def named_locations(texts: Sequence[str]) -> dict[str, str]:
             )
         locations[name] = location
     return locations
+
+
+def check_count(preset: Preset, locations: Mapping[str, str]) -> None:
+    """Raise ArgumentError for several indexes with the tools of connectors, which have no argument
+    for the name of an index."""
+    tools = [name for name in preset.tools if name in CONNECTOR_TOOLS]
+    if tools and len(locations) > 1:
+        raise ArgumentError(
+            f"The tools of connectors ({', '.join(tools)}) search one index, and there are "
+            f"{len(locations)}.",
+            where=f"preset {preset.name}",
+            allowed="one index, or another preset",
+            do="Start a server for each index, each with a port of its own.",
+        )
+
+
+def descriptions(texts: Sequence[str], names: Collection[str]) -> dict[str, str]:
+    """Return what ``--describe`` says of the indexes, by name: TEXT for a single index, else
+    NAME=TEXT. Line breaks become spaces.
+
+    Raises ArgumentError for a text that is empty or too long, for a name that no index or two texts
+    have, and for a text of no index among several.
+    """
+    described: dict[str, str] = {}
+    for given in texts:
+        match = _NAMED.fullmatch(given)
+        if match and match[1] in names:
+            name, text = match[1], match[2]
+        elif len(names) == 1:
+            (name,), text = names, given
+        else:
+            raise ArgumentError(
+                "The description names none of the indexes.",
+                where=f"--describe {given[:_SHOWN_CHARACTERS]}",
+                allowed=f"NAME=TEXT with a name of {', '.join(names)}",
+            )
+        text = " ".join(text.split())
+        if not text or len(text) > MAX_DESCRIPTION:
+            raise ArgumentError(
+                f"The description has {len(text):,} characters.",
+                where=f"--describe, index {name}",
+                allowed=f"1 to {MAX_DESCRIPTION:,}",
+            )
+        if name in described:
+            raise ArgumentError(
+                f'The index "{name}" is described twice.',
+                where="--describe",
+                allowed="one description for each index",
+            )
+        described[name] = text
+    return described
 
 
 def _name_of(location: str) -> str:

@@ -21,7 +21,10 @@ TEXT_FIELDS = (TITLE, CONTENT)
 """The fields that BM25 scores, and in which a word without a field is searched."""
 DOC_ID = "doc_id"
 """The only metadata field that every index has."""
-RESERVED_FIELDS = frozenset({TITLE, CONTENT, DOC_ID, "id", "text", "sentences", "part", "parts"})
+RESERVED_FIELDS = frozenset(
+    {TITLE, CONTENT, DOC_ID, "id", "text", "sentences", "part", "parts"}
+    | {"sentence_ends", "pre_chunked"}
+)
 """Names that a build cannot declare as metadata."""
 
 _NAME = re.compile(r"[^\W\d][\w.-]*")

@@ -49,6 +49,7 @@ from arag_search.query.tree import (
     spelled_words,
     weighted,
 )
+from arag_search.system.arguments import checked
 
 Operator = Literal["AND", "OR"]
 Connector = Literal["START", "SPACE", "AND", "OR"]
@@ -73,6 +74,7 @@ class ParsedQuery:
     notes: tuple[str, ...]
 
 
+@checked
 def parse(
     text: str,
     schema: Schema = ANY_SCHEMA,

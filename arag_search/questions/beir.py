@@ -6,7 +6,7 @@ from pathlib import Path
 
 from arag_search.errors import QuestionsError
 from arag_search.questions.question import Question
-from arag_search.questions.record_fields import Fields, parsed, read_bytes, shown
+from arag_search.questions.record_fields import ID_FIELDS, Fields, parsed, read_bytes, shown
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"
@@ -41,8 +41,8 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
             continue
         where = f"{queries}, line {number}"
         fields = Fields.of(parsed(line, "line", where, _QUERY), where, _QUERY)
-        fields.check((("_id",), ("text",)), _QUERY)
-        id = fields.id(("_id",))
+        fields.check((("_id", *ID_FIELDS), ("text",)), _QUERY)
+        id = fields.id()
         if id in ids:
             raise QuestionsError(f'The id "{id}" is duplicated.', where=where, allowed=_QUERY)
         ids.add(id)

@@ -7,6 +7,7 @@ judgements."""
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from arag_search.questions.question import (
     Question,
     Triple,
 )
-from arag_search.questions.record import ALLOWED, Shape, read_record
+from arag_search.questions.record import ALLOWED, NO_ID, Shape, read_record
 from arag_search.questions.record_fields import parsed, read_bytes
 
 __all__ = [
@@ -74,9 +75,13 @@ def read_questions(path: Path | str) -> QuestionFile:
     if is_beir(path):
         questions, notes = read_beir(path)
         return QuestionFile(path, questions, {"BEIR": len(questions)}, notes)
-    records = [(*read_record(value, where), where) for where, value in _records(path)]
-    if not records:
+    read = [(*read_record(value, where), where) for where, value in _records(path)]
+    if not read:
         raise QuestionsError("There are no questions.", where=str(path), allowed=ALLOWED)
+    named = _with_ids([question for _, question, _ in read])
+    records: list[tuple[Shape, Question, str]] = [
+        (shape, question, where) for (shape, _, where), question in zip(read, named, strict=True)
+    ]
     answerable = {
         question.id for shape, question, _ in records if shape == "MuSiQue" and question.answerable
     }
@@ -96,7 +101,8 @@ def read_questions(path: Path | str) -> QuestionFile:
         by_id[question.id] = question
         places[question.id] = where
     shapes = Counter[Shape](shape for shape, _, _ in records)
-    return QuestionFile(path, tuple(by_id.values()), shapes, _notes(twins))
+    unnamed = sum(question.id == NO_ID for _, question, _ in read)
+    return QuestionFile(path, tuple(by_id.values()), shapes, _notes(twins, unnamed))
 
 
 def questions_fingerprint(questions: Sequence[Question]) -> str:
@@ -112,11 +118,43 @@ def evidence_fingerprint(questions: Sequence[Question]) -> str:
     return hashlib.sha256(orjson.dumps(list(questions))).hexdigest()
 
 
-def _notes(twins: int) -> tuple[str, ...]:
-    if not twins:
-        return ()
-    some = "1 unanswerable question has" if twins == 1 else f"{twins:,} unanswerable questions have"
-    return (f'{some} the id of an answerable twin, to which "{UNANSWERABLE_SUFFIX}" was added.',)
+def _with_ids(questions: Sequence[Question]) -> list[Question]:
+    """Name the questions without an id by their position, ``q1``, ``q2``, ...; if a record has that
+    id, an underscore and a number follow. The same file gives the same ids."""
+    used = {question.id for question in questions}
+    named: list[Question] = []
+    for position, question in enumerate(questions, 1):
+        if question.id == NO_ID:
+            id = f"q{position}"
+            for number in itertools.count(2):
+                if id not in used:
+                    break
+                id = f"q{position}_{number}"
+            used.add(id)
+            question = replace(question, id=id)
+        named.append(question)
+    return named
+
+
+def _notes(twins: int, unnamed: int) -> tuple[str, ...]:
+    notes: list[str] = []
+    if twins:
+        some = (
+            "1 unanswerable question has"
+            if twins == 1
+            else f"{twins:,} unanswerable questions have"
+        )
+        notes.append(
+            f'{some} the id of an answerable twin, to which "{UNANSWERABLE_SUFFIX}" was added.'
+        )
+    if unnamed:
+        some = (
+            "1 question has no id, and is"
+            if unnamed == 1
+            else f"{unnamed:,} questions have no id, and are"
+        )
+        notes.append(f"{some} named by position: q1, q2, ...")
+    return tuple(notes)
 
 
 def _records(path: Path) -> Iterator[tuple[str, object]]:

@@ -16,18 +16,21 @@ Shape = Literal[
 ]
 
 ALLOWED = (
-    'JSON lines or one JSON array of {"id", "question", "answer"}, with "question_type", '
+    'JSON lines or one JSON array of {"question", "answer"}, with "id", "question_type", '
     '"answer_aliases", "supporting_titles" and "evidence" where known; question files of A-RAG, '
     "2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench and KILT as they are; folders of BEIR"
 )
 
-_IDS = ("id", "_id", "question_id")
+NO_ID = ""
+"""The id of a question whose record has none, until the whole file is read."""
 _TYPES = ("question_type", "type")
-_REQUIRED = (_IDS, ("question",), ("answer",))
+_REQUIRED = (("question",), ("answer",))
 
 
 def read_record(value: object, where: str) -> tuple[Shape, Question]:
-    """Return the question of a record, and which shape it has. Raises QuestionsError."""
+    """Return the question of a record, whose id is NO_ID if it has none, and which shape it has.
+
+    Raises QuestionsError."""
     fields = Fields.of(value, where, ALLOWED)
     shape = shape_of(fields)
     if shape == "KILT":
@@ -59,7 +62,7 @@ def _question(fields: Fields, shape: Shape) -> Question:
         dict.fromkeys(_supporting_titles(fields, hops, [sentence.title for sentence in sentences]))
     )
     return Question(
-        id=fields.id(_IDS),
+        id=fields.optional_id() or NO_ID,
         text=fields.text("question"),
         answers=tuple(
             dict.fromkeys([*fields.text_or_texts("answer"), *fields.strings("answer_aliases")])
@@ -247,7 +250,7 @@ def _context_passage(value: object) -> GoldPassage | None:
 def _kilt(fields: Fields) -> Question:
     """Return what KILT gives: every output is an answer, or the pages that hold one, or both; the
     pages of one output are one set of evidence, and each set would do."""
-    fields.check((("id",), ("input",), ("output",)), ALLOWED)
+    fields.check((("input",), ("output",)), ALLOWED)
     answers: list[str] = []
     sets: list[tuple[str, ...]] = []
     pages: dict[str, int] = {}
@@ -270,7 +273,7 @@ def _kilt(fields: Fields) -> Question:
         )
     distinct = list(dict.fromkeys(sets))
     return Question(
-        id=fields.id(("id",)),
+        id=fields.optional_id() or NO_ID,
         text=fields.text("input"),
         answers=tuple(dict.fromkeys(answers)),
         supporting_titles=distinct[0] if distinct else (),

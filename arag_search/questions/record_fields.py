@@ -15,7 +15,14 @@ from arag_search.questions.question import GoldPassage, GoldSentence, Triple
 
 _Item = TypeVar("_Item")
 
+ID_FIELDS = ("id", "_id", "question_id", "qid", "query_id")
+"""The names of the id of a question or query in the files of various projects."""
 _SHOWN_CHARACTERS = 60
+
+
+def first_field(fields: Mapping[str, object], names: Sequence[str]) -> str | None:
+    """Return the first of the names whose value is neither absent nor null, or None."""
+    return next((name for name in names if fields.get(name) is not None), None)
 
 
 def read_bytes(path: Path, what: str, allowed: str) -> bytes:
@@ -80,12 +87,17 @@ class Fields:
         """Return the name of the first of these fields that the record has; it must have one."""
         return next(name for name in names if self.has(name))
 
-    def id(self, names: Sequence[str]) -> str:
+    def id(self, names: Sequence[str] = ID_FIELDS) -> str:
+        """Return the first of these fields that the record has, as a string; it must have one."""
         name = self.first(names)
         value = self.fields[name]
         if isinstance(value, bool) or not isinstance(value, str | int) or str(value).strip() == "":
             raise self.wrong(name, "a string or a whole number")
         return str(value)
+
+    def optional_id(self) -> str | None:
+        """Return the id of the record, None if it has none."""
+        return None if first_field(self.fields, ID_FIELDS) is None else self.id()
 
     def text(self, name: str) -> str:
         value = self.fields[name]

@@ -14,7 +14,6 @@ from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
-from arag_search.query.parser import parse_filter
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.tree import Node, Scope, Term, any_of
 from arag_search.search.fusion import fuse
@@ -24,11 +23,11 @@ from arag_search.search.results import (
     HybridRanks,
     SearchHit,
     SearchResult,
-    check_choice,
     check_page,
     search_result,
 )
-from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
+from arag_search.search.scoping import narrowed
+from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
 if TYPE_CHECKING:
@@ -93,15 +92,17 @@ class VectorSearch:
         check_page(top_k, offset)
         return self._by_nearness(query, "sentence", top_k, offset, filter, snippets)
 
-    def naive(self, query: str, top_k: int, snippets: bool) -> SearchResult:
+    def naive(
+        self, query: str, top_k: int, offset: int, filter: str | None, snippets: bool
+    ) -> SearchResult:
         """See Index.naive_embedding_search."""
-        check_page(top_k, 0)
-        return self._by_nearness(query, "passage", top_k, 0, None, snippets)
+        check_page(top_k, offset)
+        return self._by_nearness(query, "passage", top_k, offset, filter, snippets)
 
     def hybrid(
         self,
         query: str,
-        max_results: int,
+        top_k: int,
         offset: int,
         filter: str | None,
         unit: VectorUnit,
@@ -109,8 +110,7 @@ class VectorSearch:
     ) -> SearchResult:
         """See Index.hybrid_search."""
         started = time.perf_counter()
-        check_page(max_results, offset, "max_results")
-        check_choice("vectors", unit, VECTOR_UNITS)
+        check_page(top_k, offset)
         text, scope, understood = self._understood(query, filter)
         words, notes = words_query(text)
         with self._calls:
@@ -127,7 +127,7 @@ class VectorSearch:
                     )
                 ordinals = [hit.ordinal for hit in page.hits]
             fused = fuse(ordinals, [passage.ordinal for passage in near.passages])
-            shown = fused[offset : offset + max_results]
+            shown = fused[offset : offset + top_k]
             ranks = [HybridRanks(*item.ranks) for item in shown]
             proofs = {passage.ordinal: passage for passage in near.passages}
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
@@ -169,10 +169,8 @@ class VectorSearch:
         if problems:
             raise QueryError(query, problems, None)
         shown = f'"{" ".join(text.split())}"'
-        if filter is None:
-            return text, self._scope, shown
-        own = parse_filter(filter, self._engine.manifest.query_schema)
-        return text, joined(self._scope, own), f"{shown} within {own}"
+        scope, within = narrowed(self._scope, filter, self._engine.manifest.query_schema)
+        return text, scope, f"{shown}{within}"
 
     def _near(
         self, opened: OpenVectors, unit: VectorUnit, text: str, n: int, scope: Scope | None
@@ -214,13 +212,6 @@ def words_query(text: str) -> tuple[Node | None, list[str]]:
         return None, [NO_WORDS]
     notes = [TOO_MANY_WORDS] if len(words) > MAX_LEAVES else []
     return any_of(*map(Term, words[:MAX_LEAVES])), notes
-
-
-def joined(first: Scope | None, second: Scope | None) -> Scope | None:
-    """Return the scope of the documents that both scopes admit."""
-    if first is None or second is None:
-        return first or second
-    return Scope((*first.include, *second.include), (*first.exclude, *second.exclude))
 
 
 def _problems(text: str) -> tuple[Problem, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from arag_search.engines.base import MAX_TOTAL, Granularity
 from arag_search.query.tree import And, Leaf, Node, Not, Or, all_of, leaves
@@ -51,6 +52,20 @@ class Feedback:
         if self.in_chunks is not None:
             text += f" With granularity chunk: {count_text(self.in_chunks)}."
         return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in types of JSON, and the ``text`` that says the same in words."""
+        return {
+            "text": str(self),
+            "alone": [
+                {"clause": clause.clause, "count": clause.count, "excluded": clause.excluded}
+                for clause in self.alone
+            ],
+            "without": [
+                {"clause": clause.clause, "count": clause.count} for clause in self.without
+            ],
+            "in_chunks": self.in_chunks,
+        }
 
 
 def count_text(count: int) -> str:

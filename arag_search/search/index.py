@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from arag_search.corpus import Chunk, nfc
+from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import (
     Granularity,
     KeywordRequest,
@@ -28,12 +28,19 @@ from arag_search.engines.deadline import (
     check_search_timeout,
 )
 from arag_search.engines.open import open_engine
-from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
+from arag_search.errors import NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import TITLE
+from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
-from arag_search.query.tree import Scope, TextLeaf, leaves
+from arag_search.query.tree import KeywordEquals, Scope, TextLeaf, leaves
 from arag_search.search.by_vectors import VectorSearch
+from arag_search.search.documents import (
+    MAX_COMPARED,
+    IndexDocument,
+    documents_of,
+    nearest_ids,
+    unknown_document,
+)
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
@@ -41,12 +48,13 @@ from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout,
 from arag_search.search.results import (
     ReadChunk,
     SearchResult,
-    check_choice,
     check_page,
     hit_of,
     search_result,
 )
+from arag_search.search.scoping import joined, narrowed
 from arag_search.search.snippets import Snippets, keyword_sentences
+from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
@@ -100,6 +108,7 @@ class Index:
         """The manifest of the index."""
         return self.engine.manifest
 
+    @checked
     def parse(
         self, query: str, *, default_operator: Operator = "OR", operators: bool = True
     ) -> ParsedQuery:
@@ -111,12 +120,14 @@ class Index:
             operators=operators,
         )
 
+    @checked
     def logical_search(
         self,
         query: str,
         *,
         top_k: int = 5,
         offset: int = 0,
+        filter: str | None = None,
         default_operator: Operator = "OR",
         granularity: Granularity = "chunk",
         operators: bool = True,
@@ -127,16 +138,15 @@ class Index:
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
-        ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. Without ``snippets`` no text is
-        read; without ``feedback`` nothing is counted if nothing matches. ``full_text`` reads whole
-        passages even at sentence granularity, which takes a second request to a server.
-        Raises QueryError for a query with problems, ArgumentError, NotServedError if the index
-        was built without sentences, QueryTimeoutError and IndexClosedError.
+        ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. ``filter`` is a query of
+        metadata clauses, which narrows the scope of the index for this call. Without ``snippets``
+        no text is read; without ``feedback`` nothing is counted if nothing matches. ``full_text``
+        reads whole passages even at sentence granularity, which takes a second request to a server.
+        Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
+        index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
-        check_choice("granularity", granularity, ("chunk", "sentence"))
-        check_choice("default_operator", default_operator, ("OR", "AND"))
         if granularity == "sentence" and not self.manifest.has_sentences:
             raise NotServedError(
                 "The index has no sentences.",
@@ -145,9 +155,10 @@ class Index:
                 do="Build it again without --without sentences.",
             )
         parsed = self.parse(query, default_operator=default_operator, operators=operators)
+        scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = SearchRequest(
-            parsed.tree, top_k, offset, granularity, self.scope, snippets, full_text, deadline
+            parsed.tree, top_k, offset, granularity, scope, snippets, full_text, deadline
         )
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
             page, explanations, clause_counts = self._executed(request, explain, feedback)
@@ -161,7 +172,7 @@ class Index:
             notes.append("no passage of this index has a title: title: finds nothing.")
         return search_result(
             query,
-            parsed.understood,
+            f"{parsed.understood}{within}",
             offset,
             hits,
             notes,
@@ -185,16 +196,18 @@ class Index:
             clause_counts = feedback_on(
                 request.query,
                 request.granularity,
-                lambda queries: self.engine.counts(queries, self.scope, request.deadline),
+                lambda queries: self.engine.counts(queries, request.scope, request.deadline),
             )
         return page, explanations, clause_counts
 
+    @checked
     def keyword_search(
         self,
         keywords: Sequence[str],
         *,
         top_k: int = 5,
         offset: int = 0,
+        filter: str | None = None,
         matching: Matching = "token",
         snippets: bool = True,
         explain: bool = False,
@@ -203,16 +216,17 @@ class Index:
 
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
-        passage, as the paper's reference implementation does. Raises ArgumentError,
-        QueryTimeoutError and IndexClosedError.
+        passage, as the paper's reference implementation does. Pages and ``filter`` are as in
+        ``logical_search``. Raises ArgumentError, QueryError for the filter, QueryTimeoutError and
+        IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
-        check_choice("matching", matching, ("token", "substring"))
         wanted = checked_keywords(keywords)
+        scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = KeywordRequest(
-            wanted, top_k, offset, matching, self.scope, snippets or explain, deadline
+            wanted, top_k, offset, matching, scope, snippets or explain, deadline
         )
         with advising_on_timeout(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
             page = self.engine.keyword_search(request)
@@ -226,8 +240,11 @@ class Index:
         ]
         understood = ", ".join(f'"{keyword}"' for keyword in wanted)
         notes = keyword_notes(wanted) if matching == "token" else []
-        return search_result(understood, understood, offset, hits, notes, started, page=page)
+        return search_result(
+            understood, f"{understood}{within}", offset, hits, notes, started, page=page
+        )
 
+    @checked
     def semantic_search(
         self,
         query: str,
@@ -239,19 +256,19 @@ class Index:
     ) -> SearchResult:
         """Return passages by the cosine of their best sentence with the query (A-RAG Eq. 3).
 
-        The nearest passage comes first; its nearest sentences are the snippet. ``filter`` is a
-        query of metadata clauses, which applies in addition to the scope of the index. Pages are as
-        in ``logical_search``; there is no total. Raises QueryError for a query that is empty or too
-        long and for the filter, ArgumentError, NotServedError if there are no sentence vectors,
-        IndexClosedError, and what opening the vectors raises.
+        The nearest passage comes first; its nearest sentences are the snippet. Pages and
+        ``filter`` are as in ``logical_search``; there is no total. Raises QueryError for a query
+        that is empty or too long and for the filter, ArgumentError, NotServedError if there are no
+        sentence vectors, IndexClosedError, and what opening the vectors raises.
         """
         return self._by_vectors.semantic(query, top_k, offset, filter, snippets)
 
+    @checked
     def hybrid_search(
         self,
         query: str,
         *,
-        max_results: int = 5,
+        top_k: int = 5,
         offset: int = 0,
         filter: str | None = None,
         vectors: VectorUnit = "passage",
@@ -264,16 +281,23 @@ class Index:
         ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which raises
         the same errors. The search by words may raise QueryTimeoutError.
         """
-        return self._by_vectors.hybrid(query, max_results, offset, filter, vectors, snippets)
+        return self._by_vectors.hybrid(query, top_k, offset, filter, vectors, snippets)
 
+    @checked
     def naive_embedding_search(
-        self, query: str, *, top_k: int = 5, snippets: bool = True
+        self,
+        query: str,
+        *,
+        top_k: int = 5,
+        offset: int = 0,
+        filter: str | None = None,
+        snippets: bool = True,
     ) -> SearchResult:
         """Return whole passages by the cosine of their vector with the query (A-RAG Naive).
 
-        Raises the errors of ``semantic_search``.
+        Pages and ``filter`` are as in ``logical_search``. Raises the errors of ``semantic_search``.
         """
-        return self._by_vectors.naive(query, top_k, snippets)
+        return self._by_vectors.naive(query, top_k, offset, filter, snippets)
 
     def open_vectors(self) -> OpenVectors:
         """Open the vectors and their encoder; otherwise the first search by vectors opens them.
@@ -282,39 +306,87 @@ class Index:
         """
         return self._by_vectors.open()
 
+    @checked
     def encode_queries(self, queries: Sequence[str]) -> None:
         """Encode queries of later searches together, which is faster than separately."""
         self._by_vectors.encode_queries(queries)
 
-    def chunk_read(self, ids: Sequence[str]) -> list[ReadChunk]:
+    @checked
+    def chunk_read(self, ids: Sequence[str], *, filter: str | None = None) -> list[ReadChunk]:
         """Return the chunks with these ids in full, in the same order.
 
-        Raises UnknownChunkError naming every id that the index (or its scope) does not hold.
+        ``filter`` narrows the scope as in ``logical_search``: also the neighbours obey it. Raises
+        UnknownChunkError naming every id that the index (or the scope) does not hold, and
+        QueryError for the filter.
         """
-        if isinstance(ids, str):
-            raise ArgumentError(
-                "ids is one string.", allowed="a list of strings", do=f'Write ["{ids}"].'
-            )
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
         ids = [nfc(id_) for id_ in ids]
-        chunks = self.read(ids)
+        chunks = self.engine.read(ids, scope)
         unknown = [id_ for id_, chunk in zip(ids, chunks, strict=True) if chunk is None]
         if unknown:
             raise unknown_chunks(unknown, self.location)
-        return [self.with_neighbours(chunk) for chunk in chunks if chunk is not None]
+        return [
+            ReadChunk(chunk, *self.engine.neighbours(chunk, scope))
+            for chunk in chunks
+            if chunk is not None
+        ]
 
-    def read(self, ids: Sequence[str]) -> list[Chunk | None]:
-        """Return the chunks with these ids; None for an id that index or scope does not hold."""
-        return self.engine.read([nfc(id_) for id_ in ids], self.scope)
+    @checked
+    def read(self, ids: Sequence[str], *, filter: str | None = None) -> list[Chunk | None]:
+        """Return the chunks with these ids; None for an id that the index or the scope, narrowed by
+        ``filter``, does not hold."""
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        return self.engine.read([nfc(id_) for id_ in ids], scope)
 
+    @checked
     def with_neighbours(self, chunk: Chunk) -> ReadChunk:
         """Return a chunk with the ids of the previous and the next chunk."""
         return ReadChunk(chunk, *self.engine.neighbours(chunk, self.scope))
 
-    def scan(self) -> Iterator[Chunk]:
-        """Stream all chunks in corpus order."""
-        return self.engine.scan(self.scope)
+    @checked
+    def scan(self, *, filter: str | None = None) -> Iterator[Chunk]:
+        """Stream all chunks in the scope, narrowed by ``filter``, in corpus order."""
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        return self.engine.scan(scope)
+
+    @checked
+    def documents(self, *, filter: str | None = None) -> Iterator[IndexDocument]:
+        """Stream the documents in the scope, narrowed by ``filter``, in corpus order.
+
+        Every document is read with its passages; one is held at a time. Raises QueryError for the
+        filter, and IndexDamagedError if passages of a document are missing, because a server
+        changed it while it was read.
+        """
+        return documents_of(self.scan(filter=filter), self.location)
+
+    @checked
+    def document_read(self, doc_id: str, *, filter: str | None = None) -> IndexDocument:
+        """Return the whole document with an id. ``filter`` narrows the scope.
+
+        Raises UnknownDocumentError, which suggests ids, QueryError for the filter, and
+        IndexDamagedError as ``documents`` does.
+        """
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        doc_id = nfc(doc_id)
+        nearest: list[str] = []
+        if doc_id and is_unicode(doc_id):
+            within = joined(scope, Scope((KeywordEquals(DOC_ID, doc_id),)))
+            for document in documents_of(self.engine.scan(within), self.location):
+                return document
+            nearest = self._nearest_documents(doc_id, scope)
+        raise unknown_document(doc_id, self.location, nearest)
+
+    def _nearest_documents(self, doc_id: str, scope: Scope | None) -> list[str]:
+        """Return the ids of documents that may be meant by an unknown id."""
+        passage = self.engine.read([doc_id], scope)[0]
+        if passage is not None:
+            return [passage.doc_id]
+        if self.manifest.chunks > MAX_COMPARED:
+            return []
+        return nearest_ids(doc_id, (chunk.doc_id for chunk in self.engine.scan(scope)))
 
 
+@checked
 def open_index(
     location: str | Path,
     *,

@@ -21,10 +21,6 @@ MAX_KEYWORD_CHARACTERS = 200
 
 def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
     """Return the keywords in NFC. Raises ArgumentError for too many, empty or too long ones."""
-    if isinstance(keywords, str):
-        raise ArgumentError(
-            "keywords is one string.", allowed="a list of strings", do=f'Write ["{keywords}"].'
-        )
     if not 1 <= len(keywords) <= MAX_KEYWORDS:
         raise ArgumentError(
             f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from arag_search.corpus import Chunk, split_at
+from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.engines.base import Hit, LeafScore, Page
 from arag_search.errors import ArgumentError
 from arag_search.search.feedback import Feedback
@@ -44,7 +44,7 @@ class SearchHit(NamedTuple):
     part: int
     parts: int
     score: float
-    metadata: dict[str, object]
+    metadata: dict[str, MetadataValue]
     content: str
     sentence_ends: tuple[int, ...]
     sentences: tuple[int, ...]
@@ -55,6 +55,29 @@ class SearchHit(NamedTuple):
     def snippet(self) -> str:
         """The shown sentences in text order, with ``...`` for others that are left out."""
         return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit in types of JSON; ``ranks`` and ``explanation`` only if it has them.
+
+        The keys are those that ``arag-search search --json`` prints. New keys may be added.
+        """
+        values: dict[str, Any] = {
+            "id": self.id,
+            "doc_id": self.doc_id,
+            "title": self.title,
+            "part": self.part,
+            "parts": self.parts,
+            "score": self.score,
+            "snippet": self.snippet,
+            "metadata": metadata_dict(self.metadata),
+        }
+        if self.ranks is not None:
+            values["ranks"] = self.ranks._asdict()
+        if self.explanation is not None:
+            values["explanation"] = [
+                {"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in self.explanation
+            ]
+        return values
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,6 +126,28 @@ class SearchResult:
         """The o200k tokens of corpus text in the result: of titles and snippets."""
         return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result in types of JSON, as ``arag-search search --json`` prints it.
+
+        The keys and their order are stable; new keys may be added. ``problems`` is always empty,
+        because a query with problems raises QueryError instead.
+        """
+        return {
+            "query": self.query,
+            "understood": self.understood,
+            "total": self.total,
+            "total_is_exact": self.total_is_exact,
+            "total_text": self.total_text,
+            "total_unit": self.total_unit,
+            "offset": self.offset,
+            "hits": [hit.to_dict() for hit in self.hits],
+            "notes": list(self.notes),
+            "problems": [],
+            "feedback": None if self.feedback is None else self.feedback.to_dict(),
+            "retrieved_tokens": self.retrieved_tokens,
+            "milliseconds": round(self.milliseconds, 3),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ReadChunk:
@@ -111,6 +156,29 @@ class ReadChunk:
     chunk: Chunk
     previous_id: str | None
     next_id: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the chunk in types of JSON, as ``arag-search read --json`` prints it."""
+        chunk = self.chunk
+        return {
+            "id": chunk.id,
+            "doc_id": chunk.doc_id,
+            "title": chunk.title,
+            "part": chunk.part,
+            "parts": chunk.parts,
+            "content": chunk.content,
+            "sentences": chunk.sentences(),
+            "metadata": metadata_dict(chunk.metadata),
+            "previous_id": self.previous_id,
+            "next_id": self.next_id,
+        }
+
+
+def metadata_dict(metadata: Mapping[str, MetadataValue]) -> dict[str, Any]:
+    """Return metadata in types of JSON: several values of a field are a list."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in metadata.items()
+    }
 
 
 def hit_of(
@@ -170,21 +238,15 @@ def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
     return " ".join(piece for piece in pieces if piece)
 
 
-def check_page(top_k: int, offset: int, name: str = "top_k") -> None:
-    """Raise ArgumentError for a page out of bounds; ``name`` is the caller's name for ``top_k``."""
+def check_page(top_k: int, offset: int) -> None:
+    """Raise ArgumentError for a page out of bounds."""
     if not 1 <= top_k <= MAX_TOP_K:
         do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
-        raise ArgumentError(f"{name} is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
+        raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
     if offset < 0 or offset + top_k > MAX_REACH:
         do = "Narrow the query instead of paging further." if offset > 0 else ""
         raise ArgumentError(
-            f"offset is {offset} with {name} {top_k}.",
-            allowed=f"offset from 0, and offset + {name} at most {MAX_REACH:,}",
+            f"offset is {offset} with top_k {top_k}.",
+            allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
             do=do,
         )
-
-
-def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
-    """Raise ArgumentError for a value that is not allowed."""
-    if value not in allowed:
-        raise ArgumentError(f'{name} is "{value}".', allowed=" or ".join(allowed))

@@ -23,8 +23,10 @@ PLAIN_INTERVAL_S = 5.0
 class Progress(Protocol):
     """A display of the progress of long work, used from one thread; notes may come from others."""
 
-    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
-        """Begin work of ``total`` units, ``done`` of which an earlier run has done.
+    def begin(
+        self, counted: str, total: int | None, done: int = 0, count: int | None = None
+    ) -> None:
+        """Begin work of ``total`` units (None: unknown), ``done`` of which an earlier run has done.
 
         ``counted`` names what ``update`` counts ("documents"). An earlier run has counted
         ``count`` of them; None takes the first update for that.
@@ -52,7 +54,9 @@ class Progress(Protocol):
 class SilentProgress:
     """A display that shows nothing, for callers who want none and for tests. See Progress."""
 
-    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+    def begin(
+        self, counted: str, total: int | None, done: int = 0, count: int | None = None
+    ) -> None:
         pass
 
     def update(self, done: int, count: int, details: str = "") -> None:
@@ -72,7 +76,7 @@ class _Pace:
     """Share, rate and remaining time of work, from its units, its count and the clock."""
 
     def __init__(
-        self, counted: str = "", total: int = 0, done: int = 0, count: int | None = None
+        self, counted: str = "", total: int | None = 0, done: int = 0, count: int | None = None
     ) -> None:
         self._counted = counted
         self._total = total
@@ -84,12 +88,16 @@ class _Pace:
         """Return the seconds since the work began."""
         return max(1e-3, time.monotonic() - self._began)
 
-    def share(self, done: int) -> float:
-        """Return the share that is done, 0 to 1."""
-        return min(1.0, done / self._total) if self._total else 1.0
+    def share(self, done: int) -> str:
+        """Return the share that is done in percent; empty if the total is unknown."""
+        if self._total is None:
+            return ""
+        return f"{min(1.0, done / self._total) if self._total else 1.0:4.0%}"
 
     def left(self, done: int) -> str:
-        """Return the remaining time in words."""
+        """Return the remaining time in words; ``?`` if it is unknown."""
+        if self._total is None:
+            return "?"
         speed = (done - self._first_done) / self.seconds()
         return duration(max(0, self._total - done) / speed) if speed > 0 else "?"
 
@@ -112,7 +120,9 @@ class PlainProgress:
         self._pace = _Pace()
         self._stage = ""
 
-    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+    def begin(
+        self, counted: str, total: int | None, done: int = 0, count: int | None = None
+    ) -> None:
         """See Progress."""
         self._pace = _Pace(counted, total, done, count)
         self._is_due()
@@ -121,7 +131,8 @@ class PlainProgress:
         """See Progress."""
         figures = self._pace.figures(count, details)
         if self._is_due():
-            self.note(f"{self._pace.share(done):4.0%}  {figures}  {self._pace.left(done)} left")
+            share, left = self._pace.share(done), self._pace.left(done)
+            self.note(f"{share}  {figures}  {left} left" if share else figures)
 
     def stage(self, name: str, done: int, total: int) -> None:
         """See Progress."""
@@ -155,9 +166,13 @@ class TerminalProgress:
         self._task: TaskID | None = None
         self._pace = _Pace()
 
-    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+    def begin(
+        self, counted: str, total: int | None, done: int = 0, count: int | None = None
+    ) -> None:
         """See Progress."""
         self._pace = _Pace(counted, total, done, count)
+        if self._bar is None:
+            self._open()
         self._show(done, total, "", "?")
 
     def update(self, done: int, count: int, details: str = "") -> None:
@@ -204,7 +219,7 @@ class TerminalProgress:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._bar.add_task("", figures="", left="?")
+        self._task = self._bar.add_task("", total=None, figures="", left="?")
         self._bar.start()
 
 

@@ -45,7 +45,8 @@ class ToolResult:
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
     none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
     ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
-    its order.
+    its order. ``structured`` is the object that the text is the JSON of, for the tools of
+    connectors alone.
     """
 
     text: str
@@ -57,6 +58,7 @@ class ToolResult:
     result_tokens: int
     milliseconds: float
     passages: tuple[PassageSpan, ...] = ()
+    structured: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -111,6 +113,8 @@ class Tool(ABC):
 
     name: ClassVar[str]
     arguments: ClassVar[type[Arguments]]
+    output_schema: ClassVar[dict[str, Any] | None] = None
+    """The JSON schema of ``ToolResult.structured``, None for replies that are text alone."""
 
     def __init__(
         self,
@@ -149,6 +153,11 @@ class Tool(ABC):
             "required": [name for name in schema.get("required", []) if name not in self.hidden],
             "additionalProperties": False,
         }
+
+    def served_as(self, name: str) -> Tool:
+        """Return the tool over the index that clients of a server know by this name."""
+        del name  # only addresses need it
+        return self
 
     def openai_schema(self) -> dict[str, Any]:
         """Return the tool as OpenAI-compatible endpoints take it in ``tools``."""

@@ -27,8 +27,8 @@ from arag_search.tools.rendering import (
     NOT_SHOWN,
     cut_to,
     header_line,
+    metadata_text,
     names,
-    one_line,
     shown_title,
 )
 from arag_search.tools.spans import LeftOut, PassageSpan
@@ -267,9 +267,8 @@ def chunk_header(read_chunk: ReadChunk, max_tokens: int | None = None) -> str:
         about.append(f"previous: {read_chunk.previous_id}")
     if read_chunk.next_id is not None:
         about.append(f"next: {read_chunk.next_id}")
-    for name, value in chunk.metadata.items():
-        values = value if isinstance(value, tuple | list) else (value,)
-        about.append(f"{name}: {', '.join(one_line(str(item)) for item in values)}")
+    if chunk.metadata:
+        about.append(metadata_text(chunk.metadata))
     header = header_line(chunk.id, chunk.title, chunk.part, chunk.parts)
     text = "; ".join(about)
     if max_tokens is not None:

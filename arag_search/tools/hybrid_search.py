@@ -54,7 +54,7 @@ class HybridSearch(SearchTool):
     def _search(self, arguments: HybridSearchArguments) -> SearchResult:
         return self.index.hybrid_search(
             arguments.query,
-            max_results=arguments.max_results,
+            top_k=arguments.max_results,
             offset=arguments.offset,
             filter=filter_of(arguments.filter),
             vectors=self.vectors,

@@ -25,7 +25,9 @@ class RegisteredTool:
 
     ``query_form`` is None for a tool that reads passages by id instead of searching. ``part`` is
     the part of an index that the tool needs and a build may leave out; ``vectors`` are those that
-    it ranks by, "chosen" if the preset chooses them.
+    it ranks by, "chosen" if the preset chooses them. ``connector_name`` is the name that clients of
+    the MCP server see, for the tools that connectors demand: these reply in JSON, and no agent of
+    ours has them.
     """
 
     name: str
@@ -33,6 +35,12 @@ class RegisteredTool:
     query_form: QueryForm | None
     part: Literal["sentences", "exact"] | None = None
     vectors: VectorUnit | Literal["chosen"] | None = None
+    connector_name: str | None = None
+
+    @property
+    def offered_name(self) -> str:
+        """The name that clients of the MCP server see."""
+        return self.connector_name or self.name
 
     @property
     def short_name(self) -> str:
@@ -53,7 +61,14 @@ _TOOLS = (
     RegisteredTool("hybrid_search", "HybridSearch", "words", vectors="chosen"),
     RegisteredTool("naive_embedding_search", "NaiveEmbeddingSearch", "meaning", vectors="passage"),
     RegisteredTool("chunk_read", "ChunkRead", None),
+    RegisteredTool("connector_search", "ConnectorSearch", "logical", connector_name="search"),
+    RegisteredTool("connector_fetch", "ConnectorFetch", None, connector_name="fetch"),
 )
 TOOLS = {tool.name: tool for tool in _TOOLS}
-SEARCH_TOOLS = {tool.name: tool for tool in _TOOLS if tool.query_form is not None}
-READ_TOOLS = TOOLS.keys() - SEARCH_TOOLS.keys()
+CONNECTOR_TOOLS = {tool.name: tool for tool in _TOOLS if tool.connector_name is not None}
+SEARCH_TOOLS = {
+    tool.name: tool
+    for tool in _TOOLS
+    if tool.query_form is not None and tool.name not in CONNECTOR_TOOLS
+}
+READ_TOOLS = TOOLS.keys() - SEARCH_TOOLS.keys() - CONNECTOR_TOOLS.keys()

@@ -7,11 +7,11 @@ end, and named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arag_search.corpus import split_at
+from arag_search.corpus import MetadataValue, split_at
 from arag_search.search.results import join_sentences
 from arag_search.tokens import CHARACTERS_PER_TOKEN, CUT_MARK, count_tokens, cut_to
 from arag_search.tools.spans import LeftOut, PassageSpan
@@ -119,6 +119,15 @@ def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
     if parts > 1:
         pieces.append(f"part {part} of {parts}")
     return f"[{chunk_id}] {', '.join(pieces)}".rstrip()
+
+
+def metadata_text(metadata: Mapping[str, MetadataValue]) -> str:
+    """``year: 1678; lang: en, it``: the fields on one line, in their order."""
+    texts: list[str] = []
+    for name, value in metadata.items():
+        values = value if isinstance(value, tuple | list) else (value,)
+        texts.append(f"{name}: {', '.join(one_line(str(item)) for item in values)}")
+    return "; ".join(texts)
 
 
 def shown_title(title: str) -> str:

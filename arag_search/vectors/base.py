@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from arag_search.query.tree import Scope
 
@@ -51,6 +51,7 @@ class EncoderIdentity:
         return f"{self.name}-{digest.hexdigest()[:16]}"
 
 
+@runtime_checkable
 class Encoder(Protocol):
     """An encoder of texts as unit vectors. Safe to use from several threads."""
 

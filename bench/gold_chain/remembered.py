@@ -44,40 +44,36 @@ class RememberedIndex(Index):
         self, query: str, *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
         """See Index."""
-        return self._paged(self._index.logical_search, "top_k", query, top_k, offset, others)
+        return self._paged(self._index.logical_search, query, top_k, offset, others)
 
     def keyword_search(
         self, keywords: Sequence[str], *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
         """See Index."""
         wanted = tuple(keywords)
-        return self._paged(self._index.keyword_search, "top_k", wanted, top_k, offset, others)
+        return self._paged(self._index.keyword_search, wanted, top_k, offset, others)
 
     def semantic_search(
         self, query: str, *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
         """See Index."""
-        return self._paged(self._index.semantic_search, "top_k", query, top_k, offset, others)
+        return self._paged(self._index.semantic_search, query, top_k, offset, others)
 
     def hybrid_search(
-        self, query: str, *, max_results: int = 5, offset: int = 0, **others: Any
+        self, query: str, *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
         """See Index."""
-        return self._paged(
-            self._index.hybrid_search, "max_results", query, max_results, offset, others
-        )
+        return self._paged(self._index.hybrid_search, query, top_k, offset, others)
 
     def _paged(
         self,
         search: Callable[..., SearchResult],
-        size: str,
         asked: str | tuple[str, ...],
         count: int,
         offset: int,
         others: dict[str, Any],
     ) -> SearchResult:
-        """Return a page of a search, whose parameter for the number of passages is called
-        ``size``."""
+        """Return a page of a search."""
         if self._depth:
             others.pop("full_text", None)  # the text comes from memory
         page = (0, self._depth) if self._depth else (offset, count)
@@ -85,7 +81,7 @@ class RememberedIndex(Index):
         result = self._found.get(key)
         if result is None:
             bare = {"snippets": False} if self._depth else {}
-            result = search(asked, **{size: page[1]}, offset=page[0], **others, **bare)
+            result = search(asked, top_k=page[1], offset=page[0], **others, **bare)
             self._found[key] = result
         if self._depth:
             result = self._cut(result, offset, count)

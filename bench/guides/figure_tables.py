@@ -190,6 +190,25 @@ def speed(kept: Kept) -> list[str]:
     return table(("figure", "measured", "aim"), lines, "efficiency all")
 
 
+def offline(kept: Kept) -> list[str]:
+    """Return the table of what the rules of the offline model answer, by data set."""
+    lines: list[str] = []
+    measures = ("evidence recall", "recall of one BM25 query, same tokens", "exact match")
+    for name, title in (
+        ("2wikimultihopqa", "2WikiMultiHopQA"),
+        ("musique", "MuSiQue"),
+        ("hotpotqa", "HotpotQA"),
+    ):
+        if kept.has(f"offline/{name}"):
+            types = kept.figure(f"offline/{name}").details["types"].values()
+            questions = sum(of_type["questions"] for of_type in types)
+            values = (kept.row(f"offline/{name}/{measure}").value for measure in measures)
+            cells = (f"{value:.2f}" for value in values)
+            lines.append(markdown.line([title, f"{questions:,}", *cells]))
+    head = ("data set", "questions", "evidence recall", "of one BM25 query", "exact match")
+    return table(head, lines, "offline")
+
+
 def build_cost(kept: Kept) -> list[str]:
     """Return the table of what building each side of the replay costs."""
     lines: list[str] = []
@@ -381,6 +400,7 @@ def _with_range(row: Row) -> str:
 
 TABLES: Mapping[str, Table] = {
     "speed": speed,
+    "offline": offline,
     "build cost": build_cost,
     "replay": replay,
     "agreement": agreement,

@@ -28,7 +28,11 @@ from bench.report.result_files import Kept
 
 DOCUMENTS = (
     "bench/README.md",
-    *(f"bench/studies/{name}.md" for name in ("gold_chain", "growth", "replay", "retrieval")),
+    "configs/README.md",
+    *(
+        f"bench/studies/{name}.md"
+        for name in ("agent", "gold_chain", "growth", "replay", "retrieval")
+    ),
 )
 
 _END = "<!-- end of figures -->"

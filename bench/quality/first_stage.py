@@ -53,7 +53,7 @@ def _naive(index: Index, question: str) -> Sequence[SearchHit]:
 
 
 def _hybrid(index: Index, question: str) -> Sequence[SearchHit]:
-    return index.hybrid_search(question, max_results=_MOST).hits
+    return index.hybrid_search(question, top_k=_MOST).hits
 
 
 Search = Callable[[Index, str], Sequence[SearchHit]]

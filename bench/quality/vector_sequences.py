@@ -405,7 +405,7 @@ class _Sequence:
         yield lambda index: index.semantic_search(query, top_k=_EVERYTHING, filter=filter)
         yield lambda index: index.semantic_search(query, top_k=3, offset=2)
         yield lambda index: index.hybrid_search(
-            query, max_results=_EVERYTHING, filter=filter, vectors=unit
+            query, top_k=_EVERYTHING, filter=filter, vectors=unit
         )
         yield lambda index: index.naive_embedding_search(query, top_k=_EVERYTHING)
 

@@ -180,7 +180,7 @@ class _Opened:
         if not isinstance(encoder, QueryCache):
             raise BenchError("The queries of hybrid search are not encoded as expected.")
         play = self._asking(
-            lambda n: self.index.hybrid_search(plain[n], max_results=TOP_K, snippets=False)
+            lambda n: self.index.hybrid_search(plain[n], top_k=TOP_K, snippets=False)
         )
 
         def play_anew(clients: int) -> Played:

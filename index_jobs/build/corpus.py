@@ -37,6 +37,11 @@ class Corpus:
         return tuple((source.name, source.format) for source in self.sources)
 
     @property
+    def identities(self) -> tuple[str, ...]:
+        """The real path of each source, by which later updates recognise it."""
+        return tuple(str(signature["source"]) for signature in self.signature)
+
+    @property
     def shown_names(self) -> str:
         """The names of the first sources, for messages."""
         names = [source.name for source in self.sources[:SHOWN_EXAMPLES]]

@@ -271,6 +271,7 @@ class _Build:
             skipped_lines=state.skipped,
             fingerprint=state.fingerprint,
             placement=state.placement,
+            shard_sources=self._corpus.identities,
         )
 
     # Stopping

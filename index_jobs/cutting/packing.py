@@ -36,6 +36,9 @@ class Packed:
     counts: Counts
 
 
+Cut = tuple[list[Chunk], int]
+"""The chunks of a document and the number of their tokens."""
+
 Numbered = Sequence[tuple[int, int, Document]]
 """Documents, each with its shard and its number in the shard."""
 
@@ -48,23 +51,35 @@ def pack(documents: Numbered, packer: Packer, chunk_tokens: int) -> Packed:
 
     Raises BuildError for a document with too many chunks, and what the packer raises.
     """
-    cuts, counts = cut_all(documents, chunk_tokens)
-    return Packed(packer([chunk for chunks, _ in cuts for chunk in chunks]), counts)
+    cuts = cut_all(documents, chunk_tokens)
+    return Packed(packer([chunk for chunks, _ in cuts for chunk in chunks]), counts_of(cuts))
 
 
-def cut_all(documents: Numbered, chunk_tokens: int) -> tuple[list[tuple[list[Chunk], int]], Counts]:
-    """Return the chunks and the token count of each document, and the counts of all together.
-    Raises BuildError for a document with too many chunks."""
-    cuts: list[tuple[list[Chunk], int]] = []
-    count = tokens = sentences = titles = 0
+def cut_only(documents: Numbered, chunk_tokens: int) -> Packed:
+    """Cut the documents of a batch, and neither pack nor count them, for a target that takes some
+    of them. The result holds a list of Cut."""
+    return Packed(cut_all(documents, chunk_tokens), counts_of(()))
+
+
+def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
+    """Cut documents. Raises BuildError for a document with too many chunks."""
+    return [
+        cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
+        for shard, number, document in documents
+    ]
+
+
+def counts_of(cuts: Sequence[Cut]) -> Counts:
+    """Return the counts of these documents together."""
     digest = CorpusDigest()
-    for shard, number, document in documents:
-        chunks, cut_tokens = cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
+    for chunks, _ in cuts:
         for chunk in chunks:
             digest.add(chunk)
-            sentences += len(chunk.sentence_ends)
-        cuts.append((chunks, cut_tokens))
-        count += len(chunks)
-        tokens += cut_tokens
-        titles += len(document.title)
-    return cuts, Counts(len(documents), count, sentences, tokens, titles, digest)
+    return Counts(
+        documents=len(cuts),
+        chunks=sum(len(chunks) for chunks, _ in cuts),
+        sentences=sum(len(chunk.sentence_ends) for chunks, _ in cuts for chunk in chunks),
+        tokens=sum(tokens for _, tokens in cuts),
+        title_characters=sum(len(chunks[0].title) for chunks, _ in cuts),
+        digest=digest,
+    )

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arag_search.errors import VectorsError, VectorsNotFoundError, VectorsVersionError
-from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.search.index import Index
+from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.storage.files import FileRecord
 from arag_search.vectors.storage.layout import read_manifest
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.place import sidecar_folder, sidecars
+from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, vectors_role
 from arag_search.vectors.storage.version_1 import EarlierShard, EarlierSidecar, earlier_sidecars
-from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embed.plan import EmbedOptions, planned_encoder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.uint64]
 
 AUTO = "auto"
+_COMPARED_CHUNKS = 200
+_KEY_BEGINNING = 8
+"""Bytes of a key that are compared to find the vectors of an index among others."""
 
 
 def published(root: Path, placement: str) -> VectorManifest | None:
@@ -52,19 +66,65 @@ def index_difference(existing: VectorManifest, options: EmbedOptions) -> str:
     return f"--index was {was}, is {options.index}"
 
 
-def newest_encoder(root: Path) -> EncoderIdentity | None:
-    """Return the encoder of the newest vectors in a folder, or None if none can be read."""
-    encoders: list[tuple[str, EncoderIdentity]] = [
-        (manifest.created, manifest.encoder)
-        for _, manifest in sidecars(root)
-        if isinstance(manifest, VectorManifest)
-    ]
-    encoders += [
-        (sidecar.created, sidecar.encoder)
+def existing_encoder(root: Path, work: Path, index: Index) -> EncoderIdentity | None:
+    """Return the encoder of the vectors that an index has, or None if there are none to read.
+
+    An interrupted embedding in the folder ``work`` comes first, then the vectors of the index as it
+    is now. Several indexes may share the folder ``root``, each with an encoder of its own: of other
+    vectors, those that hold most of the index's first texts are taken, and the newest of these.
+    Reads keys of all rows only if encoders differ: O(rows).
+    """
+    planned = planned_encoder(work)
+    if planned is not None:
+        return planned
+    candidates: list[tuple[str, EncoderIdentity, list[StoredShard]]] = []
+    for path, manifest in sidecars(root):
+        if isinstance(manifest, VectorManifest):
+            if path == sidecar_folder(root, index.manifest.placement):
+                return manifest.encoder
+            candidates.append((manifest.created, manifest.encoder, manifest.shards_in(path)))
+    candidates += [
+        (sidecar.created, sidecar.encoder, [])
         for _, sidecar in earlier_sidecars(root)
         if isinstance(sidecar, EarlierSidecar)
     ]
-    return max(encoders, key=lambda pair: pair[0])[1] if encoders else None
+    if len({encoder for _, encoder, _ in candidates}) > 1:
+        keys = _first_keys(index)
+        candidates.sort(key=lambda entry: (_held_keys(entry[2], keys), entry[0]))
+    else:
+        candidates.sort(key=lambda entry: entry[0])
+    return candidates[-1][1] if candidates else None
+
+
+def _first_keys(index: Index) -> dict[VectorUnit, Numbers]:
+    """Return the beginnings of the keys of the first texts of an index, by unit."""
+    import numpy as np
+
+    chunks = list(itertools.islice(index.scan(), _COMPARED_CHUNKS))
+    return {
+        unit: np.frombuffer(
+            b"".join(
+                row_key(text)[:_KEY_BEGINNING]
+                for chunk in chunks
+                for _, text in rows_of(chunk, unit)
+            ),
+            np.uint64,
+        )
+        for unit in VECTOR_UNITS
+    }
+
+
+def _held_keys(shards: Iterable[StoredShard], keys: Mapping[VectorUnit, Numbers]) -> int:
+    """Return how many rows of the shards have one of the keys; damaged shards have none."""
+    import numpy as np
+
+    held = 0
+    for shard in shards:
+        for unit, wanted in keys.items():
+            with suppress(VectorsError, KeyError):
+                rows = np.ascontiguousarray(shard.keys(unit)[:, :_KEY_BEGINNING])
+                held += int(np.isin(rows.view(np.uint64), wanted).sum())
+    return held
 
 
 class EarlierVectors:

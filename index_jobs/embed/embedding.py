@@ -51,8 +51,8 @@ from index_jobs.build.resuming import resume_advice, room
 from index_jobs.embed.earlier import (
     EarlierVectors,
     differences,
+    existing_encoder,
     index_difference,
-    newest_encoder,
     published,
 )
 from index_jobs.embed.plan import EmbedOptions, Plan, begin, is_like
@@ -87,7 +87,8 @@ def embed_index(
     """Make vectors of the text of an index, and publish them as its sidecar.
 
     ``encoder`` is a name that ``open_encoder`` accepts, or an open encoder if neither workers nor
-    Ray are used. None chooses the encoder of the newest existing vectors, or else the default one.
+    Ray are used. None chooses the encoder of the vectors that the index has (see
+    ``existing_encoder``), or else the default one.
     Existing vectors of a text are reused, even if the text has moved; vectors in format version 1
     are checked and converted. An interrupted embedding is resumed after its finished shards. If the
     manifest of the index does not state its placement, the placement is added. Raises what
@@ -164,8 +165,13 @@ class _Embedding:
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
         check_extra("vectors", "numpy")
         restore_swapped(self._root)
-        chosen = encoder or newest_encoder(self._root) or DEFAULT_ENCODER
-        if isinstance(chosen, str | EncoderIdentity):
+        chosen = encoder or existing_encoder(self._root, self._work, self._index)
+        if chosen is None:
+            chosen = DEFAULT_ENCODER
+            self._progress.note(
+                f"There are no vectors in {self._root} yet: loading the default encoder {chosen}."
+            )
+        elif isinstance(chosen, str | EncoderIdentity):
             name = chosen if isinstance(chosen, str) else chosen.name
             self._progress.note(f"Loading the encoder {name}.")
         with open_making(chosen, self._options) as making:

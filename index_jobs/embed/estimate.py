@@ -19,7 +19,8 @@ from arag_search.vectors.storage.place import vectors_root
 from arag_search.vectors.storage.rows import rows_of
 from index_jobs.build.estimate import SampleBudget, dry_run_lines
 from index_jobs.build.report import Report, counted
-from index_jobs.embed.earlier import newest_encoder
+from index_jobs.embed.earlier import existing_encoder
+from index_jobs.embed.embedding import work_name
 from index_jobs.embed.plan import EmbedOptions
 from index_jobs.embed.report import of_units
 from index_jobs.embed.workers import EncoderChoice, EncodingWork
@@ -72,9 +73,10 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
     """Estimate the vectors of an index. Raises what ``embed_index`` raises for an index, an encoder
     or options that it rejects."""
     root = vectors_root(location, options.vectors)
-    chosen = encoder or newest_encoder(root) or DEFAULT_ENCODER
-    work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
     with open_index(location, search_timeout_s=None) as index:
+        work_folder = root / work_name(root, location)
+        chosen = encoder or existing_encoder(root, work_folder, index) or DEFAULT_ENCODER
+        work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
         try:
             identity = work(()).identity
             sample = _Sample(options.units)

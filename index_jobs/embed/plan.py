@@ -154,6 +154,17 @@ def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> boo
     return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
 
 
+def planned_encoder(work: Path) -> EncoderIdentity | None:
+    """Return the encoder of an interrupted embedding that has finished shards, or None."""
+    planned: Any = _read(work / PLAN).get("--encoder")
+    if not isinstance(planned, dict) or not finished_shards(work):
+        return None
+    try:
+        return EncoderIdentity(**cast("dict[str, Any]", planned))
+    except TypeError:
+        return None  # of another version, which cannot be resumed
+
+
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         values: Any = json.loads(path.read_bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol, cast
 
 from arag_search.corpus import Document, nfc
@@ -18,6 +19,9 @@ MAX_ID_BYTES = 512
 
 SKIP = "Fix it, or skip it with --skip-bad-lines."
 SKIP_FILE = "Fix the file, or skip it with --skip-bad-files."
+
+SENTENCE_ENDS = "sentence_ends"
+PRE_CHUNKED_MARK = "pre_chunked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,9 @@ class ObjectFormat:
         self._id_is_needed = bool(fields.id or usual.id)
         self._title_field = fields.title or usual.title or "title"
         self._text_field = fields.text or usual.text or "text"
-        self._known = frozenset((self._id_field, self._title_field, self._text_field))
+        self._known: frozenset[str] = frozenset(
+            (self._id_field, self._title_field, self._text_field)
+        )
         self._metadata = metadata
 
     def pass_over(self, record: Any) -> None:
@@ -125,17 +131,51 @@ class ObjectFormat:
 
 
 class Documents(ObjectFormat):
-    """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text is required."""
+    """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text is required.
+
+    ``sentence_ends`` may have the offset after each sentence, in code points of the text in NFC;
+    the last is its length. Without them, sentences are found in the text.
+    """
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         """See RecordFormat."""
         return isinstance(record, dict) and isinstance(record.get(fields.text or "text"), str)
 
+    def __init__(
+        self, stem: str, fields: Fields, metadata: MetadataReader, usual: Fields = _NO_NAMES
+    ) -> None:
+        super().__init__(stem, fields, metadata, usual)
+        self._known |= {SENTENCE_ENDS}
+
     def document(self, record: Any, number: int, where: str) -> Document:
+        return self._document(record, number, where)
+
+    def _document(self, record: Any, number: int, where: str, *, whole: bool = False) -> Document:
         values = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
         text = text_of(values, self._text_field, where)
-        return self._finished(values, number, where, text)
+        ends = ends_of(values.get(SENTENCE_ENDS), text, where)
+        return self._finished(values, number, where, text, ends, whole=whole)
+
+
+class PreChunked(Documents):
+    """``{"id": ..., "title": ..., "text": ..., "pre_chunked": true, metadata...}``: passages that
+    are not cut, with their ids. Only the first record must say that it is pre-chunked, and none if
+    the format is named."""
+
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return Documents.recognises(record, fields) and (
+            isinstance(record, dict) and record.get(PRE_CHUNKED_MARK) is True
+        )
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
+        super().__init__(stem, fields, metadata, Fields(id="id"))
+        self._known |= {PRE_CHUNKED_MARK}
+
+    def document(self, record: Any, number: int, where: str) -> Document:
+        return self._document(record, number, where, whole=True)
 
 
 class Passages(ObjectFormat):
@@ -283,6 +323,22 @@ def strings_of(record: Mapping[str, Any], name: str, where: str) -> list[str]:
         if not isinstance(item, str):
             raise _wrong_type(f"{name}[]", item, "a string", where)
     return cast("list[str]", value)
+
+
+def ends_of(value: Any, text: str, where: str) -> tuple[int, ...] | None:
+    """Return the offsets after the sentences of a text; None if there are none."""
+    if value is None:
+        return None
+    ends = cast("list[Any]", value if isinstance(value, list) else [None])
+    is_right = all(type(end) is int for end in ends) and (ends[-1] if ends else 0) == len(text)
+    if not is_right or any(start >= end for start, end in pairwise([0, *ends])):
+        raise SourceError(
+            f'The field "{SENTENCE_ENDS}" does not fit the text.',
+            where=where,
+            allowed=f"ascending offsets in code points of the text in NFC, the last {len(text)}",
+            do=SKIP,
+        )
+    return tuple(ends)
 
 
 def title_of(value: Any, name: str, where: str) -> str:

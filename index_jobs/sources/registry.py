@@ -82,6 +82,12 @@ _ENTRIES = (
         record=f"{_SOURCES}.formats:Documents",
     ),
     SourceFormat(
+        "pre-chunked",
+        'JSON lines of passages {"id", "text", "pre_chunked": true, ...}, not cut',
+        record=f"{_SOURCES}.formats:PreChunked",
+        pre_chunked=True,
+    ),
+    SourceFormat(
         "passages",
         'JSON lines of passages {"title", "sentences": [...]}',
         record=f"{_SOURCES}.formats:Passages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +101,8 @@ class ReadySource:
     def signature(self) -> dict[str, Any]:
         with readable(str(self._path)):
             modified = self._path.stat().st_mtime_ns
-        return {"source": self.name, "sha256": self._record.sha256, "modified": modified}
+        source = os.path.realpath(self.name)
+        return {"source": source, "sha256": self._record.sha256, "modified": modified}
 
     def place_of(self, doc_id: str) -> str:
         """See Source."""

@@ -1,16 +1,28 @@
-"""Adding documents to an existing index; a document whose id is in the index is replaced."""
+"""Adding documents to an existing index, and bringing an index in line with its sources.
+
+A document whose id is in the index is compared with the earlier one: it is left alone if it is the
+same, and replaced otherwise. A synchronisation also deletes what its sources no longer have.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arag_search.corpus import SHARD_BITS, Chunk
+from arag_search.corpus import (
+    SHARD_BITS,
+    Chunk,
+    document_number,
+    ordinal_of,
+    source_shard,
+)
 from arag_search.engines.update_record import UpdateRecord
 from arag_search.engines.write import IndexUpdate
 from arag_search.errors import ArgumentError, BuildError, SourceError
@@ -29,7 +41,7 @@ from index_jobs.build.report import (
     left_out_lines,
     source_lines,
 )
-from index_jobs.cutting.packing import Packed, pack
+from index_jobs.cutting.packing import Cut, Packed, counts_of, cut_only
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
@@ -39,17 +51,30 @@ from index_jobs.sources.reading import CorpusReader, Position
 from index_jobs.sources.registry import PRE_CHUNKED, Format
 from index_jobs.sources.source import Source
 from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
-from index_jobs.updates.tally import Tally, existing_chunks, index_counts, with_placement
+from index_jobs.updates.tally import (
+    Tally,
+    check_not_empty,
+    existing_chunks,
+    index_counts,
+    shown_ids,
+    with_placement,
+)
 from index_jobs.workers.pool import open_packing
+
+_TIME_FIELD = "modified"
+"""The metadata field that alone does not make a document another one."""
+
+_ADD, _SYNC = "--add", "--sync"
 
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """The options of an addition.
+    """The options of an addition or a synchronisation.
 
     ``format``, ``fields``, ``skip_bad_lines``, ``files`` and ``workers`` are as in BuildOptions.
     The others are properties of the index: each is None or the value that the index already has.
-    ``bm25`` is k1 and b.
+    ``bm25`` is k1 and b. A synchronisation that ``allow_deletes`` may delete more than half of what
+    a source had. With ``dry_run`` nothing is written, and the report has the ids.
     """
 
     format: Format | None = None
@@ -61,19 +86,30 @@ class AddOptions:
     metadata: Mapping[str, MetadataType] | None = None
     without: tuple[str, ...] | None = None
     workers: int | None = None
+    allow_deletes: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AddReport(Report):
-    """The documents added and replaced, their sources, and the index afterwards.
+    """The documents added, replaced, left alone and deleted, their sources, and the index
+    afterwards.
 
-    ``finished_before`` is true if the same command had already done this before it was interrupted.
+    ``kept`` counts the documents that their source no longer shows, but that are kept because bad
+    records or files of it were skipped. ``changes`` has the ids of a ``dry_run``, by "added",
+    "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
+    before it was interrupted.
     """
 
     location: str
     sources: tuple[tuple[str, str], ...]
     added: int
     replaced: int
+    unchanged: int
+    deleted: int
+    kept: int
+    dry_run: bool
+    changes: Mapping[str, Sequence[str]]
     finished_before: bool
     documents: int
     chunks: int
@@ -93,16 +129,29 @@ class AddReport(Report):
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
-        lines = [
-            f"Updated {self.location}: {counted(self.added, 'document')} added,"
-            f" {self.replaced:,} replaced; it holds {counted(self.documents, 'document')} in"
-            f" {counted(self.chunks, 'chunk')}; {duration(self.seconds)},"
-            f" {self.documents_per_second:,.0f} documents/s."
-        ]
+        counts = f"{counted(self.added, 'document')} added, {self.replaced:,} replaced"
+        for count, what in ((self.unchanged, "unchanged"), (self.deleted, "deleted")):
+            counts += f", {count:,} {what}" if count else ""
+        holds = f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}"
+        if self.dry_run:
+            lines = [f"Would update {self.location}: {counts}; it would hold {holds}."]
+            lines += [f"{what}: {shown_ids(ids)}" for what, ids in self.changes.items() if ids]
+        else:
+            changed = self.added or self.replaced or self.deleted
+            verb = "Updated" if changed else "Left as it was:"
+            lines = [
+                f"{verb} {self.location}: {counts}; it holds {holds}; {duration(self.seconds)},"
+                f" {self.documents_per_second:,.0f} documents/s."
+            ]
         lines += source_lines(self.sources)
+        if self.kept:
+            lines.append(
+                f"kept: {counted(self.kept, 'document')} that may be in the bad records or files;"
+                " nothing is deleted of a source that cannot be read as a whole"
+            )
         if self.finished_before:
             lines.append("The same command had already done this before it was stopped.")
-        if self.replaced:
+        if (self.replaced or self.deleted) and not self.dry_run:
             lines.append(
                 "scores differ a little from a new build until:"
                 f" arag-search compact {self.location}"
@@ -123,21 +172,54 @@ def add_documents(
     """Add the documents of ``sources`` to the index at ``location``.
 
     They are cut and stored with the options with which the index was built. A document whose id is
-    in the index replaces the earlier document. Readers see the whole update or nothing of it.
+    in the index replaces the earlier document, unless both are the same: then, and if only the
+    metadata field ``modified`` differs, the earlier one stays. Readers see the whole update or
+    nothing of it.
     Raises IndexNotFoundError, IndexLockedError if a build or another update is running,
     SourceError, ArgumentError for options that contradict those of the index, BuildError,
     EngineError. After a KeyboardInterrupt, the update is undone.
     """
+    return _updated(_Addition, sources, location, options, progress)
+
+
+def sync_documents(
+    sources: Sequence[str],
+    location: str | Path,
+    options: AddOptions | None = None,
+    progress: Progress | None = None,
+) -> AddReport:
+    """Make the index at ``location`` equal to ``sources`` as they are now.
+
+    New and changed documents are added as in ``add_documents``; those that came from one of these
+    sources and are no longer in it are deleted. Documents of other sources are left alone. If bad
+    records or files of a source are skipped, nothing of this source is deleted.
+
+    Reads every passage of the index once; memory grows with the number of documents of the sources.
+    Raises what ``add_documents`` raises; ArgumentError if it would delete all documents, or more
+    than half of those of a source without ``allow_deletes``; SourceError for a document whose id
+    belongs to another source.
+    """
+    return _updated(_Sync, sources, location, options, progress)
+
+
+def _updated(
+    kind: type[_Addition],
+    sources: Sequence[str],
+    location: str | Path,
+    options: AddOptions | None,
+    progress: Progress | None,
+) -> AddReport:
     progress = progress or SilentProgress()
-    outlook = "nothing was added, and it begins anew"
+    outlook = "nothing was changed, and it begins anew"
     with resumable_update(location, progress, outlook) as target:
-        return _Addition(list(sources), location, options or AddOptions(), progress, target).run()
+        return kind(list(sources), location, options or AddOptions(), progress, target).run()
 
 
 class _Addition:
     """One run of an addition, and the target of its batches."""
 
     details = ""
+    option = _ADD
 
     def __init__(
         self,
@@ -158,41 +240,45 @@ class _Addition:
         self._corpus = Corpus(opened, metadata)
         _check_formats(target.manifest, opened, self._where)
         self._state = BuildState()
+        self._record = self._new_record()
+        self._has_begun = False
         self._ids: set[str] = set()
-        self._replaced = 0
+        self._unchanged = self._kept = 0
+        self._changes: dict[str, list[str]] = {"added": [], "replaced": [], "deleted": []}
 
     def run(self) -> AddReport:
         with Interrupts() as interrupts:
             self._corpus.note_formats(self._progress.note)
-            record, is_done = recover_update(self._target, self._record(), self._progress)
-            if is_done:
-                return self._report(record, self._target.manifest, finished=True)
-            self._before = with_placement(self._target)
+            if self._options.dry_run:
+                self._before = self._target.manifest
+            else:
+                self._record, is_done = recover_update(self._target, self._record, self._progress)
+                if is_done:
+                    return self._report(self._target.manifest, finished=True)
+                self._before = with_placement(self._target)
+                self._record = replace(self._record, update=self._before.update + 1)
             self._tally = Tally(self._before)
-            return self._add(replace(record, update=self._before.update + 1), interrupts)
+            self._places = _Places(self._target.first_ordinal(), self._before, self._where)
+            try:
+                self._write_all(interrupts)
+                return self._finish()
+            except BaseException:
+                self._target.give_up()
+                raise
 
-    def _add(self, record: UpdateRecord, interrupts: Interrupts) -> AddReport:
-        first = self._target.first_shard()
-        if first + len(self._corpus.sources) > 1 << SHARD_BITS:
-            raise BuildError(
-                f"The index has had {first:,} sources, and cannot hold more.",
-                where=self._where,
-                allowed=f"{1 << SHARD_BITS:,} sources, counting those of all updates",
-                do="Build it again from all of its sources with --overwrite.",
-            )
-        self._target.begin(record)
-        try:
-            self._write_all(first, interrupts)
-            after = self._after()
-            added = self._state.documents - self._replaced
-            record = replace(record, added=added, replaced=self._replaced)
-            self._target.publish(after, record)
-        except BaseException:
+    def _finish(self) -> AddReport:
+        after = self._after()
+        if not any(self._changes.values()):
             self._target.give_up()
-            raise
-        return self._report(record, after)
+            return self._report(self._before)
+        numbers = {name: len(ids) for name, ids in self._changes.items()}
+        self._record = replace(self._record, **numbers)
+        if not self._options.dry_run:
+            self._begin()
+            self._target.publish(after, self._record)
+        return self._report(after)
 
-    def _record(self) -> UpdateRecord:
+    def _new_record(self) -> UpdateRecord:
         options = self._options
         how = [options.format, dataclasses.astuple(options.fields), options.skip_bad_lines]
         if options.files.skip_bad:
@@ -200,18 +286,17 @@ class _Addition:
         names = " ".join(name for name, _ in self._corpus.formats)
         program = BuildOptions().signature()["the program"]
         return UpdateRecord(
-            digest_of("add", self._corpus.signature, how, program),
-            f"arag-search index {names} --add --to {self._where}",
+            digest_of(self.option, self._corpus.signature, how, program, options.allow_deletes),
+            f"arag-search index {names} {self.option} --to {self._where}",
             self._target.manifest.update + 1,
         )
 
     # Writing
 
-    def _write_all(self, first_shard: int, interrupts: Interrupts) -> None:
-        """Read, cut and write the sources."""
+    def _write_all(self, interrupts: Interrupts) -> None:
+        """Read, cut and write the sources; the number of a source stands for its shard."""
         self._progress.begin("documents", self._corpus.size)
-        self._state.shard = first_shard
-        work = partial(pack, packer=list[Chunk], chunk_tokens=self._before.chunk_tokens)
+        work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
         with open_packing(self._corpus.workers(self._options.workers), work) as packing:
             ingestion = Ingestion(packing, self, self._progress, interrupts)
             reader = CorpusReader(
@@ -220,7 +305,6 @@ class _Addition:
                 self._state.position,
                 SeenIds(),
                 ingestion.is_taken,
-                first_shard=first_shard,
                 skip_bad_lines=self._options.skip_bad_lines,
                 skip_bad_files=self._options.files.skip_bad,
                 number_duplicates=False,
@@ -230,27 +314,53 @@ class _Addition:
     @property
     def documents(self) -> int:
         """See BatchTarget."""
-        return self._state.documents
+        return len(self._ids)
 
     def has_document(self, doc_id: str) -> bool:
-        """See BatchTarget. Documents that were in the index before do not count: they are
-        replaced."""
+        """See BatchTarget. Documents that were in the index before do not count."""
         return doc_id in self._ids
 
     def write(self, packed: Packed, position: Position) -> None:
-        """Write a batch, and delete the documents that it replaces. See BatchTarget."""
-        chunks: list[Chunk] = packed.packed
-        doc_ids = list(dict.fromkeys(chunk.doc_id for chunk in chunks))
-        replaced: dict[str, None] = {}
+        """Write the documents of a batch that are new or changed, and delete those that they
+        replace. See BatchTarget."""
+        cuts: list[Cut] = packed.packed
+        self._ids.update(chunks[0].doc_id for chunks, _ in cuts)
+        earlier = self._earlier([chunks[0].doc_id for chunks, _ in cuts])
+        written: list[Cut] = []
+        replaced: list[str] = []
+        for chunks, tokens in cuts:
+            doc_id = chunks[0].doc_id
+            before = earlier.get(doc_id)
+            if before is not None and _is_same(before, chunks):
+                self._unchanged += 1
+                continue
+            if before is not None:
+                replaced.append(doc_id)
+                for chunk in before:
+                    self._tally.remove(chunk)
+            source = self._corpus.identities[source_shard(chunks[0].ordinal)]
+            written.append((self._places.placed(chunks, source), tokens))
+            self._changes["added" if before is None else "replaced"].append(doc_id)
+        counts = counts_of(written)
+        self._tally.add(counts)
+        self._state.take(counts, position)
+        if written and not self._options.dry_run:
+            self._begin()
+            self._target.remove(replaced)
+            self._target.add([chunk for chunks, _ in written for chunk in chunks])
+
+    def _earlier(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
+        """Return the chunks that these documents have in the index."""
+        earlier: dict[str, list[Chunk]] = {}
         for chunk in existing_chunks(self._target, doc_ids):
-            replaced[chunk.doc_id] = None
-            self._tally.remove(chunk)
-        self._replaced += len(replaced)
-        self._target.remove(list(replaced))
-        self._target.add(chunks)
-        self._ids.update(doc_ids)
-        self._tally.add(packed.counts)
-        self._state.take(packed.counts, position)
+            earlier.setdefault(chunk.doc_id, []).append(chunk)
+        return earlier
+
+    def _begin(self) -> None:
+        """Begin to write, unless that has been done."""
+        if not self._has_begun:
+            self._target.begin(self._record)
+            self._has_begun = True
 
     # Finishing
 
@@ -258,7 +368,7 @@ class _Addition:
         """Return the manifest after the update. Raises SourceError if the update must not be
         published."""
         state, before = self._state, self._before
-        if not state.documents:
+        if not self._ids:
             raise self._corpus.no_documents(
                 "There is nothing to add", state.skipped, state.skipped_files
             )
@@ -271,20 +381,25 @@ class _Addition:
             source_format=", ".join(sorted(filter(None, formats))),
             undeclared_metadata=summed((before.undeclared_metadata, state.undeclared)),
             skipped_lines=before.skipped_lines + state.skipped,
+            shard_sources=self._places.sources,
         )
 
-    def _report(
-        self, record: UpdateRecord, after: Manifest, *, finished: bool = False
-    ) -> AddReport:
+    def _report(self, after: Manifest, *, finished: bool = False) -> AddReport:
         seconds = time.monotonic() - self._began
+        dry_run = self._options.dry_run
         return AddReport(
             location=self._where,
             sources=self._corpus.formats,
-            added=record.added,
-            replaced=record.replaced,
+            added=self._record.added,
+            replaced=self._record.replaced,
+            unchanged=self._unchanged,
+            deleted=self._record.deleted,
+            kept=self._kept,
+            dry_run=dry_run,
+            changes={name: tuple(ids) for name, ids in self._changes.items()} if dry_run else {},
             finished_before=finished,
             seconds=round(seconds, 3),
-            documents_per_second=round(self._state.documents / seconds, 1),
+            documents_per_second=round(len(self._ids) / seconds, 1),
             skipped_lines=self._state.skipped,
             skipped_examples=tuple(self._state.skipped_examples),
             left_out=self._corpus.left_out(),
@@ -294,6 +409,141 @@ class _Addition:
             large_files=self._corpus.large_files(),
             **index_counts(after),
         )
+
+
+class _Sync(_Addition):
+    """One run of a synchronisation."""
+
+    option = _SYNC
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._owners = _shard_sources(self._target.manifest)
+        self._before_batch = self._state.position
+        self._damaged: set[str] = set()
+
+    def write(self, packed: Packed, position: Position) -> None:
+        """See BatchTarget. Remembers which sources have bad records or files."""
+        super().write(packed, position)
+        before = self._before_batch
+        if (position.skipped, position.skipped_files) != (before.skipped, before.skipped_files):
+            # a batch may span sources
+            spanned = slice(self._before_batch.shard, position.shard + 1)
+            self._damaged.update(self._corpus.identities[spanned])
+        self._before_batch = position
+
+    def _earlier(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
+        earlier = super()._earlier(doc_ids)
+        for doc_id, chunks in earlier.items():
+            owner = self._owner(chunks[0])
+            if owner not in self._corpus.identities:
+                raise SourceError(
+                    f'Document "{doc_id}" of these sources is in the index from another source.',
+                    where=owner or "an update or a source that the index does not know",
+                    do="Name all sources that share ids in one command, or build an index for each."
+                    f" To replace these documents once: {_ADD}.",
+                )
+        return earlier
+
+    def _after(self) -> Manifest:
+        vanished = self._vanished()
+        for chunk in existing_chunks(self._target, vanished):
+            self._tally.remove(chunk)
+        check_not_empty(self._tally, self._where)
+        after = super()._after()
+        self._changes["deleted"] = vanished
+        if vanished and not self._options.dry_run:
+            self._begin()
+            self._target.remove(vanished)
+        return after
+
+    def _vanished(self) -> list[str]:
+        """Return the ids of the documents that their source no longer has. Raises ArgumentError if
+        they are too many, and none were allowed."""
+        had: Counter[str] = Counter()
+        vanished: dict[str, list[str]] = {name: [] for name in self._corpus.identities}
+        for chunk in self._target.existing(None):
+            owner = self._owner(chunk)
+            if chunk.part == 1 and owner in vanished:
+                had[owner] += 1
+                if chunk.doc_id not in self._ids:
+                    vanished[owner].append(chunk.doc_id)
+        for name in self._damaged:
+            self._kept += len(vanished.pop(name, ()))
+        for name, ids in vanished.items():
+            if 2 * len(ids) > had[name] and not self._options.allow_deletes:
+                raise ArgumentError(
+                    f"{len(ids):,} of the {counted(had[name], 'document')} from this source are no"
+                    f" longer in it: {shown_ids(ids)}.",
+                    where=name,
+                    allowed="deletions of at most half of the documents of a source",
+                    do="Check that the source is complete; then repeat with --allow-deletes.",
+                )
+        return [doc_id for ids in vanished.values() for doc_id in ids]
+
+    def _owner(self, chunk: Chunk) -> str:
+        """Return the source that a chunk of the index came from; empty if it is not known."""
+        shard = source_shard(chunk.ordinal)
+        return self._owners[shard] if shard < len(self._owners) else ""
+
+
+class _Places:
+    """The places of an update's documents, behind all others: a source continues in the last shard
+    of the index if this is its own, and takes a new shard otherwise.
+
+    ``sources`` has the source of each shard.
+    """
+
+    def __init__(self, first: int, manifest: Manifest, where: str) -> None:
+        """``first`` is the first ordinal that is free."""
+        self._where = where
+        self._shard, self._number = source_shard(first), document_number(first)
+        known = _shard_sources(manifest)
+        self.sources = (*known, *[""] * (self._shard + (self._number > 0) - len(known)))
+        self._source = self.sources[self._shard] if self._number else None
+
+    def placed(self, chunks: Sequence[Chunk], source: str) -> list[Chunk]:
+        """Return the chunks of a document in the next place of its source."""
+        if source != self._source:
+            self._shard += self._number > 0
+            self._number = 0
+            self._source = source
+            if self._shard >= 1 << SHARD_BITS:
+                raise BuildError(
+                    f"The index has had {self._shard:,} sources, and cannot hold more.",
+                    where=self._where,
+                    allowed=f"{1 << SHARD_BITS:,} sources, counting those of all updates",
+                    do="Build it again from all of its sources with --overwrite.",
+                )
+            self.sources = (*self.sources[: self._shard], source)
+        number, self._number = self._number, self._number + 1
+        return [
+            replace(chunk, ordinal=ordinal_of(self._shard, number, part))
+            for part, chunk in enumerate(chunks)
+        ]
+
+
+def _shard_sources(manifest: Manifest) -> tuple[str, ...]:
+    """Return the source of each shard of an index; an index that an earlier version built, and that
+    was not updated since, has one shard for each of its sources."""
+    if manifest.shard_sources or manifest.update > 1:
+        return manifest.shard_sources
+    return tuple(os.path.realpath(name) for name in manifest.sources)
+
+
+def _is_same(before: Sequence[Chunk], after: Sequence[Chunk]) -> bool:
+    """Return whether a document is the same, wherever it is in the index and whenever its file was
+    written."""
+    return len(before) == len(after) and all(
+        (left.id, left.title, left.content, left.sentence_ends)
+        == (right.id, right.title, right.content, right.sentence_ends)
+        and _lasting(left.metadata.items()) == _lasting(right.metadata.items())
+        for left, right in zip(before, after, strict=True)
+    )
+
+
+def _lasting(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in items if name != _TIME_FIELD}
 
 
 def metadata_reader(manifest: Manifest) -> MetadataReader:

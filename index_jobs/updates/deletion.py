@@ -15,9 +15,14 @@ from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.report import Report, counted
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
-from index_jobs.updates.tally import Tally, existing_chunks, index_counts, with_placement
-
-_SHOWN_IDS = 10
+from index_jobs.updates.tally import (
+    Tally,
+    check_not_empty,
+    existing_chunks,
+    index_counts,
+    shown_ids,
+    with_placement,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class DeleteReport(Report):
             f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
         ]
         if self.missing:
-            lines.append(f"not in the index: {_shown_ids(self.missing)}")
+            lines.append(f"not in the index: {shown_ids(self.missing)}")
         if self.finished_before:
             lines.append("The same command had already done this.")
         return "\n".join(lines)
@@ -80,7 +85,7 @@ def delete_documents(
     with resumable_update(location, progress, "it deletes all or nothing") as target:
         before = target.manifest
         ids = sorted(wanted)
-        command = f"arag-search delete {location} {_shown_ids(ids)}"
+        command = f"arag-search delete {location} {shown_ids(ids)}"
         record = UpdateRecord(digest_of("delete", ids), command, before.update + 1)
         done = False
         if not dry_run:
@@ -98,8 +103,7 @@ def delete_documents(
             return _delete_report(location, last.deleted, (), before, began, finished=True)
         if missing and not missing_ok:
             raise _unknown(missing, str(location))
-        if not tally.documents:
-            raise _everything(str(location))
+        check_not_empty(tally, str(location))
         after = tally.manifest(before) if existing else before
         if existing and not dry_run:
             record = replace(record, update=after.update, deleted=len(existing))
@@ -158,27 +162,11 @@ def _delete_report(
 
 def _unknown(missing: Sequence[str], where: str) -> UnknownDocumentError:
     return UnknownDocumentError(
-        f"No document has the id {_shown_ids(missing)}; nothing was deleted."
+        f"No document has the id {shown_ids(missing)}; nothing was deleted."
         if len(missing) == 1
-        else f"{len(missing):,} ids belong to no document: {_shown_ids(missing)};"
+        else f"{len(missing):,} ids belong to no document: {shown_ids(missing)};"
         " nothing was deleted.",
         where=where,
         allowed="ids of documents, which searches show without the part (vivaldi of vivaldi.1)",
         do="Correct them, or use --missing-ok to delete the others.",
     )
-
-
-def _everything(where: str) -> ArgumentError:
-    return ArgumentError(
-        "That would delete every document of the index.",
-        where=where,
-        allowed="deletions that leave at least one document",
-        do="Build the index again from other sources with --overwrite, or remove the index itself.",
-    )
-
-
-def _shown_ids(doc_ids: Sequence[str]) -> str:
-    """Return the first ten ids in quotes, and the number of the others."""
-    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
-    more = len(doc_ids) - _SHOWN_IDS
-    return f"{named} and {more:,} more" if more > 0 else named

@@ -10,13 +10,15 @@ from typing import Any
 from arag_search.corpus import Chunk
 from arag_search.engines.open import open_update
 from arag_search.engines.write import IndexUpdate
-from arag_search.errors import IndexDamagedError
+from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.tokens import count_tokens
 from index_jobs.cutting.packing import Counts
 
 LOOKUP_IDS = 64
 """The largest number of documents that are looked up at once."""
+
+_SHOWN_IDS = 10
 
 
 class Tally:
@@ -110,3 +112,22 @@ def store_placement(location: str | Path) -> None:
         target.recover(None)
         if not target.manifest.placement:
             target.describe(with_placement(target))
+
+
+def check_not_empty(tally: Tally, where: str) -> None:
+    """Raise ArgumentError if no document would be left."""
+    if not tally.documents:
+        raise ArgumentError(
+            "That would delete every document of the index.",
+            where=where,
+            allowed="deletions that leave at least one document",
+            do="Build the index again from other sources with --overwrite, or remove the index"
+            " itself.",
+        )
+
+
+def shown_ids(doc_ids: Sequence[str]) -> str:
+    """Return the first ten ids in quotes, and the number of the others."""
+    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
+    more = len(doc_ids) - _SHOWN_IDS
+    return f"{named} and {more:,} more" if more > 0 else named

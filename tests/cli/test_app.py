@@ -18,14 +18,15 @@ from tests.support.commands import Command, CommandResult, file_of, process
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
-    "demo", "index", "embed", "delete", "compact", "search", "ask", "mcp", "read", "check",
-    "info", "presets", "questions", "run", "show", "score", "view", "unavailable",
-    "opensearch",
+    "demo", "index", "embed", "delete", "compact", "search", "ask", "mcp", "read",
+    "documents", "check", "info", "presets", "questions", "run", "show", "score", "view",
+    "unavailable", "opensearch",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "command", ["embed", "search", "mcp", "read", "check", "info", "questions", "opensearch up"]
+    "command",
+    ["embed", "search", "mcp", "read", "documents", "check", "info", "questions", "opensearch up"],
 )
 def test_examples_in_the_help_are_on_their_own_lines(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
@@ -55,7 +56,8 @@ def test_without_arguments_the_commands_are_listed(
         "  search       Search an index and print the reply that a model would see.",
         "  ask          Answer a question from an index, with its evidence.",
         "  mcp          Serve indexes to models over MCP, the Model Context Protocol.",
-        "  read         Print chunks in full.",
+        "  read         Print chunks, or a whole document, in full.",
+        "  documents    List the documents of an index, or export them.",
         "  check        Show how a query is understood, or what is wrong with it.",
         "  info         Describe indexes and their vectors, and verify them.",
         "  presets      List the presets, or explain one key by key with its prompt.",
@@ -83,7 +85,7 @@ def test_without_arguments_the_commands_are_listed(
             " 'hybrid', 'naive'.",
             " search",
         ),
-        (["read", "my-index"], "Missing argument 'CHUNK_ID'.", " read"),
+        (["show", "run"], "Missing argument 'ID'.", " show"),
         (["check", "a", "b"], "Got unexpected extra argument(s) (b).", " check"),
     ],
 )

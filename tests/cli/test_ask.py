@@ -23,9 +23,9 @@ from arag_search.search.index import open_index
 from tests.support.commands import SAMPLE, Command, CommandResult
 
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
-NO_MODEL = (
-    "The offline model answers: plain rules, no language model. Set ARAG_MODEL (or --model) and "
-    "OPENAI_API_KEY, for another endpoint than OpenAI's also OPENAI_BASE_URL.\n"
+NOTE = (
+    "Plain rules answered (offline), no language model. Set ARAG_MODEL (or --model) and "
+    "OPENAI_API_KEY, for another endpoint than OpenAI's also OPENAI_BASE_URL."
 )
 SECONDS = re.compile(r"\d+\.\d s")
 
@@ -138,10 +138,20 @@ def test_the_json_of_ask_is_the_record_and_is_appended_to_a_file(
 
 def test_without_settings_plain_rules_answer_and_say_so(arag: Command) -> None:
     done = arag("ask", "sample", *QUESTION.split())
-    assert (done.code, done.err) == (0, NO_MODEL)
-    assert "; offline: " in done.out.splitlines()[-1]
-    assert arag("ask", "sample", QUESTION, "--model", "").err == NO_MODEL
-    assert arag("ask", "sample", QUESTION, "--model", "offline").err == ""
+    assert (done.code, done.err) == (0, "")
+    *_, totals, note = done.out.splitlines()
+    assert ("; offline: " in totals, note) == (True, NOTE)
+    assert arag("ask", "sample", QUESTION, "--model", "").out.endswith(f"\n{NOTE}\n")
+    assert arag("ask", "sample", QUESTION, "--model", "offline").out.endswith(f"\n{NOTE}\n")
+
+
+def test_the_json_of_ask_says_that_plain_rules_answered_and_the_record_does_not(
+    arag: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "asked.jsonl"
+    shown = arag("ask", "sample", QUESTION, "--json", "--record", str(file)).json
+    assert shown.pop("note") == NOTE
+    assert shown == json.loads(file.read_text("utf-8"))
 
 
 def test_a_wrongly_cited_answer_is_marked(arag: Command) -> None:
@@ -193,7 +203,7 @@ def test_impossible_options_are_reported_before_the_question(
     done = arag("ask", "sample", QUESTION, *arguments)
     assert done.code in (1, 2)
     assert done.out == ""
-    assert done.err.removeprefix(NO_MODEL).startswith(message)
+    assert done.err.startswith(message)
 
 
 def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 def test_a_file_of_plain_queries_gives_one_json_result_a_line(arag: Command) -> None:
     name = file_of("queries.txt", "vivaldi", "", "opera OR NOT x\r", "  ", "\tgriselda ")
     done = arag("search", "my-index", "--queries", name, "--top-k", "1")
-    assert (done.code, done.err) == (0, "1 of 3 queries has problems.\n")
+    assert (done.code, done.err) == (2, "1 of 3 queries has problems.\n")
     first, second, third = map(json.loads, done.lines)
     assert list(first)[:3] == ["id", "query", "understood"]
     assert [(result["id"], result["total"]) for result in (first, second, third)] == [
@@ -47,6 +47,21 @@ def test_json_lines_hold_queries_or_keywords_with_ids(arag: Command) -> None:
     ]
     assert results[1]["hits"][0]["score"] == 30.0
     assert results[0]["hits"][0]["explanation"][0]["leaf"] == "vivaldi"
+
+
+def test_queries_in_the_form_of_beir_or_with_other_names_of_ids_are_read(arag: Command) -> None:
+    name = file_of(
+        "beir.jsonl",
+        {"_id": "PLAIN-1", "text": "vivaldi"},
+        {"qid": 12, "query": "griselda", "text": "ignored"},
+        {"query_id": "k", "keywords": ["opera"], "text": "ignored"},
+    )
+    results = [json.loads(line) for line in arag("search", "my-index", "--queries", name).lines]
+    assert [(result["id"], result["understood"]) for result in results] == [
+        ("PLAIN-1", "vivaldi"),
+        ("12", "griselda"),
+        ("k", '"opera"'),
+    ]
 
 
 def test_plain_keywords_have_tabs_between(arag: Command) -> None:
@@ -82,7 +97,7 @@ def test_a_trec_run_has_a_line_a_hit_and_names_refused_queries(arag: Command) ->
     done = arag("search", "my-index", "--queries", name, "--output-format", "trec",
                 "--top-k", "2", "--offset", "1")  # fmt: skip
     assert done == CommandResult(
-        0,
+        2,
         "first_é Q0 griselda-vivaldi.1 2 1.261637 arag-search\n"
         "first_é Q0 orlando-vivaldi.1 3 1.059218 arag-search\n"
         "q3 Q0 orlando-vivaldi.1 2 25.000000 arag-search\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import signal
@@ -14,15 +15,16 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.choose import OFFLINE_NOTE
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
 from arag_search.runs.run import Tally
 from arag_search.system.progress import PlainProgress
-from tests.support.commands import Command
+from tests.support.commands import Command, file_of
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS = str(SAMPLE / "questions.jsonl")
-OFFLINE = ("--preset", "logical_read", "--model", "offline")
+OFFLINE = ("--model", "offline")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,7 +47,8 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
                 "--prices", "prices.yaml")  # fmt: skip
     assert (done.code, steady(done.out), done.err) == (
         0,
-        "12 questions: 12 answered, 0 failed, #, #, #.\nNext: arag-search score all\n",
+        f"12 questions: 12 answered, 0 failed, #, #, #.\n{OFFLINE_NOTE}\n"
+        "Next: arag-search score all\n",
         "",
     )
     score_done = arag("score", "all")
@@ -86,33 +89,51 @@ def test_a_run_that_reaches_its_cost_says_how_to_resume(arag: Command) -> None:
     assert steady(done.out).startswith("12 questions: 1 answered, 0 failed, #, #, #.\n")
     assert done.err == (
         "Stopped at --max-cost, 11 left. Resume with a higher one: arag-search run sample "
-        f"{QUESTIONS} --out 'a folder' --preset logical_read --model offline "
+        f"{QUESTIONS} --out 'a folder' --model offline "
         "--prices prices.yaml --max-cost 1e-06\n"
     )
 
 
 def test_failed_questions_are_reported_and_the_exit_code_is_1(arag: Command) -> None:
     Path("none.replies").write_bytes(b"")
-    command = ("run", "sample", QUESTIONS, "--preset", "logical_read", "--model",
+    command = ("run", "sample", QUESTIONS, "--preset", "logicalrag", "--model",
              "replay:none.replies", "--out", "failed", "--limit", "2")  # fmt: skip
     done = arag(*command)
     assert done.code == 1
     assert steady(done.out).startswith("2 questions: 0 answered, 2 failed, #, #.\n")
     assert done.err == f"2 failed. Ask them again with: arag-search {' '.join(command)}\n".replace(
-        "--preset logical_read --model replay:none.replies --out failed",
-        "--out failed --preset logical_read --model replay:none.replies",
+        "--preset logicalrag --model replay:none.replies --out failed",
+        "--out failed --preset logicalrag --model replay:none.replies",
     )
     assert arag("score", "failed").out.splitlines()[2].split()[:5] == [
         "all", "2", "0.000", "0.000", "0.000",
     ]  # fmt: skip
 
 
+def test_questions_without_ids_are_run_resumed_and_compared_with_the_file(arag: Command) -> None:
+    asked = [
+        {"question": "Who wrote Evangeline?", "answer": "Longfellow"},
+        {"qid": "q3", "question": "Who wrote Artaserse?", "answer": "Metastasio"},
+        {"question": "Where was Carlo Goldoni born?", "answer": "Venice"},
+    ]
+    command = ("run", "sample", file_of("plain.jsonl", *asked), "--out", "plain", *OFFLINE)
+    assert arag(*command, "--limit", "1").out.startswith("1 question: 1 answered, 0 failed")
+    done = arag(*command)
+    assert (done.code, done.out[:33]) == (0, "3 questions: 3 answered, 0 failed")
+    records = Path("plain", "records.jsonl").read_text().splitlines()
+    assert [json.loads(line)["question_id"] for line in records] == ["q1", "q3", "q3_2"]
+    assert arag("score", "plain").out.splitlines()[2].split()[1] == "3"
+    file_of("plain.jsonl", {"question": "A new first?", "answer": "Yes"}, *asked)
+    changed = arag(*command)
+    assert changed.code == 1
+    assert "The folder holds a run with another question file." in changed.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--out", "x"], "arag-search: Missing option '--preset'"),
         (["--out", "x", "--preset", "nothing"], 'arag-search: There is no preset "nothing".'),
-        (["--out", "x", "--preset", "logical_read"], "arag-search: No model is named."),
+        (["--out", "x"], "arag-search: No model is named."),
         (["--out", "x", *OFFLINE, "--workers", "0"], "arag-search: workers is 0."),
         (["--out", "x", *OFFLINE, "--limit", "0"], "arag-search: limit is 0."),
         (["--out", "x", *OFFLINE, "--max-cost", "1"], "arag-search: A cost limit needs the price"),
@@ -161,7 +182,7 @@ def test_ctrl_c_ends_with_130_and_the_command_to_resume(
         "Interrupted: questions in flight are finished, no more are begun. Ctrl-C again leaves "
         "them.",
         f"Interrupted, # left. Resume with: arag-search run sample {QUESTIONS} --out {out} "
-        "--preset logical_read --model offline",
+        "--model offline",
     ]
 
 

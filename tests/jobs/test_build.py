@@ -247,8 +247,8 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         (
             lambda: BuildOptions(format="csv"),  # type: ignore[arg-type]
             '--format: "csv" is not known.\n'
-            "Allowed: auto, files, text, documents, passages, arag-chunks, graphrag-bench,"
-            " kilt, dpr, beir, anserini",
+            "Allowed: auto, files, text, documents, pre-chunked, passages, arag-chunks,"
+            " graphrag-bench, kilt, dpr, beir, anserini",
         ),
     ],
 )

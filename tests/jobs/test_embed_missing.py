@@ -12,6 +12,7 @@ from arag_search.search.index import open_index
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.new_index import build_index
 from index_jobs.embed.embedding import embed_index
+from index_jobs.embed.estimate import estimate_embedding
 from index_jobs.embed.report import EmbedReport
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
@@ -127,6 +128,34 @@ def test_without_a_name_the_encoder_is_that_of_the_existing_vectors() -> None:
     assert noting.notes[0] == "Loading the encoder hashing:8."
     assert (report.encoder.name, report.encoder.dimension) == ("hashing:8", 8)
     assert report.encoded_rows == 2
+
+
+def test_without_a_name_an_index_in_a_shared_folder_keeps_its_own_encoder() -> None:
+    shared = with_options(vectors=Path("shared"))
+    build_small_index(10)
+    embed_index("index", "hashing:8", shared)
+    other = [{"id": f"o{number}", "text": f"Other {number}."} for number in range(12)]
+    build_index([file_of("other.jsonl", *other)], Path("other"), OVERWRITE)
+    embed_index("other", "hashing:16", shared)  # the newest vectors of the folder
+
+    assert embed_index("index", None, shared).encoder.dimension == 8
+    add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
+    assert estimate_embedding("index", None, shared).encoder.dimension == 8
+    report = embed_index("index", None, shared)
+    assert (report.encoder.dimension, report.encoded_rows) == (8, 2)
+    lines = [*reversed(Path("index.jsonl").read_text().splitlines()), '{"text": "Last."}']
+    build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
+    report = embed_index("index", None, shared)
+    assert (report.encoder.dimension, report.encoded_rows) == (8, 2)
+
+
+def test_without_a_name_an_interrupted_embedding_is_resumed_with_its_encoder() -> None:
+    build_small_index(30)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", "hashing:8", SMALL, InterruptingProgress(60))
+    report = embed_index("index", None, SMALL)
+    assert report.encoder.dimension == 8
+    assert report.continued_shards == 1
 
 
 def test_a_folder_of_vectors_is_shared_by_indexes_of_the_same_texts_in_another_order() -> None:

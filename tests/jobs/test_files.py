@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from index_jobs.sources.files.selection import FileSelection
 from index_jobs.stages.chunk import chunk_sources
 from index_jobs.stages.chunk_folder import ChunkFolder
 from index_jobs.stages.load import load_chunks
-from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from tests.support.builds import InterruptingProgress
 from tests.support.commands import Command
 
@@ -97,7 +98,7 @@ def test_the_stages_read_the_same_files_as_a_build() -> None:
 def test_files_that_join_an_index_of_records_leave_their_fields_out() -> None:
     Path("c.jsonl").write_text('{"id": "r", "text": "A record.", "type": "x"}')
     build_index(["c.jsonl"], "records", BuildOptions(metadata={"type": "keyword"}))
-    assert "file_metadata" not in manifest_of("records").to_json(), "it is as before"
+    assert manifest_of("records").file_metadata == ()
     report = add_documents(["reports"], "records", AddOptions())
     assert (report.added, report.undeclared_metadata) == (1, {})
     assert ids("records", "type:md") == ["sea.md.1"]
@@ -106,6 +107,24 @@ def test_files_that_join_an_index_of_records_leave_their_fields_out() -> None:
     assert report.undeclared_metadata == {"type": 1}
     assert ids("files", "type:x") == []
     assert ids("files", "type:md") == ["sea.md.1"]
+
+
+def test_a_repeated_addition_changes_nothing_and_a_synchronisation_keeps_what_bad_files_had() -> (
+    None
+):
+    options = AddOptions(files=FileSelection(skip_bad=True))
+    Path("notes/old/bad.txt").write_text("It was good once.")
+    build_index(["notes"], "index", BuildOptions(files=options.files))
+    os.utime("notes/sea.md", (1_800_000_000, 1_800_000_000))
+    report = add_documents(["notes"], "index", options)
+    assert (report.unchanged, report.added, report.replaced) == (3, 0, 0)
+    Path("notes/sea.md").unlink()
+    Path("notes/old/bad.txt").write_bytes(b"\0")
+    report = sync_documents(["notes"], "index", options)
+    assert (report.deleted, report.kept, report.skipped_files) == (0, 2, 1)
+    Path("notes/old/bad.txt").unlink()
+    report = sync_documents(["notes"], "index", replace(options, allow_deletes=True))
+    assert (report.deleted, report.documents) == (2, 1)
 
 
 def test_the_root_keeps_the_ids_of_added_folders_apart() -> None:

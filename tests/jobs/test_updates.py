@@ -88,12 +88,12 @@ def test_pre_chunked_passages_skip_deleted_neighbours_and_accept_only_their_kind
         ]
     assert error_message(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
         "The index holds pre-chunked passages, but these sources do not: d.jsonl (documents).\n"
-        "Where: index\nAllowed: arag-chunks, dpr\nDo: Build a separate index for them."
+        "Where: index\nAllowed: arag-chunks, dpr, pre-chunked\nDo: Build a separate index for them."
     )
     build_index(["d.jsonl"], Path("other"), BuildOptions())
     assert error_message(add_documents, ["more.json"], Path("other")) == (
         "The index holds documents, but these sources do not: more.json (arag-chunks).\n"
-        "Where: other\nAllowed: every format but arag-chunks, dpr\n"
+        "Where: other\nAllowed: every format but arag-chunks, dpr, pre-chunked\n"
         "Do: Build a separate index for them."
     )
 
@@ -237,7 +237,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     assert arag("compact", "index", "--json").json["left"] == 0
     assert arag("info", "index", "--json").json["deleted_share"] == 0
     done = arag("index", SAMPLE, "--to", "index", "--add", "--json")
-    assert (done.json["added"], done.json["replaced"]) == (5, 58)
+    assert [done.json[name] for name in ("added", "replaced", "unchanged")] == [5, 0, 58]
     assert done.json["sources"] == [{"name": SAMPLE, "format": "documents"}]
     Path("ids.txt").write_bytes(b"a\n\xff")
     assert arag("delete", "index", "--from", "ids.txt").err == (

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -124,10 +125,19 @@ async def connected(*arguments: str) -> AsyncIterator[ClientSession]:
 def test_the_settings_in_the_guide_say_how_to_start_and_to_find_the_server() -> None:
     blocks = blocks_of("arag_search/mcp_server/README.md")
     settings = [json.loads(block.text) for block in blocks if block.kind == "json"]
-    desktop, code, http = (next(iter(servers.values()))["my-corpus"] for servers in settings)
-    assert desktop == {"command": "arag-search", "args": ["mcp", "/path/to/my-index"]}
+    desktop, code, zed, http, gemini = (
+        next(iter(servers.values()))["my-corpus"] for servers in settings
+    )
+    assert desktop == zed == {"command": "arag-search", "args": ["mcp", "/path/to/my-index"]}
     assert code == {"type": "stdio", **desktop}
-    assert http["url"] == f"http://{DEFAULT_HOST}:{DEFAULT_PORT}{PATH}"
+    codex, codex_http = (
+        tomllib.loads(block.text)["mcp_servers"]["my-corpus"]
+        for block in blocks
+        if block.kind == "toml"
+    )
+    assert codex == desktop
+    address = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}{PATH}"
+    assert http["url"] == gemini["httpUrl"] == codex_http["url"] == address
 
 
 def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None:
@@ -147,6 +157,26 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None
                 assert (await client.call_tool("logical_search", sentences)).isError
 
     anyio.run(main)
+
+
+def test_a_connector_is_started_with_a_description_and_refuses_a_second_index() -> None:
+    options = ("--preset", "connector", "--describe", "Notes of the Vivaldi project.")
+
+    async def main() -> None:
+        with anyio.fail_after(30):
+            async with connected("my-index", *options) as client:
+                search, fetch = (await client.list_tools()).tools
+                assert (search.name, fetch.name) == ("search", "fetch")
+                assert str(search.description).startswith("Notes of the Vivaldi project.\nSearch")
+                answer = await client.call_tool("search", {"query": "Who revised Griselda?"})
+                results = json.loads(text_of(answer))["results"]
+                page = await client.call_tool("fetch", {"id": results[0]["id"]})
+                assert "Griselda" in json.loads(text_of(page))["text"]
+
+    anyio.run(main)
+    with start_server("", "my-index", "other=plain", *options[:2]) as server:
+        errors = server.communicate(timeout=30)[1]
+    assert (server.returncode, b"search one index, and there are 2." in errors) == (1, True)
 
 
 def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
@@ -264,7 +294,7 @@ def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -
         (
             ["i", "--tools", "chunk_read,grep"],
             "The preset has 1 problem.",
-            "Compare with a complete one: arag-search presets logical_read",
+            "Compare with a complete one: arag-search presets logical_read --yaml",
         ),
         (
             ["a/i", "b/i"],

@@ -31,7 +31,7 @@ def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> Non
     assert (report.location, report.continued_shards, report.encoded_rows) == (address, 2, 48)
     check_embedded(address, "v")
     add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], address, AddOptions())
-    report = embed_index(address, ENCODER, dataclasses.replace(options, only_missing=True))
+    report = embed_index(address, None, dataclasses.replace(options, only_missing=True))
     assert (report.encoded_rows, report.reused_rows, report.chunks) == (2, 160, 41)
 
 

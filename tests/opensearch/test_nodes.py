@@ -26,6 +26,7 @@ from arag_search.engines.opensearch.nodes.record import (
     write_record,
 )
 from arag_search.engines.opensearch.nodes.settings import Place, node_settings
+from arag_search.engines.opensearch.nodes.started import note_started
 from arag_search.errors import ArgumentError, EngineError
 from tests.support.commands import Command
 from tests.support.opensearch_node import get_json
@@ -267,6 +268,62 @@ def test_a_folder_without_a_name_is_refused(arag: Command, command: str) -> None
     )
 
 
+# The list of clusters that were started
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """Return the folders of two clusters in a list of their own, each with a process that stands
+    in for its node."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    (port,) = [place.http_port for place in ports.places(1, 0)]
+    nodes = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) for _ in "ab"]
+    folders = [tmp_path / "first one", tmp_path / "second"]
+    for folder, node in zip(folders, nodes, strict=True):
+        folder.mkdir()
+        started = processes.Process(node.pid, processes.start_of(node.pid) or "")
+        place = Place("node-1", port, port + 100)
+        write_record(folder, ClusterRecord((NodeRecord(place, started),), formed=True))
+        note_started(folder)
+    yield folders
+    for node in nodes:
+        node.kill()
+        node.wait()
+
+
+def test_down_finds_the_cluster_that_runs_or_names_all_that_do(
+    arag: Command, stand_ins: list[Path]
+) -> None:
+    first, second = stand_ins
+    several = arag("opensearch", "down")
+    assert (several.code, several.err) == (
+        1,
+        "arag-search: 2 local clusters run.\n"
+        f"Allowed: --data '{first}' or --data {second}\nDo: Name one with --data.\n",
+    )
+    assert arag("opensearch", "status").err == several.err
+    assert arag("opensearch", "down", "--data", str(first), "--json").json["ended"] == 1
+    assert arag("opensearch", "status", "--json").json["data"] == str(second)
+    ended = arag("opensearch", "down", "--json").json
+    assert (ended["data"], ended["ended"]) == (str(second), 1)
+    default = cluster.default_data()
+    nothing = f"No local cluster has been started in {default}.\n"
+    assert arag("opensearch", "down") == (0, nothing, "")
+
+
+def test_folders_in_the_list_that_are_gone_or_hold_something_else_are_passed_over(
+    arag: Command, stand_ins: list[Path]
+) -> None:
+    first, second = stand_ins
+    assert arag("opensearch", "down", "--data", str(first)).code == 0
+    note_started(first / "gone")
+    other = first / "other"
+    other.mkdir()
+    (other / "cluster.json").write_text("[]")
+    note_started(other)
+    assert arag("opensearch", "down", "--json").json["data"] == str(second)
+
+
 # Real nodes
 
 
@@ -308,7 +365,7 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
         "ended": 0,
     }
     node = f"  node-1  {url}  process {pid}, log {log}"
-    end = f"An index there: {url}/NAME. To end it: arag-search opensearch down"
+    end = f"An index there: {url}/NAME. To end it: arag-search opensearch down --data {data}"
     running = [f"OpenSearch 3.8.0 at {url}: green, 1 of 1 nodes run", node, end]
     assert arag("opensearch", "up", "--data", str(data)).lines == running
     assert arag("opensearch", "status", "--data", str(data)).lines == running
@@ -317,7 +374,7 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
     assert (wrong.code, wrong.err) == (
         1,
         f"arag-search: The cluster runs on port {port}.\nWhere: {url}\nAllowed: --port {port}\n"
-        "Do: Leave --port out, or stop it first: arag-search opensearch down\n",
+        f"Do: Leave --port out, or stop it first: arag-search opensearch down --data {data}\n",
     )
 
     put(f"{url}/kept", {"settings": {"number_of_replicas": 0}})

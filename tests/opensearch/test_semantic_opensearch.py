@@ -46,7 +46,7 @@ def answers(index: Index, query: str) -> list[SearchResult]:
     results = (
         index.semantic_search(query, filter="year:>=100"),
         index.semantic_search(query, top_k=20, offset=3, snippets=False),
-        index.hybrid_search(query, max_results=20, filter="NOT year:150"),
+        index.hybrid_search(query, top_k=20, filter="NOT year:150"),
         index.hybrid_search(query, vectors="sentence"),
         index.naive_embedding_search(query),
     )

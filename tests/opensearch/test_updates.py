@@ -259,6 +259,26 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     assert deleted <= 3, "one document, and a mark for each time that it was deleted"
 
 
+@pytest.mark.parametrize("moment", ["none:0", "written:0", "refresh:1"])
+def test_a_synchronised_index_equals_its_source_also_after_a_kill(
+    moment: str, opensearch: Site, arag: Command
+) -> None:
+    build(opensearch, "a", "b", "c", "d")
+    add_documents([file_of("other.jsonl", document("o", "Other."))], opensearch.address)
+    kept = [document(name, f"Old {name}. Sea.") for name in "ab"]
+    source = file_of("built.jsonl", *kept, document("c", "New. Sea."), document("e", "New."))
+    command = ["index", source, "--sync", "--to", opensearch.address]
+    if moment != "none:0":
+        run_until_killed(KILLED, moment, *command)
+    done = arag(*command, "--json")
+    assert done.code == 0, done.err
+    assert [done.json[name] for name in ("added", "replaced", "deleted")] == [1, 1, 1]
+    assert ids(opensearch) == ["a.1", "b.1", "o.1", "c.1", "e.1"]
+    again = arag(*command, "--json")
+    assert (again.json["unchanged"], again.json["update"]) == (4, 3)
+    assert opensearch.indexes() == opensearch.live()
+
+
 @pytest.mark.parametrize("moment", ["release:0", "close:0"])
 def test_a_deletion_that_is_killed_after_its_work_is_completed_by_the_same_command(
     moment: str, opensearch: Site, arag: Command

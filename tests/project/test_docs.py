@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import shutil
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -44,6 +45,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("arag_search/mcp_server/README.md", "arag-search mcp wiki=/path/to/my-index"):
         "a server runs until its client ends it; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "export SEARCH_TOKEN=$(openssl rand -hex 32)"):
+        "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
         "needs a model key or a local server",
@@ -96,6 +99,7 @@ RUNNERS: Mapping[str, Callable[[Block], object]] = {
     "json": lambda block: json.loads(block.text),
     "jsonl": lambda block: [json.loads(line) for line in block.text.splitlines()],
     "python": python,
+    "toml": lambda block: tomllib.loads(block.text),
     "yaml preset": lambda block: yaml_file(block, load_preset),
     "yaml prices": lambda block: yaml_file(block, Prices.load),
 }

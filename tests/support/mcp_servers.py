@@ -73,13 +73,17 @@ class LocalServer:
         workers: Workers | None = None,
         scope: Scope | None = None,
         indexes: Mapping[str, Index] | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         self.engine = engines[0] if engines else MoodyEngine()
         self.workers = workers or Workers()
         if indexes is None:
             names = zip(("memory", "other"), engines or (self.engine,), strict=False)
             indexes = {name: Index(engine, name, scope) for name, engine in names}
-        served = [ServedIndex.of(name, index, preset) for name, index in indexes.items()]
+        served = [
+            ServedIndex.of(name, index, preset, (about or {}).get(name, ""))
+            for name, index in indexes.items()
+        ]
         self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers)
 
     def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:

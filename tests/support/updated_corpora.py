@@ -86,9 +86,10 @@ class Corpus:
     def file_of(self, identifiers: Sequence[str]) -> str:
         """Write a file of new versions of these documents, and update the corpus with them."""
         versions = {identifier: self.document(identifier) for identifier in identifiers}
-        for identifier in identifiers:
-            self.documents.pop(identifier, None)
-        self.documents.update(versions)
+        for identifier, version in versions.items():
+            if self.documents.get(identifier) != version:  # the same document keeps its place
+                self.documents.pop(identifier, None)
+                self.documents[identifier] = version
         return self.file(list(versions.values()))
 
     def file(self, documents: Sequence[dict[str, object]] | None = None) -> str:
@@ -107,6 +108,7 @@ def comparable(manifest: Manifest) -> Manifest:
         created="",
         sources=(),
         placement="",
+        shard_sources=(),
         update=0,
         engine="",
         engine_version="",

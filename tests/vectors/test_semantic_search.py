@@ -137,16 +137,18 @@ def test_a_hybrid_search_fuses_the_ranks_of_words_and_vectors(
     assert snippets["vivaldi.2"] == "He died in Vienna. Vivaldi's music was forgotten."
 
 
-def test_hybrid_pages_follow_each_other_and_end(index: Index) -> None:
-    all_hits = index.hybrid_search(QUERY, max_results=20)
-    pages = [index.hybrid_search(QUERY, max_results=2, offset=offset) for offset in (0, 2, 4, 6)]
+@pytest.mark.parametrize("name", ["hybrid_search", "naive_embedding_search"])
+def test_pages_of_whole_passages_follow_each_other_and_end(index: Index, name: str) -> None:
+    search = getattr(index, name)
+    all_hits = search(QUERY, top_k=20)
+    pages = [search(QUERY, top_k=2, offset=offset) for offset in (0, 2, 4, 6)]
     assert [hit_id for page in pages for hit_id in ids(page)] == ids(all_hits)
     assert [len(page.hits) for page in pages] == [2, 2, 1, 0]
 
 
 def test_a_hybrid_search_merges_the_first_hundred_hits_of_both_rankings() -> None:
     chunks = [chunk(n, f"d{n}", "", f"{'opera ' * (1 + n % 7)}number {n}. ") for n in range(250)]
-    result = vector_index(*chunks).hybrid_search("opera number 7", max_results=1000)
+    result = vector_index(*chunks).hybrid_search("opera number 7", top_k=1000)
     assert 100 <= len(result.hits) == result.passages <= 200
     ranks = [rank for hit in result.hits for rank in (hit.ranks or ()) if rank is not None]
     assert sorted(ranks) == sorted([*range(1, 101)] * 2)
@@ -209,8 +211,8 @@ def test_pages_out_of_bounds_are_refused(index: Index) -> None:
         index.semantic_search("q", top_k=0)
     with pytest.raises(ArgumentError, match="offset is 9999 with top_k 5"):
         index.semantic_search("q", offset=9999)
-    with pytest.raises(ArgumentError, match=r"max_results is 1001\."):
-        index.hybrid_search("q", max_results=1001)
+    with pytest.raises(ArgumentError, match=r"top_k is 1001\."):
+        index.hybrid_search("q", top_k=1001)
     with pytest.raises(ArgumentError, match=r"top_k is -1\."):
         index.naive_embedding_search("q", top_k=-1)
     with pytest.raises(ArgumentError, match='vectors is "words"'):
@@ -242,8 +244,9 @@ def test_a_filter_and_the_scope_of_the_index_hold_for_all_searches() -> None:
     allowed = {passage.id for passage in chunks if 20 <= passage.metadata["year"] < 40}  # type: ignore[operator]
     for result in (
         index.semantic_search(QUERY, top_k=100, filter="year:<40"),
-        index.hybrid_search(QUERY, max_results=100, filter="year:<40"),
-        index.hybrid_search(QUERY, max_results=100, filter="NOT year:>=40", vectors="sentence"),
+        index.naive_embedding_search(QUERY, top_k=100, filter="year:<40"),
+        index.hybrid_search(QUERY, top_k=100, filter="year:<40"),
+        index.hybrid_search(QUERY, top_k=100, filter="NOT year:>=40", vectors="sentence"),
     ):
         assert set(ids(result)) == allowed
         assert result.passages == len(allowed)
@@ -273,13 +276,14 @@ def test_an_index_within_a_scope_finds_what_filtering_afterwards_would() -> None
                 ids(scoped.naive_embedding_search(QUERY, top_k=top_k))
                 == [hit.id for hit in nearest.hits if hit.id in allowed][:top_k]
             )
-            assert set(ids(scoped.hybrid_search(QUERY, max_results=top_k))) <= allowed
+            assert set(ids(scoped.hybrid_search(QUERY, top_k=top_k))) <= allowed
 
 
 def test_a_filter_that_admits_nothing_finds_nothing(index: Index) -> None:
     for result in (
         index.semantic_search("vivaldi", filter="year:>3000"),
         index.hybrid_search("vivaldi", filter="year:>3000"),
+        index.naive_embedding_search("vivaldi", filter="year:>3000"),
     ):
         assert (result.hits, result.total, result.passages) == ((), None, 0)
 

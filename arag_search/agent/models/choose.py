@@ -28,6 +28,8 @@ HOW_TO_SET = (
     f"Set {MODEL_VARIABLE} (or --model) and OPENAI_API_KEY, for another endpoint than OpenAI's "
     "also OPENAI_BASE_URL."
 )
+OFFLINE_NOTE = f"Plain rules answered (offline), no language model. {HOW_TO_SET}"
+"""What commands say beside answers of the offline model."""
 
 
 def choose_model(

@@ -10,7 +10,6 @@ import orjson
 
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.problems import QueryError
-from arag_search.search.feedback import Feedback
 from arag_search.search.results import SearchHit, SearchResult
 
 
@@ -43,22 +42,7 @@ def print_text(text: str) -> None:
 
 def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, Any]:
     """Convert a search result to the JSON of the command line."""
-    return {
-        **({} if query_id is None else {"id": query_id}),
-        "query": result.query,
-        "understood": result.understood,
-        "total": result.total,
-        "total_is_exact": result.total_is_exact,
-        "total_text": result.total_text,
-        "total_unit": result.total_unit,
-        "offset": result.offset,
-        "hits": [_hit_json(hit) for hit in result.hits],
-        "notes": list(result.notes),
-        "problems": [],
-        "feedback": None if result.feedback is None else _feedback_json(result.feedback),
-        "retrieved_tokens": result.retrieved_tokens,
-        "milliseconds": round(result.milliseconds, 3),
-    }
+    return {**({} if query_id is None else {"id": query_id}), **result.to_dict()}
 
 
 def problems_json(error: QueryError, offset: int, query_id: str | None = None) -> dict[str, Any]:
@@ -104,37 +88,6 @@ def problem_list(error: QueryError) -> list[dict[str, Any]]:
         {"column": problem.column, "piece": problem.piece, "message": problem.message}
         for problem in error.problems
     ]
-
-
-def _hit_json(hit: SearchHit) -> dict[str, Any]:
-    explanation = {}
-    if hit.explanation is not None:
-        leaves = [{"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in hit.explanation]
-        explanation = {"explanation": leaves}
-    return {
-        "id": hit.id,
-        "doc_id": hit.doc_id,
-        "title": hit.title,
-        "part": hit.part,
-        "parts": hit.parts,
-        "score": hit.score,
-        "snippet": hit.snippet,
-        "metadata": hit.metadata,
-        **({} if hit.ranks is None else {"ranks": hit.ranks._asdict()}),
-        **explanation,
-    }
-
-
-def _feedback_json(why: Feedback) -> dict[str, Any]:
-    return {
-        "text": str(why),
-        "alone": [
-            {"clause": clause.clause, "count": clause.count, "excluded": clause.excluded}
-            for clause in why.alone
-        ],
-        "without": [{"clause": clause.clause, "count": clause.count} for clause in why.without],
-        "in_chunks": why.in_chunks,
-    }
 
 
 def explanation_text(hits: tuple[SearchHit, ...]) -> str:

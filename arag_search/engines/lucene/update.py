@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arag_search.corpus import Chunk, source_shard
+from arag_search.corpus import Chunk, next_document, ordinal_of
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array
@@ -109,8 +109,8 @@ class LuceneUpdate:
             return Recovery(done=done)
         return Recovery()
 
-    def first_shard(self) -> int:
-        """Return a source shard that sorts after all documents, including deleted ones."""
+    def first_ordinal(self) -> int:
+        """See IndexUpdate."""
         path = java("java.nio.file.Paths").get(str(self._held.path / schema.CHUNKS_FOLDER))
         directory = java("org.apache.lucene.store.FSDirectory").open(path)
         reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
@@ -118,11 +118,11 @@ class LuceneUpdate:
             points = java("org.apache.lucene.index.PointValues")
             packed = points.getMaxPackedValue(reader, schema.ORDINAL)
             numbers = java("org.apache.lucene.util.NumericUtils")
-            next_shard = source_shard(int(numbers.sortableBytesToLong(packed, 0))) + 1
+            following = next_document(int(numbers.sortableBytesToLong(packed, 0)))
         finally:
             reader.close()
             directory.close()
-        return max(next_shard, len(self.manifest.sources))
+        return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
         """See IndexUpdate."""

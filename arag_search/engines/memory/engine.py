@@ -41,6 +41,7 @@ from arag_search.query.tree import (
     render,
     spellings_of,
 )
+from arag_search.system.arguments import checked
 from arag_search.tokens import count_tokens
 
 _NO_METADATA: Mapping[str, MetadataType] = {}
@@ -49,6 +50,7 @@ _NO_METADATA: Mapping[str, MetadataType] = {}
 class MemoryEngine:
     """A SearchEngine over chunks held in memory."""
 
+    @checked
     def __init__(
         self,
         chunks: Iterable[Chunk],

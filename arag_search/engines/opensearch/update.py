@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from arag_search.corpus import Chunk, ordinal_of, source_shard
+from arag_search.corpus import Chunk, next_document, ordinal_of
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
@@ -143,14 +143,14 @@ class OpenSearchUpdate:
             do=f"Run that command again; or undo it: arag-search compact {self.where}",
         )
 
-    def first_shard(self) -> int:
+    def first_ordinal(self) -> int:
         """See IndexUpdate."""
         if self._first is not None:
-            return source_shard(self._first)
+            return self._first
         body = {"size": 1, "sort": [{schema.ORDINAL: "desc"}], "_source": [schema.ORDINAL]}
         hits = self._search(body)
-        behind = source_shard(int(hits[0]["_source"][schema.ORDINAL])) + 1 if hits else 0
-        return max(behind, len(self.manifest.sources))
+        following = next_document(int(hits[0]["_source"][schema.ORDINAL])) if hits else 0
+        return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
         """See IndexUpdate."""
@@ -180,7 +180,7 @@ class OpenSearchUpdate:
         if doc_ids:
             return
         if self._first is None:
-            self._first = ordinal_of(self.first_shard(), 0, 0)
+            self._first = self.first_ordinal()
         update = {"stage": _LOADING, "record": record.to_json(), "first": self._first}
         self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
         self._bulks = Bulks(self._client, self.where)

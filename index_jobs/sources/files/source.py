@@ -15,7 +15,7 @@ from index_jobs.sources.converters.base import ConvertedDocument
 from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
 from index_jobs.sources.files.folder import SHOWN_LARGE_FILES, TOO_LARGE, folder_entries
 from index_jobs.sources.files.patterns import included
-from index_jobs.sources.files.selection import FileSelection, shown_size
+from index_jobs.sources.files.selection import STDIN, FileSelection, shown_size
 from index_jobs.sources.files.standard_input import SpooledInput
 from index_jobs.sources.formats import SKIP, SKIP_FILE, Fields, checked_id, clean, title_of
 from index_jobs.sources.metadata import MetadataReader
@@ -155,6 +155,7 @@ class FileSource:
         self.format = format
         self.recognised = recognised
         self.bytes_read = 0
+        self._identity = os.path.realpath(name) if name != STDIN else SpooledInput.where
         self._listing = listing
         self._fields = fields
         self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
@@ -182,7 +183,7 @@ class FileSource:
             line = f"{file.relative}\0{file.size}\0{file.state}\n"
             digest.update(line.encode("utf-8", "surrogateescape"))
         return {
-            "source": os.path.realpath(self.name),
+            "source": self._identity,
             "files": files,
             "size": size,
             "digest": digest.hexdigest(),

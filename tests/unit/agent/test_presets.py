@@ -8,6 +8,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
+from pydantic import Field
 
 from arag_search.agent.presets import (
     DEFAULT_PRESET,
@@ -20,6 +21,7 @@ from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.app import run
 from arag_search.cli.ask import ask_command
+from arag_search.cli.run import run_command
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
@@ -35,9 +37,10 @@ KEYS = (
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read"
+    "chunk_read, connector_search, connector_fetch"
 )
-COMPARE = "Do: Compare with a complete one: arag-search presets logical_read"
+COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
+EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
 SHIPPED = [
     "agentic_hybrid",
     "arag_full",
@@ -46,6 +49,7 @@ SHIPPED = [
     "arag_without_chunk_read",
     "arag_without_keyword",
     "arag_without_semantic",
+    "connector",
     "direct_answer",
     "logical_read",
     "logicalrag",
@@ -98,6 +102,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_chunk_read": ["keyword_search", "semantic_search"],
         "arag_without_keyword": ["semantic_search", "chunk_read"],
         "arag_without_semantic": ["keyword_search", "chunk_read"],
+        "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
         "logical_read": ["logical_search", "chunk_read"],
         "logicalrag": ["logical_search"],
@@ -111,7 +116,8 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.plan_first is plans
         assert preset.full_text is (plans or name in shows_passages)
         assert preset.max_loops == (8 if plans else 1 if name == "naive_rag" else 15)
-        assert preset.max_result_tokens == (12_000 if preset.full_text else 4_000)
+        shows_text = preset.full_text or name == "connector"
+        assert preset.max_result_tokens == (12_000 if shows_text else 4_000)
         assert preset.token_budget == 128_000
         assert preset.vectors == "passage"
         assert preset.given_passages == (5 if name == "naive_rag" else 0)
@@ -178,11 +184,23 @@ def test_an_unknown_name_is_rejected_with_the_known_ones() -> None:
     )
 
 
-def test_an_unknown_key_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
-    path = user_preset(tmp_path, ("max_steps", "max_steps: 8"))
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("max_steps: 8", 'Nearest: "max_loops".'),
+        ("extend: logical_read", 'Nearest: "extends".'),
+        ("colour: 8", f"Keys: {KEYS}, extends."),
+    ],
+)
+def test_an_unknown_key_is_rejected_with_the_nearest_or_all(
+    tmp_path: Path, line: str, hint: str
+) -> None:
+    key, value = line.split(": ")
+    shown = value if value == "8" else f'"{value}"'
+    path = user_preset(tmp_path, (key, line))
     assert rejection(path) == (
         "The preset has 1 problem.\n"
-        f'1. key "max_steps", 8: there is no such key. Keys: {KEYS}.\n'
+        f'1. key "{key}", {shown}: there is no such key. {hint}\n'
         f"Where: {path}\n{COMPARE}"
     )
 
@@ -192,8 +210,101 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
     assert rejection(path) == (
         "The preset has 1 problem.\n"
         '1. key "tool_description" is missing. Allowed: "full" or "syntax".\n'
-        f"Where: {path}\n{COMPARE}"
+        f"Where: {path}\n{EXTEND}"
     )
+
+
+def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
+    path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
+    missing = [key for key in KEYS.split(", ") if key not in ("name", "operators")]
+    *others, last = (f'"{key}"' for key in missing)
+    assert rejection(path) == (
+        "The preset has 3 problems.\n"
+        '1. key "max_step", 3: there is no such key. Nearest: "max_loops".\n'
+        '2. key "operators", "maybe". Allowed: true or false.\n'
+        f"3. keys {', '.join(others)} and {last} are missing.\n"
+        f"Where: {path}\n{EXTEND}"
+    )
+
+
+# extends
+
+
+def written(path: Path, content: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content, "utf-8")
+    return path
+
+
+def test_a_preset_that_extends_another_takes_the_keys_that_it_leaves_out(tmp_path: Path) -> None:
+    base = load_preset("logical_read")
+    preset = load_preset(written(tmp_path / "short.yaml", "extends: logical_read\nmax_loops: 3\n"))
+    assert preset == base.model_copy(update={"name": "short", "max_loops": 3})
+    same_name = "extends: logical_read\nname: logical_read\n"
+    copy = load_preset(written(tmp_path / "copy.yaml", same_name))
+    assert (copy, copy.fingerprint) == (base, base.fingerprint)
+
+
+def test_a_chain_of_presets_is_followed_by_paths_relative_to_their_files(tmp_path: Path) -> None:
+    written(tmp_path / "prompts" / "own.md", "Search well.")
+    written(
+        tmp_path / "prompts" / "lowest.yml", "extends: logicalrag\nprompt: own.md\nmax_loops: 2\n"
+    )
+    written(tmp_path / "middle.yaml", "extends: prompts/lowest.yml\nname: middle\nmax_loops: 3\n")
+    written(tmp_path / "mine" / "top.yaml", "extends: ../middle.yaml\noperators: false\n")
+    preset = load_preset(tmp_path / "mine" / "top.yaml")
+    assert preset.system_prompt.startswith("Search well.")
+    assert (preset.name, preset.max_loops, preset.operators, preset.plan_first) == (
+        "top", 3, False, True,
+    )  # fmt: skip
+
+
+def test_presets_that_extend_each_other_are_rejected_with_the_ring(tmp_path: Path) -> None:
+    start = written(tmp_path / "start.yaml", "extends: a.yaml\n")
+    first = written(tmp_path / "a.yaml", "extends: sub/b.yaml\n")
+    second = written(tmp_path / "sub" / "b.yaml", "extends: ../a.yaml\n")
+    assert rejection(start) == (
+        "The presets extend each other in a ring.\n"
+        f"Where: {first} -> {second} -> {tmp_path / 'sub' / '../a.yaml'}\n"
+        "Allowed: a chain that ends at a preset with every key\n"
+        'Do: Take the key "extends" out of one of them.'
+    )
+    own = written(tmp_path / "own.yaml", "extends: own.yaml\n")
+    assert f"Where: {own} -> {own}\n" in rejection(own)
+
+
+@pytest.mark.parametrize(
+    ("extends", "problem"),
+    [
+        ("", "null. Allowed: the name of a preset, or the path of a .yaml file."),
+        ("[logical_read]", '["logical_read"]. Allowed: the name of a preset, or the path'),
+        ("logical", 'There is no preset "logical".\nWhere: {path}, key "extends"\nAllowed: '),
+        ("none.yaml", "The preset cannot be read (No such file or directory).\nWhere: {folder}"),
+    ],
+)
+def test_a_preset_that_extends_what_is_no_preset_is_rejected(
+    tmp_path: Path, extends: str, problem: str
+) -> None:
+    path = written(tmp_path / "mine.yaml", f"extends: {extends}\n")
+    assert problem.format(path=path, folder=tmp_path) in rejection(path)
+
+
+def test_a_problem_is_reported_at_the_file_that_has_it(tmp_path: Path) -> None:
+    base = written(tmp_path / "base.yaml", "extends: logical_read\nmax_loops: 0\n")
+    path = written(tmp_path / "mine.yaml", "extends: base.yaml\nmax_loops: 3\n")
+    assert f"Where: {base}\n{COMPARE}" in rejection(path)
+    path = written(tmp_path / "mine.yaml", "extends: logical_read\ntools: []\nmax_loops: x\n")
+    assert '1. key "max_loops", "x". Allowed: a whole' in rejection(path)
+
+
+def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
+    class Later(Preset):
+        order: str = Field("score", description="A key of a later release.")
+
+    preset = load_preset("logical_read")
+    later = Later(**preset.model_dump())
+    assert later.fingerprint == preset.fingerprint
+    assert later.model_copy(update={"order": "date"}).fingerprint != preset.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -241,18 +352,6 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
     assert rejection(path) == (
         f'The preset has 1 problem.\n1. key "{key}", {problem}\nWhere: {path}\n{COMPARE}'
     )
-
-
-def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
-    path = user_preset(
-        tmp_path, ("loops", "loops: 8"), ("operators", "operators: maybe"), drop="full_text"
-    )
-    assert rejection(path).splitlines()[:4] == [
-        "The preset has 3 problems.",
-        f'1. key "loops", 8: there is no such key. Keys: {KEYS}.',
-        '2. key "full_text" is missing. Allowed: true or false.',
-        '3. key "operators", "maybe". Allowed: true or false.',
-    ]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +433,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
     assert lines[at + 1 : at + 4] == [
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
-        "without vectors. The default of ask and mcp.",
+        "without vectors. The default of ask, run and mcp.",
         "                         logical_search, chunk_read; 15 turns, prompt arag",
     ]
     assert lines[2:4] == [
@@ -365,5 +464,33 @@ def test_the_command_prints_json_and_accepts_a_path(presets: PresetsCommand) -> 
     assert logicalrag["fingerprint"] == load_preset("logicalrag").fingerprint
 
 
-def test_the_preset_of_ask_is_the_default_one() -> None:
-    assert signature(ask_command).parameters["preset"].default == DEFAULT_PRESET
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_preset_printed_as_yaml_can_be_saved_and_used(
+    tmp_path: Path, presets: PresetsCommand, name: str
+) -> None:
+    saved = load_preset(written(tmp_path / "saved.yaml", presets(name, "--yaml")))
+    assert (saved, saved.fingerprint) == (load_preset(name), load_preset(name).fingerprint)
+
+
+def test_a_preset_with_odd_characters_and_a_prompt_of_its_own_survives_yaml(
+    tmp_path: Path, presets: PresetsCommand
+) -> None:
+    written(tmp_path / "mine" / "own.md", "Search well.")
+    mine = 'extends: naive_rag\nprompt: own.md\nname: "no: \'#é\\u2028\\x07"\ntools: []\n'
+    path = written(tmp_path / "mine" / "odd.yaml", mine)
+    saved = load_preset(written(tmp_path / "saved.yaml", presets(str(path), "--yaml")))
+    assert saved == load_preset(path)
+    assert saved.name == "no: '#é\u2028\x07"
+
+
+@pytest.mark.parametrize("arguments", [["--yaml"], ["logical_read", "--yaml", "--json"]])
+def test_yaml_is_of_one_preset_and_nothing_else(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["presets", *arguments]) == 1
+    assert "Allowed: arag-search presets NAME --yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [ask_command, run_command])
+def test_the_preset_of_a_command_is_the_default_one(command: Callable[..., int]) -> None:
+    assert signature(command).parameters["preset"].default == DEFAULT_PRESET

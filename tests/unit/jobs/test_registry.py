@@ -26,4 +26,4 @@ def test_every_format_has_a_reader() -> None:
 
 
 def test_chunk_files_and_rows_of_passages_are_pre_chunked() -> None:
-    assert {"arag-chunks", "dpr"} == PRE_CHUNKED
+    assert {"arag-chunks", "dpr", "pre-chunked"} == PRE_CHUNKED

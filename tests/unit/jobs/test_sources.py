@@ -454,7 +454,8 @@ def test_json_lines_are_no_array_of_chunks() -> None:
         (
             "title:keyword",
             '--metadata: "title" is a reserved name.\nAllowed: any name but content, doc_id,'
-            " id, part, parts, sentences, text, title\nDo: Rename the field in the source.",
+            " id, part, parts, pre_chunked, sentence_ends, sentences, text, title\nDo: Rename the "
+            "field in the source.",
         ),
         (
             "2nd:number",

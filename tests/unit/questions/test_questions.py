@@ -17,6 +17,7 @@ from arag_search.questions.files import (
     evidence_fingerprint,
     load_questions,
     questions_fingerprint,
+    read_questions,
 )
 
 PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
@@ -61,6 +62,23 @@ def test_a_question_needs_id_question_and_answer_alone(tmp_path: Path) -> None:
     assert load_questions(question_file(tmp_path, PLAIN)) == (
         Question("q1", "Who wrote Griselda?", ("Vivaldi",)),
     )
+
+
+@pytest.mark.parametrize("name", ["id", "_id", "question_id", "qid", "query_id"])
+def test_the_id_has_any_of_its_usual_names(tmp_path: Path, name: str) -> None:
+    (question,) = load_questions(
+        question_file(tmp_path, {name: 7, "question": "Q?", "answer": "A"})
+    )
+    assert question.id == "7"
+
+
+def test_questions_without_an_id_are_named_by_position_beside_given_ids(tmp_path: Path) -> None:
+    unnamed = {"question": "Q?", "answer": "A"}
+    records = [unnamed, unnamed, {**unnamed, "id": "q2"}, {**unnamed, "id": None},
+               {**unnamed, "id": "q2_2"}, {"input": "Q?", "output": [{"answer": "A"}]}]  # fmt: skip
+    file = read_questions(question_file(tmp_path, *records))
+    assert [question.id for question in file.questions] == ["q1", "q2_3", "q2", "q4", "q2_2", "q6"]
+    assert file.notes == ("4 questions have no id, and are named by position: q1, q2, ...",)
 
 
 def test_an_array_is_read_like_lines(tmp_path: Path) -> None:
@@ -176,9 +194,9 @@ def test_a_duplicate_id_is_reported_with_both_lines(tmp_path: Path) -> None:
 
 
 def test_missing_fields_are_named_together_with_the_present_ones(tmp_path: Path) -> None:
-    assert rejection(question_file(tmp_path, PLAIN, {"question": "Who?", "gold": "Ann"})) == (
-        'The record has no "id", no "answer".\n'
-        'Where: q, line 2, with the fields ["question","gold"]\n'
+    assert rejection(question_file(tmp_path, PLAIN, {"query": "Who?", "gold": "Ann"})) == (
+        'The record has no "question", no "answer".\n'
+        'Where: q, line 2, with the fields ["query","gold"]\n'
         "Allowed: ..."
     )
 

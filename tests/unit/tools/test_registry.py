@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from arag_search.tools.base import describe
-from arag_search.tools.registry import READ_TOOLS, SEARCH_TOOLS, TOOLS, RegisteredTool
+from arag_search.tools.registry import (
+    CONNECTOR_TOOLS,
+    READ_TOOLS,
+    SEARCH_TOOLS,
+    TOOLS,
+    RegisteredTool,
+)
 from arag_search.tools.search import SearchTool
 
 
@@ -22,4 +28,14 @@ def test_a_registered_tool_has_a_description_file(name: str) -> None:
 
 def test_tools_search_or_read_and_have_distinct_short_names() -> None:
     assert sorted(READ_TOOLS) == ["chunk_read"]
-    assert len({tool.short_name for tool in TOOLS.values()}) == len(TOOLS)
+    named = [tool for tool in TOOLS.values() if tool.name not in CONNECTOR_TOOLS]
+    assert len({tool.short_name for tool in named}) == len(named)
+
+
+def test_clients_see_the_tools_of_connectors_by_the_names_that_these_demand() -> None:
+    offered = {name: tool.offered_name for name, tool in TOOLS.items()}
+    assert {name: seen for name, seen in offered.items() if name != seen} == {
+        "connector_search": "search",
+        "connector_fetch": "fetch",
+    }
+    assert len(set(offered.values())) == len(offered)

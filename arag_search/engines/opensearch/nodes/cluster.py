@@ -7,6 +7,7 @@ nodes is fixed at its first start.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,11 @@ from arag_search.engines.opensearch.nodes.settings import (
     check_heap,
     java_flags,
     node_settings,
+)
+from arag_search.engines.opensearch.nodes.started import (
+    note_ended,
+    note_started,
+    running_folders,
 )
 from arag_search.errors import ArgumentError, EngineError, UnavailableError
 
@@ -91,6 +97,27 @@ def default_data() -> Path:
     return cache_folder() / "opensearch-nodes"
 
 
+def running_data() -> Path:
+    """Return the data folder of the local cluster that runs, or the default one if none does.
+
+    Raises ArgumentError if several run.
+    """
+    running = running_folders(default_data())
+    if len(running) > 1:
+        raise ArgumentError(
+            f"{len(running)} local clusters run.",
+            allowed=" or ".join(f"--data {shlex.quote(str(folder))}" for folder in running),
+            do="Name one with --data.",
+        )
+    return running[0] if running else default_data()
+
+
+def stop_command(data: Path) -> str:
+    """Return the command that stops the cluster of a data folder."""
+    named = "" if data == default_data() else f" --data {shlex.quote(str(data))}"
+    return f"arag-search opensearch down{named}"
+
+
 def up(
     data: Path,
     *,
@@ -118,6 +145,8 @@ def up(
     check_heap(heap)
     with held(data):
         record = _planned(data, nodes, port)
+        if not owned:
+            note_started(data)  # before the start, so that ``down`` finds it whatever happens next
         stopped = [node for node in record.nodes if not node.runs]
         places = [node.place for node in stopped]
         if places:
@@ -151,6 +180,7 @@ def down(data: Path) -> ClusterStatus | None:
         ended = _end(record.nodes)
         record = replace(record, nodes=tuple(replace(node, process=None) for node in record.nodes))
         write_record(data, record)
+        note_ended(data)
         return replace(_status(data, record), ended=ended)
 
 
@@ -176,7 +206,7 @@ def _planned(data: Path, nodes: int | None, port: int | None) -> ClusterRecord:
             f"The cluster runs on port {first}.",
             where=record.url,
             allowed=f"--port {first}",
-            do="Leave --port out, or stop it first: arag-search opensearch down",
+            do=f"Leave --port out, or stop it first: {stop_command(data)}",
         )
     moved = ports.places(count, port)
     return replace(record, nodes=tuple(NodeRecord(place, None) for place in moved))

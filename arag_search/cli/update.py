@@ -1,4 +1,4 @@
-"""arag-search index --add: add documents to an existing index."""
+"""arag-search index --add and --sync: update an existing index from sources."""
 
 from __future__ import annotations
 
@@ -10,30 +10,45 @@ if TYPE_CHECKING:
     from index_jobs.build.options import BuildOptions
 
 
-def add_command(
-    context: typer.Context, sources: list[str], to: str, options: BuildOptions, json: bool
+def update_command(
+    context: typer.Context,
+    sources: list[str],
+    to: str,
+    options: BuildOptions,
+    *,
+    sync: bool,
+    json: bool,
+    **update_options: bool,
 ) -> int:
-    """Add the sources to the index. Only those build options count that were passed, and they
-    must be those of the index."""
+    """Add the sources to the index, or make it equal to them. Only those build options count that
+    were passed, and they must be those of the index."""
     from arag_search.cli.output.messages import INTERRUPTED, say
     from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
     from arag_search.system.progress import open_progress
-    from index_jobs.updates.addition import AddOptions, add_documents
+    from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 
     def if_given(name: str, value: Any) -> Any:
         source = context.get_parameter_source(name)
         return value if source is not None and source.name != "DEFAULT" else None
 
-    for option, value in (("--overwrite", options.overwrite), ("--shards", options.shards)):
+    if sync and if_given("add", True):
+        raise ArgumentError(
+            "--add and --sync are both given.", do="Leave one out: --sync also adds."
+        )
+    if update_options["allow_deletes"] and not sync:
+        raise ArgumentError("--allow-deletes is given without --sync.", do="Leave it out.")
+    option = "--sync" if sync else "--add"
+    for other, value in (("--overwrite", options.overwrite), ("--shards", options.shards)):
         if value:
             raise ArgumentError(
-                f"--add: {option} is for building an index.",
-                allowed="--add, or a new index",
-                do=f"Leave out --add or {option}.",
+                f"{option}: {other} is for building an index.",
+                allowed=f"{option}, or a new index",
+                do=f"Leave out {option} or {other}.",
             )
+    update = sync_documents if sync else add_documents
     try:
-        report = add_documents(
+        report = update(
             sources,
             to,
             AddOptions(
@@ -46,6 +61,7 @@ def add_command(
                 metadata=if_given("metadata", options.metadata),
                 without=if_given("without", options.without),
                 workers=options.workers,
+                **update_options,
             ),
             open_progress(),
         )

@@ -1,0 +1,61 @@
+"""Documents of an index as records of a corpus, from which the same index can be built again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from arag_search.corpus import Document
+from arag_search.manifest import Manifest
+from arag_search.search.documents import IndexDocument
+from arag_search.search.results import metadata_dict
+from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
+from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, cut
+from index_jobs.cutting.sentences import sentence_ends
+from index_jobs.sources.formats import PRE_CHUNKED_MARK, SENTENCE_ENDS
+
+
+def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
+    """Return a record of the format ``documents``, or ``pre-chunked`` if the index is.
+
+    The record names the ends of sentences only if they would not be found again in the text, such
+    as those of a source with its own sentences. Metadata cannot have the names of other keys, which
+    are reserved.
+    """
+    text = document.text
+    record: dict[str, Any] = {"id": document.id, "title": document.title, "text": text}
+    if manifest.already_chunked:
+        record[PRE_CHUNKED_MARK] = True
+    if not _is_cut_again(document, text, manifest):
+        record[SENTENCE_ENDS] = list(document.sentence_ends)
+    return {**record, **metadata_dict(document.metadata)}
+
+
+def build_command(source: str, manifest: Manifest) -> str:
+    """Return the command that builds an index from exported documents, with the same passages."""
+    words = ["arag-search", "index", source, "--to", "INDEX"]
+    if manifest.metadata:
+        fields = (f"{name}:{kind}" for name, kind in manifest.metadata.items())
+        words += ["--metadata", ",".join(fields)]
+    if manifest.chunk_tokens != DEFAULT_CHUNK_TOKENS and not manifest.already_chunked:
+        words += ["--chunk-tokens", str(manifest.chunk_tokens)]
+    if (manifest.k1, manifest.b) != (DEFAULT_K1, DEFAULT_B):
+        words += ["--bm25", f"{manifest.k1},{manifest.b}"]
+    if manifest.without:
+        words += ["--without", ",".join(manifest.without)]
+    return shlex.join(words)
+
+
+def _is_cut_again(document: IndexDocument, text: str, manifest: Manifest) -> bool:
+    """Return whether the passages of the document result from its text alone.
+
+    A sentence that is longer than a passage is stored as several; only then is the text cut again.
+    """
+    ends = document.sentence_ends
+    if tuple(sentence_ends(text)) == ends:
+        return True
+    whole = Document(document.id, document.title, text, whole=manifest.already_chunked)
+    chunks, _ = cut(whole, shard=0, number=0, chunk_tokens=manifest.chunk_tokens)
+    return [(chunk.content, chunk.sentence_ends) for chunk in chunks] == [
+        (chunk.content, chunk.sentence_ends) for chunk in document.chunks
+    ]

@@ -1,0 +1,209 @@
+"""A synchronised index equals its sources, and documents of other sources are kept."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from arag_search.errors import ArgumentError, SourceError
+from arag_search.search.index import open_index
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.commands import Command, file_of
+from tests.support.updated_corpora import OPTIONS, Corpus, document, error_message, run_until_killed
+
+INDEX = "index"
+
+
+def texts() -> dict[str, str]:
+    """Return the text of each document of the index, by id."""
+    with open_index(INDEX) as index:
+        joined: dict[str, str] = {}
+        for chunk in index.scan():
+            joined[chunk.doc_id] = joined.get(chunk.doc_id, "") + chunk.content
+    return joined
+
+
+def update_number() -> int:
+    with open_index(INDEX) as index:
+        return index.manifest.update
+
+
+def changes(report: AddReport) -> tuple[int, int, int, int]:
+    return report.added, report.replaced, report.unchanged, report.deleted
+
+
+def notes(**contents: str) -> None:
+    """Make the folder ``notes`` hold these files and no others."""
+    Path("notes").mkdir(exist_ok=True)
+    for path in Path("notes").iterdir():
+        path.unlink()
+    for name, text in contents.items():
+        Path("notes", f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def test_a_folder_that_changed_is_followed_and_an_unchanged_one_leaves_the_index_alone() -> None:
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    build_index(["notes"], INDEX, BuildOptions())
+    assert changes(sync_documents(["notes"], INDEX)) == (0, 0, 3, 0)
+    os.utime("notes/a.md", (1, 1))
+    assert changes(sync_documents(["notes"], INDEX)) == (0, 0, 3, 0)
+    assert update_number() == 1
+    notes(a="Alpha.", b="Beta anew.", d="Delta.")
+    assert changes(sync_documents(["notes"], INDEX)) == (1, 1, 1, 1)
+    assert texts() == {"a.md": "Alpha.", "b.md": "Beta anew.", "d.md": "Delta."}
+    assert update_number() == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_changes_the_index_holds_what_the_source_holds(seed: int, tmp_path: Path) -> None:
+    chance = Random(seed)
+    corpus = Corpus(chance, tmp_path)
+    source = file_of("corpus.jsonl", *(corpus.document(f"d{number}") for number in range(20)))
+    other = file_of("other.jsonl", *(corpus.document(f"o{number}") for number in range(5)))
+    build_index([source, other], INDEX, OPTIONS)
+    kept = {name: text for name, text in texts().items() if name.startswith("o")}
+    for step in range(5):
+        lines = Path(source).read_text("utf-8").splitlines()
+        chance.shuffle(lines)
+        dropped = chance.randrange(6)
+        now = [json.loads(line) for line in lines[dropped:]]
+        now += [corpus.document(f"d{step}x{number}") for number in range(4)]
+        now[0] = corpus.document(str(now[0]["id"]))
+        file_of("corpus.jsonl", *now)
+        report = sync_documents([source], INDEX, AddOptions(allow_deletes=True))
+        assert report.deleted == dropped
+        fresh = file_of("fresh.jsonl", *now)
+        build_index([fresh], "fresh", replace(OPTIONS, overwrite=True))
+        with open_index("fresh") as index, open_index(INDEX) as synced:
+            expected = {(c.id, c.title, c.content, repr(c.metadata)) for c in index.scan()}
+            held = list(synced.scan())
+            assert {
+                (c.id, c.title, c.content, repr(c.metadata)) for c in held if c.doc_id not in kept
+            } == expected
+            ordinals = [chunk.ordinal for chunk in held]
+            assert ordinals == sorted(set(ordinals))
+            assert len(synced.manifest.shard_sources) == 3, "one source takes one further shard"
+        assert {name: text for name, text in texts().items() if name in kept} == kept
+
+
+def test_documents_of_other_sources_are_neither_deleted_nor_replaced() -> None:
+    first, second = file_of("first.jsonl", document("a", "One.")), "second.jsonl"
+    build_index([first], INDEX, BuildOptions())
+    file_of(second, document("b", "Two."), document("c", "Three."))
+    add_documents([second], INDEX)
+    file_of(second, document("b", "Two."))
+    assert changes(sync_documents([second], INDEX)) == (0, 0, 1, 1)
+    assert texts() == {"a": "One.", "b": "Two."}
+    file_of(second, document("a", "Other."))
+    message = error_message(sync_documents, [second], INDEX, AddOptions(allow_deletes=True))
+    assert message.startswith('Document "a" of these sources is in the index from another source.')
+    assert texts() == {"a": "One.", "b": "Two."}
+    file_of(second, document("b", "Two."), document("c", "Three."))
+    assert changes(sync_documents([first, second], INDEX)) == (1, 0, 2, 0)
+
+
+def test_an_empty_source_and_many_deletions_are_refused_unless_allowed() -> None:
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    build_index(["notes"], INDEX, BuildOptions())
+    notes(a="Alpha.")
+    with pytest.raises(ArgumentError, match="2 of the 3 documents"):
+        sync_documents(["notes"], INDEX)
+    assert len(texts()) == 3
+    notes()
+    with pytest.raises((ArgumentError, SourceError)):
+        sync_documents(["notes"], INDEX, AddOptions(allow_deletes=True))
+    notes(a="Alpha.")
+    assert changes(sync_documents(["notes"], INDEX, AddOptions(allow_deletes=True)))[3] == 2
+    assert list(texts()) == ["a.md"]
+
+
+def test_a_source_with_bad_records_loses_nothing() -> None:
+    source = file_of("corpus.jsonl", *(document(name, "Text.") for name in "abc"))
+    build_index([source], INDEX, BuildOptions())
+    first = Path(source).read_text().splitlines()[0]
+    Path(source).write_text(first + '\n{"id": "b"\n')
+    report = sync_documents([source], INDEX, AddOptions(skip_bad_lines=True, allow_deletes=True))
+    assert (changes(report), report.kept, report.skipped_lines) == ((0, 0, 1, 0), 2, 1)
+    assert "kept: 2 documents" in report.to_text()
+    assert set(texts()) == set("abc")
+
+
+def test_a_dry_run_names_what_would_change_and_writes_nothing(arag: Command) -> None:
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    assert arag("index", "notes", "--to", INDEX).code == 0
+    notes(a="Alpha.", b="Beta anew.", d="Delta.")
+    shown = arag("index", "notes", "--to", INDEX, "--sync", "--dry-run", "--json")
+    assert shown.json["changes"] == {
+        "added": ["d.md"], "replaced": ["b.md"], "deleted": ["c.md"],
+    }  # fmt: skip
+    assert arag("index", "notes", "--to", INDEX, "--sync", "--dry-run").lines[0] == (
+        f"Would update {INDEX}: 1 document added, 1 replaced, 1 unchanged, 1 deleted;"
+        " it would hold 3 documents in 3 chunks."
+    )
+    assert set(texts()) == {"a.md", "b.md", "c.md"}
+    assert arag("index", "notes", "--to", INDEX, "--sync", "--add").code == 1
+    assert arag("index", "notes", "--to", INDEX, "--add", "--allow-deletes").code == 1
+
+
+KILLED = """
+import os, signal, sys
+from arag_search.cli.app import run
+from arag_search.engines.lucene.update import LuceneUpdate
+name, count = sys.argv[1].split(":")
+original, calls = getattr(LuceneUpdate, name), 0
+def killing(*arguments):
+    global calls
+    calls += 1
+    if calls > int(count):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(*arguments)
+setattr(LuceneUpdate, name, killing)
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "moment", ["begin:0", "remove:0", "add:0", "publish:0", "_remove_record:0"]
+)
+def test_a_killed_synchronisation_is_complete_or_absent_and_is_resumed(
+    moment: str, arag: Command
+) -> None:
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    build_index(["notes"], INDEX, BuildOptions())
+    before = texts()
+    notes(a="Alpha.", b="Beta anew.", d="Delta.")
+    run_until_killed(KILLED, moment, "index", "notes", "--sync", "--to", INDEX)
+    after = {"a.md": "Alpha.", "b.md": "Beta anew.", "d.md": "Delta."}
+    assert texts() in (before, after)
+    assert arag("index", "notes", "--sync", "--to", INDEX).code == 0
+    assert texts() == after
+    assert update_number() == 2
+
+
+def test_an_index_of_an_earlier_version_is_followed_if_it_was_not_updated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from index_jobs.build.corpus import Corpus as BuildCorpus
+
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(BuildCorpus, "identities", ())
+        build_index(["notes"], INDEX, BuildOptions())
+    notes(a="Alpha.", b="Beta.")
+    assert changes(sync_documents(["notes"], INDEX)) == (0, 0, 2, 1)
+
+
+def test_vectors_of_unchanged_text_are_kept(arag: Command) -> None:
+    notes(a="Alpha one. Alpha two.", b="Beta.", c="Gamma.")
+    assert arag("index", "notes", "--to", INDEX).code == 0
+    assert arag("embed", INDEX, "--encoder", "hashing").code == 0
+    notes(a="Alpha one. Alpha two.", b="Beta.", d="Delta.")
+    assert arag("index", "notes", "--to", INDEX, "--sync").code == 0
+    report = arag("embed", INDEX, "--encoder", "hashing", "--json").json
+    assert report["encoded_rows"] == 2, "a sentence and a passage"
