@@ -87,6 +87,7 @@ class Document:
     ``sentence_ends`` are the offsets after each sentence, the last being ``len(text)``, if the
     source has its own sentences, else None. A ``whole`` document is pre-chunked: it is never split
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
+    ``is_file`` is true if the document is a whole file, and false if it is a record.
     ``ready`` are, for a document that was chunked before, its chunks and the number of their
     tokens; the chunks are kept as they are.
     """
@@ -99,6 +100,7 @@ class Document:
     whole: bool = False
     where: str = ""
     ready: tuple[tuple[Chunk, ...], int] | None = None
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ AragError                     a failure that this project raises on purpose
 │   ├── VectorsStaleError     passages were added to the index since
 │   └── VectorsMismatchError  the vectors are of another model or corpus
 ├── SourceError               the corpus cannot be read; names file and line
+│   ├── BadFileError          a file of a source cannot be read; the others can
 │   └── DuplicateIdError      a document has the id of an earlier one
 ├── BuildError                the build cannot continue (no space, ordinals exhausted)
 │   └── WorkerLostError       a worker process of the build ended or was killed
@@ -156,15 +157,35 @@ class VectorsMismatchError(VectorsError):
 
 
 class SourceError(AragError):
-    """The corpus cannot be read; the message names file and line."""
+    """The corpus cannot be read; the message names file and line.
+
+    ``is_file`` is true if the error is about a whole file, and false if it is about a record.
+    """
+
+    is_file = False
+
+
+class BadFileError(SourceError):
+    """A file of a source cannot be read, or not to its end; the others can."""
+
+    is_file = True
 
 
 class DuplicateIdError(SourceError):
     """A document has the id, ``doc_id``, of an earlier one."""
 
-    def __init__(self, doc_id: str, *, where: str, do: str) -> None:
-        super().__init__(f'The id "{doc_id}" was there before.', where=where, do=do)
+    def __init__(self, doc_id: str, *, where: str, do: str, is_file: bool = False) -> None:
+        what = "two files would get it" if is_file else "two records have it"
+        super().__init__(f'Duplicate id "{doc_id}": {what}.', where=where, do=do)
         self.doc_id = doc_id
+        self.is_file = is_file
+        self._names_first = False
+
+    def name_first(self, place: str) -> None:
+        """Add the place of the first document with this id to the message, once."""
+        if place and not self._names_first:
+            self.where += f"; first: {place}"
+            self._names_first = True
 
 
 class BuildError(AragError):

@@ -29,9 +29,10 @@ class Manifest:
     ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``) and
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
-    the next update or ``arag-search embed``. ``shard_sources`` has the source of each source shard,
-    the real path of a folder or file; it is empty where that is not known. ``update`` counts
-    published changes and is the same in the chunk and the sentence index.
+    the next update or ``arag-search embed``. ``file_metadata`` names the fields in ``metadata``
+    that documents from files have without a declaration. ``shard_sources`` has the source of each
+    source shard, the real path of a folder or file; it is empty where that is not known. ``update``
+    counts published changes and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -51,6 +52,7 @@ class Manifest:
     k1: float = 1.2
     b: float = 0.75
     metadata: dict[str, MetadataType] = field(default_factory=dict[str, MetadataType])
+    file_metadata: tuple[str, ...] = ()
     undeclared_metadata: dict[str, int] = field(default_factory=dict[str, int])
     without: tuple[str, ...] = ()
     skipped_lines: int = 0

@@ -14,12 +14,17 @@ from arag_search.cli.options.build import (
     ChunkTokens,
     FormatOption,
     IdField,
+    Include,
     Json,
     Keep,
+    MaxFileSize,
     MetadataOption,
     NodeWait,
+    NoIgnore,
     Overwrite,
+    Root,
     Shards,
+    SkipBadFiles,
     SkipBadLines,
     Sources,
     Target,
@@ -56,6 +61,11 @@ def chunk_command(
     metadata: MetadataOption = None,
     workers: Workers = None,
     skip_bad_lines: SkipBadLines = False,
+    skip_bad_files: SkipBadFiles = False,
+    include: Include = None,
+    no_ignore: NoIgnore = False,
+    max_file_size: MaxFileSize = None,
+    root: Root = None,
     share: Annotated[
         str,
         typer.Option(
@@ -98,6 +108,11 @@ def chunk_command(
         metadata=metadata,
         workers=workers,
         skip_bad_lines=skip_bad_lines,
+        skip_bad_files=skip_bad_files,
+        include=include,
+        no_ignore=no_ignore,
+        max_file_size=max_file_size,
+        root=root,
     )
     try:
         report = chunk_sources(source, out, options, open_progress(), parse_share(share))

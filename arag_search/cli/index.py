@@ -11,12 +11,17 @@ from arag_search.cli.options.build import (
     ChunkTokens,
     FormatOption,
     IdField,
+    Include,
     Json,
     Keep,
+    MaxFileSize,
     MetadataOption,
     NodeWait,
+    NoIgnore,
     Overwrite,
+    Root,
     Shards,
+    SkipBadFiles,
     SkipBadLines,
     Sources,
     Target,
@@ -72,6 +77,11 @@ def index_command(
         ),
     ] = False,
     skip_bad_lines: SkipBadLines = False,
+    skip_bad_files: SkipBadFiles = False,
+    include: Include = None,
+    no_ignore: NoIgnore = False,
+    max_file_size: MaxFileSize = None,
+    root: Root = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -97,7 +107,11 @@ def index_command(
     \b
     FORMATS
 
-    Files of records may be packed with gzip. Only text is read: convert PDF and HTML first.
+    Of a folder, files whose ending is known are read; --include adds source code and other text.
+    What .gitignore files exclude is left out, and so are hidden files. The id of a file is its
+    path; its name, ending, path and time are the fields file, type, path and modified.
+
+    Files of records may be packed with gzip.
 
     Documents are cut into passages of whole sentences. A passage is found and read as one hit.
 
@@ -108,6 +122,8 @@ def index_command(
 
     \b
       arag-search index notes/ --to my-index
+      arag-search index src docs --to my-index --include '*.py' --skip-bad-files
+      cat minutes.md | arag-search index - --to my-index
       arag-search index corpus.jsonl --to my-index --metadata year:number,lang:keyword
       arag-search index pages.jsonl.gz --to my-index --text-field body --id-field url
       arag-search index chunks.json --to my-index --overwrite --json > report.json
@@ -147,6 +163,11 @@ def index_command(
         without=without,
         overwrite=overwrite,
         skip_bad_lines=skip_bad_lines,
+        skip_bad_files=skip_bad_files,
+        include=include,
+        no_ignore=no_ignore,
+        max_file_size=max_file_size,
+        root=root,
         shards=shards,
         workers=workers,
         node_wait=node_wait,

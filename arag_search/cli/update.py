@@ -55,6 +55,7 @@ def update_command(
                 format=options.format,
                 fields=options.fields,
                 skip_bad_lines=options.skip_bad_lines,
+                files=options.files,
                 chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
                 bm25=if_given("bm25", (options.k1, options.b)),
                 metadata=if_given("metadata", options.metadata),

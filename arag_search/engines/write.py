@@ -10,6 +10,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.update_record import Recovery, UpdateRecord
 from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
 
 Packer = Callable[[Sequence[Chunk]], Any]
 """Converts chunks, in corpus order, into the target writer's format. Packers and their results are
@@ -81,8 +82,10 @@ class BuildTarget(Protocol):
         """Write packed chunks, which follow those before them in corpus order."""
         ...
 
-    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
-        """Open the writer of a generation.
+    def open_writer(
+        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+    ) -> IndexWriter:
+        """Open the writer of a generation, whose metadata fields are ``metadata``.
 
         Raises IndexDamagedError if there is nothing intact to resume.
         """

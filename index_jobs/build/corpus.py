@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
 
 from arag_search.errors import SourceError
 from index_jobs.build.report import left_out_words
+from index_jobs.sources.files.folder import SHOWN_LARGE_FILES
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES
 from index_jobs.sources.source import Source
 from index_jobs.workers.pool import default_workers
+
+NO_DOCUMENTS = "Name a folder with files that can be read, or files of records; see --include."
+"""What to do if a corpus has no document."""
 
 
 class Corpus:
@@ -46,6 +51,10 @@ class Corpus:
         """Return what all sources leave out together. See Source."""
         return summed(source.left_out for source in self.sources)
 
+    def large_files(self) -> tuple[str, ...]:
+        """Return the first files that are left out because they are too large."""
+        return first_large(source.large_files for source in self.sources)
+
     def workers(self, wanted: int | None) -> int:
         """Return the number of worker processes; ``wanted`` None chooses by the size."""
         return default_workers(self.size) if wanted is None else wanted
@@ -65,20 +74,27 @@ class Corpus:
                 do="Run the same command again once nothing is writing to it.",
             )
 
-    def no_documents(self, what: str, skipped: int) -> SourceError:
+    def no_documents(self, what: str, skipped: int, skipped_files: int = 0) -> SourceError:
         """Return the error for a corpus without a document; ``what`` begins its message."""
         left_out = left_out_words(self.left_out())
         details = f"; left out: {left_out}" if left_out else ""
         if skipped:
             details += f"; bad records skipped: {skipped:,}"
+        if skipped_files:
+            details += f"; bad files skipped: {skipped_files:,}"
         return SourceError(
             f"{what}: no document was found{details}.",
             where=self.shown_names,
-            do="Name a folder with .txt or .md files, or files of records.",
+            do=NO_DOCUMENTS,
         )
 
     def _signatures(self) -> list[dict[str, object]]:
         return [source.signature() for source in self.sources]
+
+
+def first_large(names: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the first names of large files of several sources."""
+    return tuple(islice(chain.from_iterable(names), SHOWN_LARGE_FILES))
 
 
 def recognition(source: Source) -> str:

@@ -24,6 +24,7 @@ from arag_search.engines.opensearch.packing import BulkPacker
 from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.system.progress import duration
+from index_jobs.build.corpus import NO_DOCUMENTS
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState, Report, counted
 from index_jobs.build.targets import check_options
@@ -109,6 +110,8 @@ class Estimate(Report):
     is_exact: bool
     bad_records: int
     bad_examples: tuple[str, ...]
+    bad_files: int
+    bad_file_examples: tuple[str, ...]
     documents: int
     chunks: int
     sentences: int
@@ -138,6 +141,9 @@ class Estimate(Report):
         if self.bad_records:
             lines.append(f"in the sample: {counted(self.bad_records, 'bad record')}")
             lines += [f"  {example}" for example in self.bad_examples]
+        if self.bad_files:
+            lines.append(f"in the sample: {counted(self.bad_files, 'bad file')}")
+            lines += [f"  {example}" for example in self.bad_file_examples]
         return "\n".join(lines)
 
 
@@ -149,20 +155,20 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
     """
     check_options(location, options)
     metadata = MetadataReader(options.metadata)
-    sources = open_sources(names, options.format, options.fields, metadata)
+    sources = open_sources(names, options.format, options.fields, metadata, options.files)
     chosen = _spread(sources)
     is_served = is_address(str(location))
     packer = (
-        BulkPacker("a" * 60, "s" * 60, options.metadata)
+        BulkPacker("a" * 60, "s" * 60, metadata.fields)
         if is_served
-        else ChunkPacker(options.metadata)
+        else ChunkPacker(metadata.fields)
     )
     samples = [_Sample(source, metadata, packer, options, len(chosen)) for source in chosen]
     if not any(sample.counts.documents for sample in samples):
         raise SourceError(
             "The sample holds no document.",
             where=", ".join(source.name for source in chosen[:SHOWN_EXAMPLES]),
-            do="Name a folder with .txt or .md files, or files of records.",
+            do=NO_DOCUMENTS,
         )
     size = sum(source.size for source in sources)
     workers = default_workers(size) if options.workers is None else options.workers
@@ -174,6 +180,7 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
 
     sampled_bytes = sum(sample.read_bytes for sample in samples)
     examples = [example for sample in samples for example in sample.counts.skipped_examples]
+    bad_files = [name for sample in samples for name in sample.counts.skipped_file_examples]
     seconds = total(lambda sample: sample.seconds / max(1, workers) + sample.write_s(engine))
     return Estimate(
         location=str(location),
@@ -186,6 +193,8 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
         is_exact=sampled_bytes == size,
         bad_records=sum(sample.counts.skipped for sample in samples),
         bad_examples=tuple(examples[:SHOWN_EXAMPLES]),
+        bad_files=sum(sample.counts.skipped_files for sample in samples),
+        bad_file_examples=tuple(bad_files[:SHOWN_EXAMPLES]),
         documents=round(total(lambda sample: sample.counts.documents)),
         chunks=round(total(lambda sample: sample.counts.chunks)),
         sentences=round(total(lambda sample: sample.counts.sentences)),
@@ -223,7 +232,13 @@ class _Sample:
         budget = SampleBudget(SAMPLE_DOCUMENTS / samples, SAMPLE_S / samples)
         start = self.counts.position
         reader = CorpusReader(
-            [source], metadata, start, SeenIds(), lambda _: True, skip_bad_lines=True
+            [source],
+            metadata,
+            start,
+            SeenIds(),
+            lambda _: True,
+            skip_bad_lines=True,
+            skip_bad_files=True,
         )
         for batch in reader.batches():
             packed = pack(batch.documents, self._pack, options.chunk_tokens)

@@ -56,7 +56,7 @@ def build_index(
     chosen = options or BuildOptions()
 
     def open_all(metadata: MetadataReader) -> list[Source]:
-        return open_sources(list(sources), chosen.format, chosen.fields, metadata)
+        return open_sources(list(sources), chosen.format, chosen.fields, metadata, chosen.files)
 
     return build_from(open_all, location, chosen, progress)
 
@@ -139,7 +139,7 @@ class _Build:
         generation, is_resumed, why = self._target.begin(self._signature)
         if is_resumed:
             try:
-                self._writer = self._target.open_writer(generation, resume=True)
+                self._writer = self._open_writer(generation, resume=True)
             except IndexDamagedError:
                 self._target.discard(generation)
                 generation, is_resumed, _ = self._target.begin(self._signature)
@@ -156,9 +156,13 @@ class _Build:
         done = sum(source.size for source in self._corpus.sources[: self._state.shard])
         self._progress.begin("documents", self._corpus.size, done)
 
+    def _open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+        fields = self._corpus.metadata.fields
+        return self._target.open_writer(generation, metadata=fields, resume=resume)
+
     def _new_writer(self, generation: str) -> IndexWriter:
         try:
-            return self._target.open_writer(generation, resume=False)
+            return self._open_writer(generation, resume=False)
         except BaseException:
             self._target.discard(generation)
             raise
@@ -189,6 +193,7 @@ class _Build:
                 self._ids,
                 ingestion.is_taken,
                 skip_bad_lines=options.skip_bad_lines,
+                skip_bad_files=options.files.skip_bad,
             )
             ingestion.run(reader)
 
@@ -224,7 +229,10 @@ class _Build:
 
     def _finish_writing(self) -> None:
         if not self._state.documents:
-            raise self._corpus.no_documents("The corpus is empty", self._state.skipped)
+            state = self._state
+            raise self._corpus.no_documents(
+                "The corpus is empty", state.skipped, state.skipped_files
+            )
         self._corpus.check_unchanged()
         self._target.finish(self._manifest(), self._checkpoint_data())
         self._saved_documents = self._state.documents
@@ -260,7 +268,8 @@ class _Build:
             already_chunked=self._already_chunked,
             k1=options.k1,
             b=options.b,
-            metadata=dict(options.metadata),
+            metadata=self._corpus.metadata.fields,
+            file_metadata=tuple(sorted(self._corpus.metadata.file_fields)),
             undeclared_metadata=state.undeclared,
             without=tuple(options.without),
             skipped_lines=state.skipped,
@@ -322,6 +331,9 @@ class _Build:
             retries=sent.retries,
             bulk_bytes=sent.bytes,
             notes=self._notes(),
+            skipped_files=state.skipped_files,
+            skipped_file_examples=tuple(state.skipped_file_examples),
+            large_files=self._corpus.large_files(),
         )
 
     def _notes(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from index_jobs.cutting.chunking import (
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
 )
+from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
 from index_jobs.sources.registry import FORMATS, Format
@@ -42,7 +43,8 @@ class BuildOptions:
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
     names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b``
     are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names what to
-    leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped. A
+    leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped.
+    ``files`` says which files are read, and whether bad ones are skipped. A
     checkpoint is written every ``checkpoint_s`` seconds. ``workers`` is the number of processes
     that cut and pack: 0 for none, None for a number that suits the corpus.
     The others are for an index on a server: ``shards`` is its number of shards (default: one);
@@ -60,6 +62,7 @@ class BuildOptions:
     without: tuple[str, ...] = ()
     overwrite: bool = False
     skip_bad_lines: bool = False
+    files: FileSelection = USUAL_FILES
     checkpoint_s: float = CHECKPOINT_S
     shards: int | None = None
     workers: int | None = None
@@ -130,6 +133,7 @@ class BuildOptions:
             "--metadata": list(self.metadata.items()),
             "--without": sorted(self.without),
             "--shards": self.shards,
+            **self.files.signature(),
             "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
         }
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from arag_search.errors import MissingExtraError
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import duration
 from index_jobs.cutting.packing import Counts
-from index_jobs.sources.folder import NOT_FILES
+from index_jobs.sources.converters.registry import EXTRA, file_type_of
+from index_jobs.sources.files.folder import NOT_READ, TOO_LARGE
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
 
 CHECKPOINT_VERSION = 2
@@ -37,6 +39,8 @@ class BuildState:
     undeclared: dict[str, int] = field(default_factory=dict[str, int])
     seen: list[str] = field(default_factory=list[str])
     seconds: float = 0.0
+    skipped_files: int = 0
+    skipped_file_examples: list[str] = field(default_factory=list[str])
 
     @property
     def position(self) -> Position:
@@ -49,6 +53,8 @@ class BuildState:
             skipped_examples=tuple(self.skipped_examples),
             undeclared=self.undeclared,
             seen=self.seen,
+            skipped_files=self.skipped_files,
+            skipped_file_examples=tuple(self.skipped_file_examples),
         )
 
     def take(self, counts: Counts, position: Position) -> None:
@@ -69,6 +75,8 @@ class BuildState:
         self.skipped_examples = list(position.skipped_examples)
         self.undeclared = position.undeclared
         self.seen = position.seen
+        self.skipped_files = position.skipped_files
+        self.skipped_file_examples = list(position.skipped_file_examples)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -104,6 +112,8 @@ class BuildReport(Report):
     ``sources`` has the name and the format of each source. ``seconds`` includes the runs before a
     resume; ``run_seconds`` and ``documents_per_second`` are of this run only. ``continued`` is the
     number of documents written by earlier runs; ``why`` says why this run resumed or began anew.
+    ``skipped_file_examples`` has the first KEPT_FILES bad files, and ``large_files`` the first
+    SHOWN_LARGE_FILES that were too large.
     ``rejected`` counts documents that a server rejected and that were sent again, ``retries``
     counts repeated requests, and ``bulk_bytes`` counts the bytes sent and received, all in this
     run; they are 0 for a local index.
@@ -131,6 +141,9 @@ class BuildReport(Report):
     retries: int
     bulk_bytes: int
     notes: tuple[str, ...]
+    skipped_files: int
+    skipped_file_examples: tuple[str, ...]
+    large_files: tuple[str, ...]
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
@@ -166,29 +179,70 @@ class _LeftOut(Protocol):
     @property
     def skipped_examples(self) -> Sequence[str]: ...
 
+    @property
+    def skipped_files(self) -> int: ...
+
+    @property
+    def skipped_file_examples(self) -> Sequence[str]: ...
+
+    @property
+    def large_files(self) -> Sequence[str]: ...
+
 
 def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
     """Return what was left out of an index, one line for each item; ``why_ignored`` is the reason
     for ignoring metadata."""
     lines: list[str] = []
     if report.left_out:
-        lines.append(f"left out: {left_out_words(report.left_out)}")
+        lines += [f"left out: {words}" for words in left_out_kinds(report.left_out)]
+        if report.large_files:
+            count = report.left_out.get(TOO_LARGE, 0)
+            lines += _with_rest(report.large_files, count)
+            lines.append("  read larger files with --max-file-size")
     if report.undeclared_metadata:
         lines.append(f"ignored, {why_ignored}: {listed(report.undeclared_metadata, True)}")
     if report.skipped_lines:
         lines.append(f"skipped: {counted(report.skipped_lines, 'bad record')}")
-        lines += [f"  {example}" for example in report.skipped_examples]
-        more = report.skipped_lines - len(report.skipped_examples)
-        lines += [f"  ... and {more:,} more"] if more else []
+        lines += _with_rest(report.skipped_examples, report.skipped_lines)
+    if report.skipped_files:
+        lines.append(f"skipped: {counted(report.skipped_files, 'bad file')}")
+        lines += _with_rest(report.skipped_file_examples, report.skipped_files)
     return lines
 
 
+def _with_rest(examples: Sequence[str], count: int) -> list[str]:
+    """Return an indented line for each of the first examples, and the number of the others."""
+    lines = [f"  {example}" for example in examples[:SHOWN_EXAMPLES]]
+    more = count - len(lines)
+    return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
+
+
 def left_out_words(left_out: Mapping[str, int]) -> str:
-    """Describe the contents of a folder that are not text."""
-    endings = {name: count for name, count in left_out.items() if name not in NOT_FILES}
-    others = {name: count for name, count in left_out.items() if name in NOT_FILES}
-    parts = [f"{listed(endings)} (not text)"] if endings else []
-    return "; ".join([*parts, *([listed(others, True)] if others else [])])
+    """Describe what is left out of folders, on one line."""
+    return "; ".join(left_out_kinds(left_out))
+
+
+def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:
+    """Describe what is left out of folders: files that an extra would read, those that no converter
+    reads, and the rest."""
+    types = {name: file_type_of(f"x{name}") for name in left_out if name not in NOT_READ}
+    unread = {name: left_out[name] for name, type in types.items() if type is None}
+    extra = {name: left_out[name] for name, type in types.items() if type is not None}
+    others = {name: count for name, count in left_out.items() if name in NOT_READ}
+    lines = [f"{listed(extra)} ({_how_to_read(extra)})"] if extra else []
+    lines += [f"{listed(unread)} (not read; --include reads text)"] if unread else []
+    return [*lines, *([listed(others, True)] if others else [])]
+
+
+def _how_to_read(endings: Iterable[str]) -> str:
+    """Return how to install the extra that reads files with these endings."""
+    for ending in endings:
+        try:
+            if (type := file_type_of(f"x{ending}")) is not None:
+                type.check()
+        except MissingExtraError as error:
+            return f'the extra "{EXTRA}" reads them. {error.do}'
+    return "not plain text; --format files reads them"
 
 
 def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:

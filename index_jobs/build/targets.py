@@ -25,6 +25,7 @@ from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWri
 from arag_search.engines.write import BuildTarget, BulkCounts, IndexWriter, Packer
 from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
 from index_jobs.build.options import BuildOptions
 
 _DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
@@ -85,7 +86,6 @@ class LuceneTarget:
     def __init__(self, location: Path, options: BuildOptions) -> None:
         self._location = location
         self._options = options
-        self.packer = ChunkPacker(options.metadata)
         self._site = BuildSite(location, overwrite=options.overwrite)
 
     def __enter__(self) -> LuceneTarget:
@@ -101,12 +101,15 @@ class LuceneTarget:
         generation, resumed, why = self._site.begin(signature)
         return generation.name, resumed, why
 
-    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+    def open_writer(
+        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+    ) -> IndexWriter:
         """See BuildTarget."""
+        self.packer = ChunkPacker(metadata)
         try:
             self._writer = LuceneWriter(
                 self._folder / generation,
-                metadata=self._options.metadata,
+                metadata=metadata,
                 sentences="sentences" not in self._options.without,
                 resume=resume,
             )
@@ -162,14 +165,7 @@ class OpenSearchTarget:
         self._keep = KEPT if options.keep is None else options.keep
         wait_s = options.node_wait_s
         self._node_wait_s = NODE_WAIT_S if wait_s is None else wait_s
-        self._definition = IndexDefinition(
-            metadata=dict(options.metadata),
-            k1=options.k1,
-            b=options.b,
-            shards=options.shards or 1,
-            exact="exact" not in options.without,
-            sentences="sentences" not in options.without,
-        )
+        self._options = options
         self._signature: dict[str, Any] = {}
 
     def __enter__(self) -> OpenSearchTarget:
@@ -200,12 +196,23 @@ class OpenSearchTarget:
         self._signature = {**plain, _SOURCES: hashlib.sha256(sources).hexdigest()}
         return self._site.begin(self._signature)
 
-    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+    def open_writer(
+        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+    ) -> IndexWriter:
         """See BuildTarget."""
+        options = self._options
+        definition = IndexDefinition(
+            metadata=dict(metadata),
+            k1=options.k1,
+            b=options.b,
+            shards=options.shards or 1,
+            exact="exact" not in options.without,
+            sentences="sentences" not in options.without,
+        )
         self._writer = OpenSearchWriter(
             self._client,
             generation,
-            self._definition,
+            definition,
             self._signature,
             resume=resume,
             node_wait_s=self._node_wait_s,
@@ -249,4 +256,4 @@ class OpenSearchTarget:
 
     def publish(self, generation: str) -> None:
         """See BuildTarget."""
-        self._site.publish(generation, self._definition.sentences)
+        self._site.publish(generation, "sentences" not in self._options.without)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ import orjson
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
+from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import Fields, ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import readable
@@ -61,7 +62,12 @@ class Stored(ObjectFormat):
 
 
 def open_lucene_index(
-    name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
+    name: str,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+    *,
+    recognised: bool,
 ) -> LuceneIndexFolder | None:
     """Open a folder with a Lucene index. See SourceOpener."""
     if recognised and not is_lucene_index(Path(name)):
@@ -85,6 +91,7 @@ class LuceneIndexFolder:
 
     format: Format = "anserini"
     left_out: Mapping[str, int] = {}
+    large_files: Sequence[str] = ()
 
     def __init__(
         self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
@@ -140,6 +147,10 @@ class LuceneIndexFolder:
             "size": size,
             "digest": digest.hexdigest(),
         }
+
+    def place_of(self, doc_id: str) -> str:
+        """See Source."""
+        return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
         from arag_search.engines.lucene.foreign import ForeignIndex

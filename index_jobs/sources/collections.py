@@ -8,7 +8,8 @@ from typing import Any, ClassVar, cast
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.folder import leads_out
+from index_jobs.sources.files.folder import leads_out
+from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import (
     Fields,
     Layout,
@@ -124,7 +125,12 @@ class Beir(ObjectFormat):
 
 
 def open_beir(
-    name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
+    name: str,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+    *,
+    recognised: bool,
 ) -> RecordFile | None:
     """Open the corpus of a BEIR folder. See SourceOpener."""
     corpus = _beir_corpus(name, Path(name))

@@ -17,7 +17,8 @@ Layout = Literal["lines", "array", "rows"]
 MAX_ID_BYTES = 512
 """The longest document id in bytes of UTF-8; an id is shown with every hit."""
 
-SKIP = "Correct it, or leave it out with --skip-bad-lines."
+SKIP = "Fix it, or skip it with --skip-bad-lines."
+SKIP_FILE = "Fix the file, or skip it with --skip-bad-files."
 
 SENTENCE_ENDS = "sentence_ends"
 PRE_CHUNKED_MARK = "pre_chunked"

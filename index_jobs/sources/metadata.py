@@ -14,6 +14,16 @@ from arag_search.query.fields import METADATA_TYPES, RESERVED_FIELDS, MetadataTy
 from arag_search.query.tree import KeywordEquals
 
 MAX_METADATA_FIELDS = 100
+FILE_FIELDS: Mapping[str, MetadataType] = {
+    "file": "keyword",
+    "type": "keyword",
+    "path": "keyword",
+    "modified": "date",
+}
+"""The fields that documents from files have without a declaration: the name of the file, its
+ending, its path below the root of ids and the folders in this path (``notes/``, ``notes/old/``),
+and the second (UTC) of its last modification."""
+
 MAX_KEYWORD_BYTES = 4_096
 """The longest keyword value in bytes of UTF-8; a longer value is rejected."""
 
@@ -74,13 +84,42 @@ class MetadataReader:
     """A reader that takes the declared values from records, and counts the other keys.
 
     ``undeclared`` maps each ignored key to its number of occurrences; ``seen`` holds the declared
-    names that had a value. Both may be set to resume from an earlier run.
+    names that had a value. Both may be set to resume from an earlier run. ``file_fields`` are the
+    names in FILE_FIELDS that the index has without a declaration: records cannot set them.
     """
 
-    def __init__(self, declared: Mapping[str, MetadataType]) -> None:
+    def __init__(
+        self, declared: Mapping[str, MetadataType], file_fields: Iterable[str] | None = None
+    ) -> None:
+        """``file_fields`` None stands for a new index, which gets them with its first source of
+        files."""
         self.declared = declared
+        self.file_fields = frozenset(file_fields or ())
+        self._is_new = file_fields is None
         self.undeclared: dict[str, int] = {}
         self.seen: set[str] = set()
+
+    @property
+    def fields(self) -> dict[str, MetadataType]:
+        """All fields of the index and their types, those of files last."""
+        fields = dict(self.declared)
+        fields.update((name, FILE_FIELDS[name]) for name in FILE_FIELDS if name in self.file_fields)
+        return fields
+
+    def expect_files(self) -> None:
+        """Give a new index the fields of files, except those that are declared."""
+        if self._is_new:
+            self.file_fields = frozenset(FILE_FIELDS) - self.declared.keys()
+
+    def of_file(self, values: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
+        """Return the values, by names in FILE_FIELDS, that the index takes. A declared field takes
+        them if it has the same type."""
+        own = {name for name in FILE_FIELDS if self.declared.get(name) == FILE_FIELDS[name]}
+        taken: dict[str, MetadataValue] = {
+            name: value for name, value in values.items() if name in self.file_fields or name in own
+        }
+        self.seen.update(own & taken.keys())
+        return taken
 
     def read(self, record: Mapping[str, Any], known: Container[str]) -> dict[str, MetadataValue]:
         """Return the declared values of a record; ``known`` keys are not metadata.

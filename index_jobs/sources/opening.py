@@ -12,13 +12,22 @@ from pathlib import Path
 
 from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
+from index_jobs.sources.converters.registry import file_type_of
+from index_jobs.sources.encodings import decoded
+from index_jobs.sources.files.selection import STDIN, USUAL_FILES, FileSelection
+from index_jobs.sources.files.standard_input import spooled_input
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.record_file import RecordFile
-from index_jobs.sources.registry import FORMATS, PRE_CHUNKED, Format, folder_help
+from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
+from index_jobs.sources.records import readable
+from index_jobs.sources.registry import FILES, FORMATS, PRE_CHUNKED, Format, folder_help
 from index_jobs.sources.source import Source
 
 MAX_SOURCES = 1 << SHARD_BITS
+
+
+_ROW_ENDINGS = frozenset((".csv", ".tsv", ".tab"))
+_RECORD_ENDINGS = frozenset((".json", ".jsonl", ".ndjson", ".tsv", ".gz"))
 
 
 def open_sources(
@@ -26,14 +35,17 @@ def open_sources(
     format: Format | None,
     fields: Fields,
     metadata: MetadataReader,
+    files: FileSelection = USUAL_FILES,
 ) -> list[Source]:
-    """Open every source. ``format`` None detects the format of each from its beginning.
+    """Open every source. ``format`` None detects the format of each from its beginning; ``-`` is
+    standard input. The ids of files are relative to the root of all sources, see FileSelection.
 
     Raises SourceError for a source that cannot be read in its format, ArgumentError if there is no
     source, a duplicate source, or too many.
     """
     check_names(names)
-    return [open_source(name, format, fields, metadata) for name in names]
+    files = files.rooted(names)
+    return [open_source(name, format, fields, metadata, files) for name in names]
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -67,23 +79,28 @@ def are_already_chunked(sources: Sequence[Source]) -> bool:
 
 
 def open_source(
-    name: str, format: Format | None, fields: Fields, metadata: MetadataReader
+    name: str,
+    format: Format | None,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection | None = None,
 ) -> Source:
-    """Open one source; see ``open_sources``."""
+    """Open one source; see ``open_sources``. ``files`` has the root of all sources; without it, the
+    source is the only one."""
+    files = files or USUAL_FILES.rooted([name])
+    if name == STDIN:
+        return _open_input(format, fields, metadata)
     path = Path(name)
     if path.is_dir():
-        return _open_folder(name, format, fields, metadata)
+        return _open_folder(name, format, fields, metadata, files)
     if format is None:
-        ending = path.suffix.lower()
-        entries = (entry for entry in FORMATS.values() if ending in entry.file_endings)
-        entry = next(entries, None)
-    else:
-        entry = FORMATS[format]
-    if entry is not None and entry.file:
-        source = entry.file_opener()(name, fields, metadata, recognised=format is None)
+        return _open_detected(path, name, fields, metadata, files)
+    entry = FORMATS[format]
+    if entry.file:
+        source = entry.file_opener()(name, fields, metadata, files, recognised=False)
         if source is not None:
             return source
-    if entry is not None and not entry.record:
+    if not entry.record:
         raise SourceError(
             f"A file cannot be read as {entry.name}.",
             where=name,
@@ -92,13 +109,69 @@ def open_source(
     return RecordFile(name, format, fields, metadata)
 
 
-def _open_folder(
-    name: str, format: Format | None, fields: Fields, metadata: MetadataReader
+def _open_detected(
+    path: Path, name: str, fields: Fields, metadata: MetadataReader, files: FileSelection
 ) -> Source:
-    entries = reversed(FORMATS.values()) if format is None else [FORMATS[format]]
-    for entry in entries:
+    """Open a file by its ending or, if that is not known, as records or else as text."""
+    type = file_type_of(path.name)
+    if type is None or (path.suffix.lower() in _ROW_ENDINGS and holds_passages(path, name, fields)):
+        try:
+            return RecordFile(name, None, fields, metadata)
+        except SourceError:
+            if path.suffix.lower() in _RECORD_ENDINGS or not _is_text(path, name):
+                raise
+    opener = FORMATS[FILES].file_opener()
+    source = opener(name, fields, metadata, files, recognised=True)
+    if source is None:
+        raise SourceError("The file cannot be read.", where=name)
+    return source
+
+
+def _is_text(path: Path, name: str) -> bool:
+    """Return whether a file that holds no records reads as text, so that it is no mistake to index
+    it: what begins like JSON and has no ending of its own is taken for bad records."""
+    with readable(name), path.open("rb") as file:
+        beginning = file.read(LOOKED_AT_BYTES)
+    if not path.suffix and beginning.lstrip().startswith((b"{", b"[")):
+        return False
+    try:
+        decoded(beginning, name)
+    except SourceError:
+        return False
+    return True
+
+
+def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader) -> Source:
+    """Open standard input, as records if it holds such and as one document of text otherwise."""
+    spool = spooled_input()
+    if format is None or FORMATS[format].record:
+        try:
+            return RecordFile(STDIN, format, fields, metadata, spool=spool)
+        except SourceError:
+            if format is not None or not _is_text(spool.path, STDIN):
+                raise
+    elif not FORMATS[format].file:
+        raise SourceError(
+            f"Standard input cannot be read as {format}.",
+            allowed=f"a folder: {FORMATS[format].folder_words}",
+        )
+    from index_jobs.sources.files.source import open_input
+
+    return open_input(STDIN, spool, fields, metadata)
+
+
+def _open_folder(
+    name: str,
+    format: Format | None,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+) -> Source:
+    detected = [entry for entry in reversed(FORMATS.values()) if entry.detected]
+    for entry in detected if format is None else [FORMATS[format]]:
         if entry.folder:
-            source = entry.folder_opener()(name, fields, metadata, recognised=format is None)
+            opener = entry.folder_opener()
+            source = opener(name, fields, metadata, files, recognised=format is None)
             if source is not None:
                 return source
     raise SourceError(

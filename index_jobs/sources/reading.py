@@ -19,15 +19,19 @@ BATCH_RECORDS = 4096
 of records, good or bad. Between batches, the build checks the clock and Ctrl-C."""
 
 SHOWN_EXAMPLES = 5
+_RENAME = "Name the file once, or rename it, or skip it with --skip-bad-files."
+KEPT_FILES = 1_000
+"""How many bad files a report names as JSON; in words, it names SHOWN_EXAMPLES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """The progress of reading, and what was left out so far.
 
-    ``shard`` is the number of the source being read, ``records`` counts the records read from it,
-    good or bad, and ``shard_documents`` counts the documents numbered in it. ``undeclared`` and
-    ``seen`` are those of MetadataReader.
+    ``shard`` is the number of the source being read, ``records`` is the position in it (see
+    ``source.Entry``), and ``shard_documents`` counts the documents numbered in it. ``skipped``
+    counts bad records, and ``skipped_files`` bad files. ``undeclared`` and ``seen`` are those of
+    MetadataReader.
     """
 
     shard: int
@@ -37,6 +41,8 @@ class Position:
     skipped_examples: tuple[str, ...]
     undeclared: dict[str, int]
     seen: list[str]
+    skipped_files: int = 0
+    skipped_file_examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class CorpusReader:
         *,
         first_shard: int = 0,
         skip_bad_lines: bool,
+        skip_bad_files: bool = False,
         number_duplicates: bool = True,
     ) -> None:
         """``ids`` are those of the documents before ``start``. ``is_taken`` is called with an id
@@ -82,21 +89,24 @@ class CorpusReader:
         self._metadata = metadata
         self._ids = ids
         self._is_taken = is_taken
-        self._skip_bad_lines = skip_bad_lines
+        self._skips = {False: skip_bad_lines, True: skip_bad_files}
         self._number_duplicates = number_duplicates
         self._shard = start.shard
         self._records = start.records
         self._shard_documents = start.shard_documents
         self._skipped = start.skipped
         self._examples = start.skipped_examples
+        self._skipped_files = start.skipped_files
+        self._file_examples = start.skipped_file_examples
+        self._unbatched = 0
         self._documents: list[tuple[int, int, Document]] = []
         self._characters = 0
         metadata.undeclared = dict(start.undeclared)
         metadata.seen = set(start.seen)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the batches in corpus order; the last may be empty. Raises SourceError for a bad
-        record, unless bad records are skipped."""
+        """Yield the batches in corpus order; some may be empty. Raises SourceError for a bad
+        record, and BadFileError for a bad file, unless such are skipped."""
         done_bytes = 0
         for shard, source in enumerate(self._sources, self._first_shard):
             if shard == self._shard:
@@ -107,15 +117,17 @@ class CorpusReader:
         yield self._batch(done_bytes)
 
     def _read(self, source: Source, done_bytes: int) -> Iterator[Batch]:
-        for number, entry in source.documents(self._records):
+        for position, entry in source.documents(self._records):
             problem = self._take(entry) if isinstance(entry, Document) else entry
             if problem is not None:
                 self._skip(problem)
-            self._records = number
+            self._records = position
+            self._unbatched += 1
             if (
-                len(self._documents) >= BATCH_DOCUMENTS
+                entry is None
+                or len(self._documents) >= BATCH_DOCUMENTS
                 or self._characters >= BATCH_CHARACTERS
-                or number % BATCH_RECORDS == 0
+                or self._unbatched >= BATCH_RECORDS
             ):
                 yield self._batch(done_bytes + source.bytes_read)
 
@@ -128,23 +140,36 @@ class CorpusReader:
         number = self._shard_documents
         if self._ids.add(document.id) and self._is_duplicate(document.id):
             self._shard_documents += self._number_duplicates
-            return DuplicateIdError(document.id, where=document.where, do=SKIP)
+            return self._duplicate(document)
         self._shard_documents += 1
         self._documents.append((self._shard, number, document))
         self._characters += len(document.text)
         return None
+
+    def _duplicate(self, document: Document) -> DuplicateIdError:
+        do = _RENAME if document.is_file else SKIP
+        return DuplicateIdError(document.id, where=document.where, do=do, is_file=document.is_file)
 
     def _is_duplicate(self, doc_id: str) -> bool:
         among_these = any(document.id == doc_id for _, _, document in self._documents)
         return among_these or self._is_taken(doc_id)
 
     def _skip(self, problem: SourceError) -> None:
-        """Count a bad record. Raises its error unless bad records are skipped."""
-        if not self._skip_bad_lines:
+        """Count a bad record or file. Raises its error unless such are skipped."""
+        if not self._skips[problem.is_file]:
+            if isinstance(problem, DuplicateIdError):
+                places = (source.place_of(problem.doc_id) for source in self._sources)
+                problem.name_first(next(filter(None, places), ""))
             raise problem
-        self._skipped += 1
-        if len(self._examples) < SHOWN_EXAMPLES:
-            self._examples = (*self._examples, f"{problem.where}: {problem.what}")
+        example = f"{problem.where}: {problem.what}"
+        if problem.is_file:
+            self._skipped_files += 1
+            if len(self._file_examples) < KEPT_FILES:
+                self._file_examples = (*self._file_examples, example)
+        else:
+            self._skipped += 1
+            if len(self._examples) < SHOWN_EXAMPLES:
+                self._examples = (*self._examples, example)
 
     def _batch(self, read_bytes: int) -> Batch:
         position = Position(
@@ -155,7 +180,9 @@ class CorpusReader:
             skipped_examples=self._examples,
             undeclared=dict(self._metadata.undeclared),
             seen=sorted(self._metadata.seen),
+            skipped_files=self._skipped_files,
+            skipped_file_examples=self._file_examples,
         )
         batch = Batch(self._documents, position, read_bytes)
-        self._documents, self._characters = [], 0
+        self._documents, self._characters, self._unbatched = [], 0, 0
         return batch

@@ -10,6 +10,7 @@ from typing import Any, cast
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.sources.arrays import array_records
+from index_jobs.sources.files.standard_input import SpooledInput
 from index_jobs.sources.formats import Fields, Layout
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import CorpusFile, file_signature, line_records
@@ -29,6 +30,7 @@ class RecordFile:
     """
 
     left_out: Mapping[str, int] = {}
+    large_files: Sequence[str] = ()
 
     def __init__(
         self,
@@ -38,15 +40,19 @@ class RecordFile:
         metadata: MetadataReader,
         *,
         recognised: bool = False,
+        spool: SpooledInput | None = None,
     ) -> None:
+        """``spool`` is standard input, if that is the source; ``name`` then names it."""
         self.name = name
-        self._path = Path(name)
+        self._spool = spool
+        self._where = spool.where if spool else name
+        self._path = spool.path if spool else Path(name)
         self._fields = fields
         self._metadata = metadata
         self._file: CorpusFile | None = None
         self.size = int(self.signature()["size"])
         self.recognised = recognised or format is None
-        with CorpusFile(self._path, name) as file:
+        with CorpusFile(self._path, self._where) as file:
             self._detected = _detect_format(file, format, fields)
         self.format: Format = self._detected.format
 
@@ -55,14 +61,18 @@ class RecordFile:
         return self._file.bytes_read if self._file else 0
 
     def signature(self) -> dict[str, Any]:
-        return file_signature(self.name)
+        return self._spool.signature() if self._spool else file_signature(self.name)
+
+    def place_of(self, doc_id: str) -> str:
+        """See Source."""
+        return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
         format = FORMATS[self.format].record_format()(
-            _stem(self._path), self._fields, self._metadata
+            self._spool.id if self._spool else _stem(self._path), self._fields, self._metadata
         )
         place = "item" if self._detected.layout == "array" else "line"
-        with CorpusFile(self._path, self.name) as file:
+        with CorpusFile(self._path, self._where) as file:
             self._file = file
             match self._detected.layout:
                 case "array":
@@ -76,7 +86,7 @@ class RecordFile:
                     yield number, record
                     continue
                 try:
-                    document = format.document(record, number, f"{self.name}, {place} {number}")
+                    document = format.document(record, number, f"{self._where}, {place} {number}")
                 except SourceError as error:
                     yield number, error
                 else:
@@ -107,7 +117,7 @@ def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _
 
     Raises SourceError for a file that cannot be read, or cannot be read in this format.
     """
-    header = header_of(file, (fields.id or "id", fields.text or "text"))
+    header = header_of(file, _needed_columns(fields))
     if format is None and header:
         format = next(name for name, entry in FORMATS.items() if _layout(entry) == "rows")
     if format is not None and _layout(FORMATS[format]) == "rows":
@@ -125,6 +135,17 @@ def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _
     return _Detected(layout, detected)
 
 
+def holds_passages(path: Path, name: str, fields: Fields) -> bool:
+    """Return whether a file of rows names the columns of passages in its first line, with tabs
+    between them. Raises SourceError."""
+    with CorpusFile(path, name) as file:
+        return header_of(file, _needed_columns(fields)) is not None
+
+
+def _needed_columns(fields: Fields) -> tuple[str, str]:
+    return fields.id or "id", fields.text or "text"
+
+
 def _layout(entry: SourceFormat) -> Layout | None:
     return entry.record_format().layout if entry.record else None
 
@@ -132,7 +153,7 @@ def _layout(entry: SourceFormat) -> Layout | None:
 def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
     """Return the columns of rows without a header. Raises SourceError if they are not known."""
     first = file.first_bytes(LOOKED_AT_BYTES)
-    names = ", ".join((fields.id or "id", fields.text or "text"))
+    names = ", ".join(_needed_columns(fields))
     line = first.partition(b"\n")[0]
     if not first.strip():
         raise SourceError("The file is empty.", where=file.name)
@@ -167,9 +188,9 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
             if shown
             else "The file is empty.",
             where=file.name,
-            allowed="a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs"
-            " and a header (id, text, title); with gzip too",
-            do="For a text file with another ending, use --format text.",
+            allowed="files (see --format), JSON lines, a JSON array, or rows with tabs and a header"
+            " (id, text, title); with gzip too",
+            do="To read the file as plain text, use --format text.",
         )
     problem: SourceError | None = None
     for number, record in line_records(file, 0):

@@ -89,7 +89,7 @@ def readable(name: str) -> Generator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
-        raise SourceError(f"There is no file or folder {name}.") from None
+        raise SourceError(f'No such file or folder: "{name}".') from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise SourceError(
             f"The compressed file is damaged ({error}).", where=name, do="Fetch it again."

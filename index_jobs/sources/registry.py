@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Format = str
 """The name of a format in ``FORMATS``."""
 
+FILES: Format = "files"
+"""The name of the format of people's own files, each of which has its own type."""
+
 AUTO = "auto"
 """The command line's name for no given format: the format of each source is detected."""
 
@@ -29,7 +32,8 @@ class SourceFormat:
     ``summary`` describes the sources, for help. ``record`` is the RecordFormat for files of
     records. ``folder`` opens a folder, and ``folder_words`` describes such a folder. ``file`` opens
     a file that does not consist of records. These three are given as ``module:object``, or left
-    empty. The passages of a ``pre_chunked`` format are not cut: their ids and order are kept.
+    empty. A format that is not ``detected`` must be named. The passages of a ``pre_chunked`` format
+    are not cut: their ids and order are kept.
     """
 
     name: Format
@@ -38,7 +42,7 @@ class SourceFormat:
     folder: str = ""
     folder_words: str = ""
     file: str = ""
-    file_endings: tuple[str, ...] = ()
+    detected: bool = True
     pre_chunked: bool = False
 
     def record_format(self) -> type[RecordFormat]:
@@ -58,12 +62,19 @@ _SOURCES = "index_jobs.sources"
 
 _ENTRIES = (
     SourceFormat(
+        FILES,
+        "files of people, and folders of them; each file is a document",
+        folder=f"{_SOURCES}.files.source:open_folder",
+        folder_words="a folder of files",
+        file=f"{_SOURCES}.files.source:open_file",
+    ),
+    SourceFormat(
         "text",
-        "files of text, .txt and .md, and folders of them",
-        folder=f"{_SOURCES}.text:open_folder",
-        folder_words="a folder of .txt and .md files",
-        file=f"{_SOURCES}.text:open_file",
-        file_endings=(".txt", ".md"),
+        "any file as plain text, and the plain text in a folder",
+        folder=f"{_SOURCES}.files.source:open_text_folder",
+        folder_words="one of plain text",
+        file=f"{_SOURCES}.files.source:open_text_file",
+        detected=False,
     ),
     SourceFormat(
         "documents",
@@ -121,13 +132,16 @@ _ENTRIES = (
 FORMATS: dict[Format, SourceFormat] = {entry.name: entry for entry in _ENTRIES}
 """All formats by name. If a source fits several formats, the last of them is chosen."""
 
+FILE_FORMATS = frozenset((FILES, "text"))
+"""The formats whose documents are made from files, and have the metadata of files."""
+
 PRE_CHUNKED = frozenset(entry.name for entry in _ENTRIES if entry.pre_chunked)
 
 
 def folder_help() -> str:
     """List the formats that a folder may have, for messages."""
     words = [
-        f"{name + f' or {AUTO}' * (name == 'text')} for {entry.folder_words}"
+        f"{name + f' or {AUTO}' * (name == FILES)} for {entry.folder_words}"
         for name, entry in FORMATS.items()
         if entry.folder
     ]

@@ -1,7 +1,7 @@
-"""Reading the rows of a tab-separated table with Python's csv module.
+"""Reading the rows of a delimited table with Python's csv module.
 
-A quoted field may hold tabs and line ends; a quote inside it is written twice. A row has the number
-of the line on which it begins.
+A quoted field may hold delimiters and line ends; a quote inside it is written twice. A row has the
+number of the line on which it begins.
 """
 
 from __future__ import annotations
@@ -32,10 +32,25 @@ def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> I
     and empty lines are skipped. A row that cannot be read is yielded as a SourceError. An unclosed
     quote raises SourceError, since no row after it can be recognised.
     """
+    for number, row in table_rows(file):
+        if isinstance(row, SourceError):
+            if number > skip:
+                yield number, row
+        elif columns is None:
+            columns = row
+        elif row and number > skip:
+            yield number, row_object(columns, row, f"{file.name}, line {number}")
+
+
+def table_rows(
+    file: CorpusFile, delimiter: str = "\t", encoding: str = "utf-8"
+) -> Iterator[tuple[int, list[str] | SourceError]]:
+    """Yield the fields of every row, and the number of the line (from 1) on which it begins; an
+    empty line has no fields. See ``row_records``."""
     if csv.field_size_limit() < MAX_LINE_BYTES:
         csv.field_size_limit(MAX_LINE_BYTES)
-    lines = _Lines(file)
-    reader = csv.reader(lines, delimiter="\t")
+    lines = _Lines(file, encoding)
+    reader = csv.reader(lines, delimiter=delimiter)
     while True:
         number = lines.number + 1
         where = f"{file.name}, line {number}"
@@ -47,7 +62,8 @@ def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> I
             if lines.number > number:
                 where += f" to {lines.number}"
             row = SourceError(
-                f"The row is not UTF-8 (byte {error.start + 1} of line {lines.number}).",
+                f"The row is not {encoding.upper()} (byte {error.start + 1} of line"
+                f" {lines.number}).",
                 where=where,
                 do=SKIP,
             )
@@ -60,16 +76,13 @@ def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> I
             row = SourceError(f"The row cannot be read ({reason}).", where=where, do=SKIP)
         if lines.ended:
             raise _unclosed(where)
-        if isinstance(row, SourceError):
-            if number > skip:
-                yield number, row
-        elif columns is None:
-            columns = row
-        elif row and number > skip:
-            yield number, _object(columns, row, where)
+        yield number, row
 
 
-def _object(columns: Sequence[str], row: Sequence[str], where: str) -> dict[str, str] | SourceError:
+def row_object(
+    columns: Sequence[str], row: Sequence[str], where: str
+) -> dict[str, str] | SourceError:
+    """Return a row as an object, or the error of a row with a wrong number of fields."""
     if len(row) == len(columns):
         return dict(zip(columns, row, strict=True))
     return SourceError(
@@ -90,10 +103,11 @@ def _unclosed(where: str) -> SourceError:
 
 
 class _Lines:
-    """The lines of a UTF-8 file; reading may continue after a bad line."""
+    """The lines of a file of text; reading may continue after a bad line."""
 
-    def __init__(self, file: CorpusFile) -> None:
+    def __init__(self, file: CorpusFile, encoding: str) -> None:
         self._file = file
+        self._encoding = encoding
         self.number = 0
         self.ended = False
 
@@ -108,4 +122,5 @@ class _Lines:
         self.number += 1
         if isinstance(line, SourceError):
             raise line
-        return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+        is_marked = self.number == 1 and self._encoding == "utf-8"
+        return line.decode("utf-8-sig" if is_marked else self._encoding)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
+from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 
-Entry = tuple[int, Document | SourceError]
-"""The number of records read so far, including this one; and its document, or its error."""
+Entry = tuple[int, Document | SourceError | None]
+"""The position after a record, and its document or its error; or None if only time has passed, so
+that the caller can look after other things. A position is a number that grows; the source resumes
+after it."""
 
 
 class Source(Protocol):
@@ -30,8 +33,11 @@ class Source(Protocol):
     """The size on disk, in bytes."""
 
     left_out: Mapping[str, int]
-    """The number of files that are not text, by ending, and of entries that are not files, by kind
-    (see folder.py)."""
+    """The number of files that are not read, by ending, and of other entries, by kind (see
+    files/folder.py)."""
+
+    large_files: Sequence[str]
+    """The first files that are left out because they are too large, each with its size."""
 
     @property
     def bytes_read(self) -> int:
@@ -43,7 +49,12 @@ class Source(Protocol):
         ...
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:
-        """Yield the documents after the first ``skip`` records."""
+        """Yield the documents after the position ``skip``; 0 is the beginning."""
+        ...
+
+    def place_of(self, doc_id: str) -> str:
+        """Return the place of the first document with this id, for messages; empty if only reading
+        the source again could tell."""
         ...
 
 
@@ -51,7 +62,13 @@ class SourceOpener(Protocol):
     """A function that opens sources of one format."""
 
     def __call__(
-        self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
+        self,
+        name: str,
+        fields: Fields,
+        metadata: MetadataReader,
+        files: FileSelection,
+        *,
+        recognised: bool,
     ) -> Source | None:
         """Open a source. If the source has another format, return None when the format is being
         detected (``recognised``), and raise SourceError otherwise."""

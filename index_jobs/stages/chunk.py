@@ -10,10 +10,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from arag_search.corpus import Document
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
 from arag_search.system.interrupts import Interrupts
 from arag_search.system.progress import Progress, SilentProgress
-from index_jobs.build.corpus import recognition
+from index_jobs.build.corpus import NO_DOCUMENTS, recognition
 from index_jobs.build.ingestion import Ingestion
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
@@ -98,6 +99,7 @@ class _Cutting:
         check_names(names)
         self._began = time.monotonic()
         self._names = names
+        self._files = options.files.rooted(names)
         self._folder = folder
         self._options = options
         self._progress = progress
@@ -114,7 +116,8 @@ class _Cutting:
     def _open(self, number: int, metadata: MetadataReader | None = None) -> Source:
         options = self._options
         reader = metadata or self._metadata
-        return open_source(self._names[number], options.format, options.fields, reader)
+        name = self._names[number]
+        return open_source(name, options.format, options.fields, reader, self._files)
 
     def run(self) -> ChunkReport:
         folder = self._folder
@@ -135,7 +138,7 @@ class _Cutting:
             raise SourceError(
                 "The corpus is empty: no document was found.",
                 where=", ".join(self._names[:5]),
-                do="Name a folder with .txt or .md files, or files of records.",
+                do=NO_DOCUMENTS,
             )
         return report
 
@@ -192,6 +195,7 @@ class _Cutting:
                     do="Run the same command again once nothing is writing to it.",
                 )
             writer.record.left_out = dict(source.left_out)
+            writer.record.large_files = list(source.large_files)
             writer.finish()
         except (KeyboardInterrupt, WorkerLostError) as stop:
             if isinstance(stop, WorkerLostError) or self._interrupts.between_batches:
@@ -199,7 +203,7 @@ class _Cutting:
             raise
         except DuplicateIdError as error:
             first = next(self._places(number, error.doc_id))
-            error.where += f"; first: {first}"
+            error.name_first(first)
             raise
         finally:
             writer.close()
@@ -241,17 +245,19 @@ class _Cutting:
             writer.checkpoint,
             options.checkpoint_s,
         )
-        # If bad records are skipped, duplicate ids are left to the load stage, which sees all
-        # sources.
+        # If bad records or files are skipped, duplicate ids are left to the load stage, which sees
+        # all sources.
         skips = options.skip_bad_lines
+        leaves_duplicates = skips or options.files.skip_bad
         reader = CorpusReader(
             [source],
             self._metadata,
             writer.record.state.position,
-            SeenIds() if skips else writer.ids(),
-            (lambda _: False) if skips else self.has_document,
+            SeenIds() if leaves_duplicates else writer.ids(),
+            (lambda _: False) if leaves_duplicates else self.has_document,
             first_shard=number,
             skip_bad_lines=skips,
+            skip_bad_files=options.files.skip_bad,
         )
         ingestion.run(reader, done_bytes)
 
@@ -279,7 +285,7 @@ class _Cutting:
         """Read a source again, and yield the place of each document with this id."""
         again = self._open(number, MetadataReader(self._options.metadata))
         for _, entry in again.documents():
-            if not isinstance(entry, SourceError) and entry.id == doc_id:
+            if isinstance(entry, Document) and entry.id == doc_id:
                 yield entry.where
 
     def _outlook(self) -> str:

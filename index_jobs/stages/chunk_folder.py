@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -21,6 +21,7 @@ from arag_search.system.durable import write_atomically
 from arag_search.system.lock import try_lock_byte
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
+from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.reading import SHOWN_EXAMPLES
 from index_jobs.sources.records import readable
@@ -30,6 +31,7 @@ FOLDER_FORMAT = "arag-chunks-folder"
 FOLDER_VERSION = 1
 
 _MANIFEST = "manifest.json"
+_SKIP_BAD_FILES = "--skip-bad-files"
 _NOT_OF_CUTTING = ("--bm25", "--without", "--shards")
 
 
@@ -54,6 +56,12 @@ class FolderManifest:
     def skips_bad_lines(self) -> bool:
         return bool(self.options["--skip-bad-lines"])
 
+    @property
+    def files(self) -> FileSelection:
+        """The options for files, as they were when the folder was begun."""
+        skips = bool(self.options.get(_SKIP_BAD_FILES, False))
+        return replace(FileSelection.of_signature(self.options), skip_bad=skips)
+
 
 @dataclass(slots=True)
 class ShardRecord:
@@ -68,6 +76,7 @@ class ShardRecord:
     finished: bool = False
     bytes: int = 0
     sha256: str = ""
+    large_files: list[str] = field(default_factory=list[str])
 
 
 def manifest_for(sources: Sequence[str], options: BuildOptions) -> FolderManifest:
@@ -76,6 +85,8 @@ def manifest_for(sources: Sequence[str], options: BuildOptions) -> FolderManifes
         name: value for name, value in options.signature().items() if name not in _NOT_OF_CUTTING
     }
     cutting_options["--skip-bad-lines"] = options.skip_bad_lines
+    if options.files.skip_bad:
+        cutting_options[_SKIP_BAD_FILES] = True
     return FolderManifest(json.loads(json.dumps(cutting_options)), tuple(sources))
 
 
@@ -119,7 +130,8 @@ class ChunkFolder:
             )
         try:
             manifest = FolderManifest(dict(content["options"]), tuple(content["sources"]))
-            if manifest.options.keys() != manifest_for((), BuildOptions()).options.keys():
+            usual = set(manifest_for((), BuildOptions()).options)
+            if set(manifest.options) - set(manifest.files.signature()) - {_SKIP_BAD_FILES} != usual:
                 raise KeyError("options")
             return manifest
         except (KeyError, TypeError, ValueError) as error:
@@ -260,7 +272,7 @@ def _damaged(path: Path) -> SourceError:
 def _check_same(content: FolderManifest, wanted: FolderManifest, where: str) -> None:
     changed = [
         f"{name} was {json.dumps(content.options.get(name))}, is {json.dumps(value)}"
-        for name, value in wanted.options.items()
+        for name, value in {**dict.fromkeys(content.options), **wanted.options}.items()
         if content.options.get(name) != value
     ]
     if content.sources != wanted.sources:

@@ -49,6 +49,8 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
             for chunk in chunks
         ],
     }
+    if document.is_file:
+        record["is_file"] = True
     line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
     if len(line) >= MAX_LINE_BYTES:
         raise BuildError(
@@ -108,4 +110,12 @@ def _document(record: dict[str, Any]) -> Document:
     )
     text = chunks[0].content if len(chunks) == 1 else "".join(chunk.content for chunk in chunks)
     ready = chunks, int(record["tokens"])
-    return Document(record["doc_id"], title, text, metadata, where=record["where"], ready=ready)
+    return Document(
+        record["doc_id"],
+        title,
+        text,
+        metadata,
+        where=record["where"],
+        ready=ready,
+        is_file=bool(record.get("is_file")),
+    )

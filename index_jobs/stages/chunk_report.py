@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from arag_search.system.progress import duration
-from index_jobs.build.corpus import summed
+from index_jobs.build.corpus import first_large, summed
 from index_jobs.build.report import Report, counted, left_out_lines
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import SHOWN_EXAMPLES
+from index_jobs.sources.reading import KEPT_FILES, SHOWN_EXAMPLES
 from index_jobs.stages.chunk_folder import ChunkFolder
 
 Stage = Literal["finished", "under way", "missing", "damaged"]
@@ -90,6 +90,9 @@ class ChunkReport:
     left_out: dict[str, int]
     undeclared_metadata: dict[str, int]
     workers: int
+    skipped_files: int
+    skipped_file_examples: tuple[str, ...]
+    large_files: tuple[str, ...]
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""
@@ -169,6 +172,7 @@ def chunk_report(
     for record in records:
         metadata.take(record.state.undeclared, ())
     examples = [example for record in records for example in record.state.skipped_examples]
+    bad_files = [name for record in records for name in record.state.skipped_file_examples]
     documents = sum(shard.documents for shard in shards)
     return ChunkReport(
         folder=status.folder,
@@ -187,4 +191,7 @@ def chunk_report(
         left_out=summed(record.left_out for record in records),
         undeclared_metadata=metadata.undeclared,
         workers=workers,
+        skipped_files=sum(record.state.skipped_files for record in records),
+        skipped_file_examples=tuple(bad_files[:KEPT_FILES]),
+        large_files=first_large(record.large_files for record in records),
     )

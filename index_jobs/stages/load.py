@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from arag_search.errors import DuplicateIdError, SourceError
+from arag_search.errors import BadFileError, DuplicateIdError, SourceError
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.new_index import build_from
@@ -16,7 +16,7 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import CorpusFile, readable
-from index_jobs.sources.registry import Format
+from index_jobs.sources.registry import FILE_FORMATS, Format
 from index_jobs.sources.source import Entry, Source
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, verified
 from index_jobs.stages.chunk_lines import ready_documents
@@ -44,6 +44,7 @@ def load_chunks(
         chunk_tokens=manifest.options["--chunk-tokens"],
         metadata=metadata,
         skip_bad_lines=options.skip_bad_lines or manifest.skips_bad_lines,
+        files=manifest.files,
     )
 
     def open_all(metadata: MetadataReader) -> list[Source]:
@@ -55,7 +56,7 @@ def load_chunks(
     try:
         return build_from(open_all, location, options, shown)
     except DuplicateIdError as error:
-        error.where += f"; first: {_first_place(folder, error.doc_id)}"
+        error.name_first(_first_place(folder, error.doc_id))
         raise
 
 
@@ -85,10 +86,13 @@ class ReadySource:
         self.format: Format = record.format
         self.size = record.bytes
         self.left_out: Mapping[str, int] = record.left_out
+        self.large_files: Sequence[str] = record.large_files
         self._path = folder.chunks(number)
         self._record = record
         self._metadata = metadata
         self._file: CorpusFile | None = None
+        if record.format in FILE_FORMATS:
+            metadata.expect_files()
 
     @property
     def bytes_read(self) -> int:
@@ -100,19 +104,28 @@ class ReadySource:
         source = os.path.realpath(self.name)
         return {"source": source, "sha256": self._record.sha256, "modified": modified}
 
+    def place_of(self, doc_id: str) -> str:
+        """See Source."""
+        return ""
+
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         state = self._record.state
         with CorpusFile(self._path, str(self._path)) as file:
             self._file = file
             yield from ready_documents(file, skip)
+        number = state.documents
         for bad in range(state.skipped):
-            number = state.documents + bad + 1
+            number += 1
             if number > skip:
-                yield number, _skipped(state.skipped_examples, bad)
+                yield number, _skipped(SourceError, state.skipped_examples, bad)
+        for bad in range(state.skipped_files):
+            number += 1
+            if number > skip:
+                yield number, _skipped(BadFileError, state.skipped_file_examples, bad)
         self._metadata.take(state.undeclared, state.seen)
 
 
-def _skipped(examples: list[str], at: int) -> SourceError:
-    """Return the error of a skipped record again; it is empty for records beyond the examples."""
+def _skipped(kind: type[SourceError], examples: Sequence[str], at: int) -> SourceError:
+    """Return the error of a skipped record or file again; it is empty beyond the examples."""
     where, _, what = (examples[at] if at < len(examples) else ": ").partition(": ")
-    return SourceError(what, where=where)
+    return kind(what, where=where)

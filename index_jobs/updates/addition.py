@@ -44,6 +44,7 @@ from index_jobs.build.report import (
 )
 from index_jobs.cutting.packing import Cut, Packed, counts_of, cut_only
 from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
@@ -71,15 +72,16 @@ _ADD, _SYNC = "--add", "--sync"
 class AddOptions:
     """The options of an addition or a synchronisation.
 
-    ``format``, ``fields``, ``skip_bad_lines`` and ``workers`` are as in BuildOptions. The others
-    are properties of the index: each is None or the value that the index already has. ``bm25`` is
-    k1 and b. A synchronisation that ``allow_deletes`` may delete more than half of what a source
-    had. With ``dry_run`` nothing is written, and the report has the ids.
+    ``format``, ``fields``, ``skip_bad_lines``, ``files`` and ``workers`` are as in BuildOptions.
+    The others are properties of the index: each is None or the value that the index already has.
+    ``bm25`` is k1 and b. A synchronisation that ``allow_deletes`` may delete more than half of what
+    a source had. With ``dry_run`` nothing is written, and the report has the ids.
     """
 
     format: Format | None = None
     fields: Fields = DEFAULT_FIELDS
     skip_bad_lines: bool = False
+    files: FileSelection = USUAL_FILES
     chunk_tokens: int | None = None
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
@@ -95,9 +97,9 @@ class AddReport(Report):
     afterwards.
 
     ``kept`` counts the documents that their source no longer shows, but that are kept because bad
-    records of it were skipped. ``changes`` has the ids of a ``dry_run``, by "added", "replaced" and
-    "deleted". ``finished_before`` is true if the same command had already done this before it was
-    interrupted.
+    records or files of it were skipped. ``changes`` has the ids of a ``dry_run``, by "added",
+    "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
+    before it was interrupted.
     """
 
     location: str
@@ -122,6 +124,9 @@ class AddReport(Report):
     skipped_examples: tuple[str, ...]
     left_out: Mapping[str, int]
     undeclared_metadata: Mapping[str, int]
+    skipped_files: int
+    skipped_file_examples: tuple[str, ...]
+    large_files: tuple[str, ...]
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
@@ -142,8 +147,8 @@ class AddReport(Report):
         lines += source_lines(self.sources)
         if self.kept:
             lines.append(
-                f"kept: {counted(self.kept, 'document')} that may be among the bad records; nothing"
-                " is deleted of a source that cannot be read as a whole"
+                f"kept: {counted(self.kept, 'document')} that may be in the bad records or files;"
+                " nothing is deleted of a source that cannot be read as a whole"
             )
         if self.finished_before:
             lines.append("An earlier run of the same command had already done this.")
@@ -190,7 +195,7 @@ def sync_documents(
 
     New and changed documents are added as in ``add_documents``; those that came from one of these
     sources and are no longer in it are deleted. Documents of other sources are left alone. If bad
-    records of a source are skipped, nothing of this source is deleted.
+    records or files of a source are skipped, nothing of this source is deleted.
 
     Reads every passage of the index once; memory grows with the number of documents of the sources.
     Raises what ``add_documents`` raises; ArgumentError if it would delete all documents, or more
@@ -233,8 +238,8 @@ class _Addition:
         self._progress = progress
         self._target = target
         _check_options(target.manifest, options, self._where)
-        metadata = MetadataReader(target.manifest.metadata)
-        opened = open_sources(names, options.format, options.fields, metadata)
+        metadata = metadata_reader(target.manifest)
+        opened = open_sources(names, options.format, options.fields, metadata, options.files)
         self._corpus = Corpus(opened, metadata)
         _check_formats(target.manifest, opened, self._where)
         self._state = BuildState()
@@ -279,6 +284,8 @@ class _Addition:
     def _new_record(self) -> UpdateRecord:
         options = self._options
         how = [options.format, dataclasses.astuple(options.fields), options.skip_bad_lines]
+        if options.files.skip_bad:
+            how.append("--skip-bad-files")
         names = " ".join(name for name, _ in self._corpus.formats)
         program = BuildOptions().signature()["the program"]
         return UpdateRecord(
@@ -302,6 +309,7 @@ class _Addition:
                 SeenIds(),
                 ingestion.is_taken,
                 skip_bad_lines=self._options.skip_bad_lines,
+                skip_bad_files=self._options.files.skip_bad,
                 number_duplicates=False,
             )
             ingestion.run(reader)
@@ -364,7 +372,9 @@ class _Addition:
         published."""
         state, before = self._state, self._before
         if not self._ids:
-            raise self._corpus.no_documents("There is nothing to add", state.skipped)
+            raise self._corpus.no_documents(
+                "There is nothing to add", state.skipped, state.skipped_files
+            )
         self._corpus.check_unchanged()
         names = (*before.sources, *(name for name, _ in self._corpus.formats))
         formats = {*before.source_format.split(", "), *(kind for _, kind in self._corpus.formats)}
@@ -397,6 +407,9 @@ class _Addition:
             skipped_examples=tuple(self._state.skipped_examples),
             left_out=self._corpus.left_out(),
             undeclared_metadata=self._state.undeclared,
+            skipped_files=self._state.skipped_files,
+            skipped_file_examples=tuple(self._state.skipped_file_examples),
+            large_files=self._corpus.large_files(),
             **index_counts(after),
         )
 
@@ -413,9 +426,11 @@ class _Sync(_Addition):
         self._damaged: set[str] = set()
 
     def write(self, packed: Packed, position: Position) -> None:
-        """See BatchTarget. Remembers which sources have bad records."""
+        """See BatchTarget. Remembers which sources have bad records or files."""
         super().write(packed, position)
-        if position.skipped > self._before_batch.skipped:  # a batch may span sources
+        before = self._before_batch
+        if (position.skipped, position.skipped_files) != (before.skipped, before.skipped_files):
+            # a batch may span sources
             spanned = slice(self._before_batch.shard, position.shard + 1)
             self._damaged.update(self._corpus.identities[spanned])
         self._before_batch = position
@@ -534,6 +549,16 @@ def _lasting(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in items if name != _TIME_FIELD}
 
 
+def metadata_reader(manifest: Manifest) -> MetadataReader:
+    """Return the reader of metadata for documents that join an index."""
+    automatic = manifest.file_metadata
+    fields = manifest.metadata.items()
+    declared: dict[str, MetadataType] = {
+        name: kind for name, kind in fields if name not in automatic
+    }
+    return MetadataReader(declared, automatic)
+
+
 def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) -> None:
     wrong = [
         source
@@ -566,7 +591,7 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
         (
             "--metadata",
             None if options.metadata is None else dict(options.metadata),
-            manifest.metadata,
+            metadata_reader(manifest).declared,
             lambda fields: ",".join(f"{n}:{kind}" for n, kind in fields.items()) or "none",
         ),
         (

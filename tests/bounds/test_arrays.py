@@ -25,7 +25,7 @@ def test_an_item_that_is_too_long_is_reported_and_later_items_are_read(
     assert [document.id for document in entries if isinstance(document, Document)] == ["0", "2"]
     assert str(entries[1]) == (
         "The item is longer than 1 MiB.\nWhere: c.json.gz, item 2\n"
-        "Do: Correct it, or leave it out with --skip-bad-lines."
+        "Do: Fix it, or skip it with --skip-bad-lines."
     )
 
 

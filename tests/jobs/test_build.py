@@ -48,13 +48,13 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
     )
     Path("notes").mkdir()
     Path("notes/sea.md").write_text("# The Sea\n\n" + "The sea is wide. " * 14)
-    Path("notes/page.html").write_text("<p>")
+    Path("notes/photo.png").touch()
     options = BuildOptions(
         chunk_tokens=50, metadata={"year": "number", "lang": "keyword"}, k1=0.9, b=0.4
     )
     report = build_index(["one.jsonl", "notes"], Path("index"), options)
     manifest, chunks, _ = contents("index")
-    assert [chunk.id for chunk in chunks] == ["a.1", "b.1", "sea.md.1", "sea.md.2"]
+    assert [chunk.id for chunk in chunks] == ["a.1", "b.1", "notes/sea.md.1", "notes/sea.md.2"]
     assert [chunk.ordinal for chunk in chunks] == [
         ordinal_of(0, 0, 0),
         ordinal_of(0, 1, 0),
@@ -70,12 +70,12 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
     assert manifest.tokens == sum(count_tokens(chunk.content) for chunk in chunks)
     assert manifest.sentences == sum(len(chunk.sentence_ends) for chunk in chunks) == 17
     assert (manifest.documents, manifest.chunks, manifest.chunk_tokens) == (3, 4, 50)
-    assert (manifest.k1, manifest.b, manifest.source_format) == (0.9, 0.4, "documents, text")
+    assert (manifest.k1, manifest.b, manifest.source_format) == (0.9, 0.4, "documents, files")
     assert manifest.undeclared_metadata == {"x": 1}
     assert report.to_text().splitlines()[1:] == [
         "one.jsonl: documents",
-        "notes: text",
-        "left out: 1 .html (not text)",
+        "notes: files",
+        "left out: 1 .png (not read; --include reads text)",
         "ignored, not declared with --metadata: x (1)",
         "declared with --metadata, but in no record: lang",
     ]
@@ -118,7 +118,7 @@ def test_a_bad_line_stops_the_build_or_is_counted() -> None:
     corpus("c.jsonl", 3)
     with Path("c.jsonl").open("a") as file:
         file.write('oops\n{"text": 3}\n' + '{"id": "d1", "text": "again"}\n' * 5)
-    fix = "Correct it, or leave it out with --skip-bad-lines."
+    fix = "Fix it, or skip it with --skip-bad-lines."
     problem = "The line is not JSON (unexpected character, expected a JSON value, column 1)."
     assert refusal("c.jsonl") == f"{problem}\nWhere: c.jsonl, line 4\nDo: {fix}"
     assert not Path("index").exists(), "no checkpoint was written, so no folder stays"
@@ -127,9 +127,9 @@ def test_a_bad_line_stops_the_build_or_is_counted() -> None:
         "skipped: 7 bad records",
         f"  c.jsonl, line 4: {problem}",
         '  c.jsonl, line 5: The field "text" is a number.',
-        '  c.jsonl, line 6: The id "d1" was there before.',
-        '  c.jsonl, line 7: The id "d1" was there before.',
-        '  c.jsonl, line 8: The id "d1" was there before.',
+        '  c.jsonl, line 6: Duplicate id "d1": two records have it.',
+        '  c.jsonl, line 7: Duplicate id "d1": two records have it.',
+        '  c.jsonl, line 8: Duplicate id "d1": two records have it.',
         "  ... and 2 more",
     ]
     manifest, chunks, _ = contents("index")
@@ -140,17 +140,19 @@ def test_a_duplicate_id_is_named_however_far_apart() -> None:
     corpus("c.jsonl", 200)
     corpus("again.jsonl", 1)
     assert refusal("c.jsonl", "again.jsonl") == (
-        'The id "d0" was there before.\nWhere: again.jsonl, line 1\n'
-        "Do: Correct it, or leave it out with --skip-bad-lines."
+        'Duplicate id "d0": two records have it.\nWhere: again.jsonl, line 1\n'
+        "Do: Fix it, or skip it with --skip-bad-lines."
     )
 
 
 def test_an_empty_corpus_is_an_error_that_says_what_was_left_out() -> None:
     Path("folder").mkdir()
-    Path("folder/paper.pdf").touch()
+    Path("folder/photo.png").touch()
     assert refusal("folder") == (
-        "The corpus is empty: no document was found; left out: 1 .pdf (not text).\n"
-        "Where: folder\nDo: Name a folder with .txt or .md files, or files of records."
+        "The corpus is empty: no document was found; left out: 1 .png (not read;"
+        " --include reads text).\n"
+        "Where: folder\nDo: Name a folder with files that can be read, or files of records; see"
+        " --include."
     )
     assert not Path("index").exists()
 
@@ -243,8 +245,8 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         (
             lambda: BuildOptions(format="csv"),  # type: ignore[arg-type]
             '--format: "csv" is not known.\n'
-            "Allowed: auto, text, documents, passages, arag-chunks, graphrag-bench, kilt, dpr,"
-            " beir, anserini",
+            "Allowed: auto, files, text, documents, pre-chunked, passages, arag-chunks,"
+            " graphrag-bench, kilt, dpr, beir, anserini",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_size_of_an_index_is_estimated_to_within_a_third() -> None:
 def test_bad_records_of_the_sample_are_reported() -> None:
     forecast = estimate([troublesome_corpus("a.jsonl", 30)], ADDRESS, PLAIN)
     assert forecast.bad_records == 4
-    assert forecast.bad_examples[3] == 'a.jsonl, line 12: The id "d1" was there before.'
+    assert forecast.bad_examples[3] == 'a.jsonl, line 12: Duplicate id "d1": two records have it.'
     assert "in the sample: 4 bad records\n  a.jsonl, line 9: " in forecast.to_text()
 
 
@@ -83,7 +83,7 @@ def test_a_dry_run_refuses_what_a_build_refuses() -> None:
         estimate(["folder"], Path("index"), PLAIN)
     assert str(caught.value) == (
         "The sample holds no document.\nWhere: folder\n"
-        "Do: Name a folder with .txt or .md files, or files of records."
+        "Do: Name a folder with files that can be read, or files of records; see --include."
     )
 
 

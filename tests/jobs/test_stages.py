@@ -110,7 +110,7 @@ def test_two_stages_make_the_same_index_and_report_as_one_command() -> None:
 def test_text_passages_and_long_documents_survive_the_two_stages() -> None:
     Path("notes").mkdir()
     Path("notes/a.md").write_text("# Café\n\n" + "The sea is wide. " * 400)
-    Path("notes/b.pdf").write_bytes(b"%PDF")
+    Path("notes/b.png").touch()
     Path("empty").mkdir()
     file_of("p.jsonl", {"id": "p", "title": "P", "sentences": ["Sea one.", "Two."], "tags": ["x"]})
     file_of("g.json", json.dumps([{"corpus_name": "Sea", "context": "An opera. " * 900}]))
@@ -122,7 +122,7 @@ def test_text_passages_and_long_documents_survive_the_two_stages() -> None:
         direct
     )
     assert same_index("two") == same_index("one")
-    assert direct.left_out == {".pdf": 1}
+    assert direct.left_out == {".png": 1}
 
 
 # Interruptions
@@ -294,15 +294,17 @@ def test_a_bad_line_stops_unless_it_is_skipped() -> None:
 def test_a_duplicate_id_is_reported_with_both_places() -> None:
     lines = [{"id": f"d{number}", "text": "Sea."} for number in range(100)]
     file_of("a.jsonl", *lines, {"id": "d3", "text": "Again."})
-    skip = "Do: Correct it, or leave it out with --skip-bad-lines."
+    skip = "Do: Fix it, or skip it with --skip-bad-lines."
     assert refusal(["a.jsonl"], CHUNKS, PLAIN) == (
-        f'The id "d3" was there before.\nWhere: a.jsonl, line 101; first: a.jsonl, line 4\n{skip}'
+        'Duplicate id "d3": two records have it.\n'
+        f"Where: a.jsonl, line 101; first: a.jsonl, line 4\n{skip}"
     )
     file_of("a.jsonl", *lines)
     file_of("b.jsonl", {"id": "d3", "text": "Again."})
     chunk_sources(["a.jsonl", "b.jsonl"], Path("both"), PLAIN)
     assert refusal(Path("both"), Path("index"), PLAIN, load=True) == (
-        f'The id "d3" was there before.\nWhere: b.jsonl, line 1; first: a.jsonl, line 4\n{skip}'
+        'Duplicate id "d3": two records have it.\n'
+        f"Where: b.jsonl, line 1; first: a.jsonl, line 4\n{skip}"
     )
     report = load_chunks(Path("both"), Path("index"), replace(PLAIN, skip_bad_lines=True))
     assert (report.documents, report.skipped_lines) == (100, 1)
@@ -313,7 +315,7 @@ def test_a_corpus_without_a_document_is_an_error() -> None:
     expected = (
         "The corpus is empty: no document was found.\n"
         "Where: empty\n"
-        "Do: Name a folder with .txt or .md files, or files of records."
+        "Do: Name a folder with files that can be read, or files of records; see --include."
     )
     assert refusal(["empty"], CHUNKS, PLAIN) == expected
     assert refusal(CHUNKS, Path("index"), PLAIN, load=True) == expected

@@ -125,9 +125,10 @@ def test_an_addition_with_workers_equals_one_without() -> None:
 def test_an_addition_without_a_document_says_what_was_left_out() -> None:
     build_from(document("a", "One."))
     Path("notes").mkdir()
-    Path("notes/a.pdf").write_bytes(b"%PDF")
+    Path("notes/a.png").touch()
     assert error_message(add_documents, ["notes"], INDEX).splitlines()[0] == (
-        "There is nothing to add: no document was found; left out: 1 .pdf (not text)."
+        "There is nothing to add: no document was found; left out: 1 .png (not read;"
+        " --include reads text)."
     )
 
 
@@ -168,12 +169,13 @@ def test_a_bad_record_leaves_the_index_as_it_was() -> None:
         assert (index.manifest.update, index.chunk_read(["a.1"])[0].chunk.content) == (1, "One.")
     report = add_documents([bad], INDEX, AddOptions(skip_bad_lines=True))
     assert (report.added, report.replaced, report.skipped_lines) == (0, 1, 2)
-    assert report.skipped_examples[1] == 'bad.jsonl, line 3: The id "a" was there before.'
+    assert report.skipped_examples[1] == 'bad.jsonl, line 3: Duplicate id "a": two records have it.'
     Path("empty.jsonl").write_text('{"id": "a", "text": 1}\n')
     assert error_message(add_documents, ["empty.jsonl"], INDEX, AddOptions(format="documents",
                    skip_bad_lines=True)) == (
         "There is nothing to add: no document was found; bad records skipped: 1.\n"
-        "Where: empty.jsonl\nDo: Name a folder with .txt or .md files, or files of records."
+        "Where: empty.jsonl\nDo: Name a folder with files that can be read, or files of records;"
+        " see --include."
     )  # fmt: skip
     assert not Path("index/update.json").exists()
 

@@ -153,8 +153,8 @@ def test_a_build_with_a_bad_line_leaves_nothing(opensearch: Site) -> None:
     with Path("c.jsonl").open("a") as file:
         file.write('{"id": "d1", "text": "again"}\n')
     assert refusal(opensearch, "c.jsonl") == (
-        'The id "d1" was there before.\nWhere: c.jsonl, line 4\n'
-        "Do: Correct it, or leave it out with --skip-bad-lines."
+        'Duplicate id "d1": two records have it.\nWhere: c.jsonl, line 4\n'
+        "Do: Fix it, or skip it with --skip-bad-lines."
     )
     assert opensearch.indexes() == []
 

@@ -13,7 +13,7 @@ from index_jobs.sources.registry import Format
 from index_jobs.sources.source import Source
 
 USUAL = Fields()
-FIX = "Correct it, or leave it out with --skip-bad-lines."
+FIX = "Fix it, or skip it with --skip-bad-lines."
 
 
 def source_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ else:
 Sources = Annotated[
     list[str],
     typer.Argument(
-        help="Folders and files of the corpus.",
+        help="Folders and files of the corpus; - is standard input.",
         metavar="SOURCE",
         default_factory=list,
         show_default=False,
@@ -148,6 +149,56 @@ SkipBadLines = Annotated[
     ),
 ]
 
+SkipBadFiles = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad-files",
+        help="Name and count files that cannot be read, instead of stopping; nothing of them is "
+        "indexed.",
+    ),
+]
+
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        help="Read files of this name or path as text, such as '*.py' or 'src/**/*.sql', in "
+        "addition to those whose ending is known. May be repeated.",
+        metavar="PATTERN",
+        show_default=False,
+    ),
+]
+
+NoIgnore = Annotated[
+    bool,
+    typer.Option(
+        "--no-ignore",
+        help="Read what folders leave out otherwise: hidden entries, node_modules, __pycache__, "
+        "and what .gitignore files exclude.",
+    ),
+]
+
+MaxFileSize = Annotated[
+    str | None,
+    typer.Option(
+        "--max-file-size",
+        help="Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
+        metavar="SIZE",
+        show_default=False,
+    ),
+]
+
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        help="The folder that ids of files are relative to.  [default: the one that all sources "
+        "have in common]",
+        metavar="DIR",
+        show_default=False,
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
 
 
@@ -162,11 +213,17 @@ def build_options(
     metadata: str | None = None,
     without: str | None = None,
     node_wait: float | None = None,
+    include: Sequence[str] | None = None,
+    no_ignore: bool = False,
+    max_file_size: str | None = None,
+    root: str | None = None,
+    skip_bad_files: bool = False,
     **others: Any,
 ) -> BuildOptions:
     """Convert the options to those of a build; ``others`` have the same names in BuildOptions.
     Raises ArgumentError."""
     from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
+    from index_jobs.sources.files.selection import MAX_FILE_BYTES, FileSelection, parse_size
     from index_jobs.sources.formats import Fields
     from index_jobs.sources.metadata import parse_metadata
 
@@ -180,5 +237,12 @@ def build_options(
         metadata=parse_metadata(metadata) if metadata is not None else {},
         without=parse_names(without) if without is not None else (),
         node_wait_s=node_wait,
+        files=FileSelection(
+            include=tuple(include or ()),
+            no_ignore=no_ignore,
+            max_bytes=MAX_FILE_BYTES if max_file_size is None else parse_size(max_file_size),
+            root=root,
+            skip_bad=skip_bad_files,
+        ),
         **others,
     )

@@ -202,11 +202,11 @@ def test_a_beir_folder_is_recognised_by_its_corpus(name: str) -> None:
     assert source_at(f"nf/{name}").format == source_at("nf", "beir").format == "beir"
 
 
-def test_a_folder_with_another_corpus_file_stays_a_folder_of_text() -> None:
+def test_a_folder_with_another_corpus_file_stays_a_folder_of_files() -> None:
     Path("notes").mkdir()
     Path("notes/a.md").write_text("text")
     Path("notes/corpus.jsonl").write_text('{"id": "1", "text": "a"}')
-    assert source_at("notes").format == "text"
+    assert source_at("notes").format == "files"
     with pytest.raises(SourceError, match=r'^There is no field "_id"\.'):
         documents(source_at("notes", "beir"))
 
@@ -217,8 +217,8 @@ def test_a_folder_without_a_corpus_or_with_two_is_no_beir_folder() -> None:
         source_at("nf", "beir")
     assert str(caught.value) == (
         "There is no corpus.jsonl in the folder.\nWhere: nf\n"
-        "Allowed: --format text or auto for a folder of .txt and .md files, beir for one with"
-        " corpus.jsonl, anserini for a Lucene index\n"
+        "Allowed: --format files or auto for a folder of files, text for one of plain text, beir"
+        " for one with corpus.jsonl, anserini for a Lucene index\n"
         "Do: Give the files themselves as sources."
     )
     Path("nf/corpus.jsonl").write_text(lines(*CORPUS))

@@ -23,7 +23,6 @@ def test_every_format_has_a_reader() -> None:
             assert callable(entry.folder_opener())
         if entry.file:
             assert callable(entry.file_opener())
-            assert entry.file_endings
 
 
 def test_chunk_files_and_rows_of_passages_are_pre_chunked() -> None:

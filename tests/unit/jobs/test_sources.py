@@ -18,9 +18,9 @@ from index_jobs.sources.registry import FORMATS
 from tests.support.corpus_files import FIX, documents, problems, source_of
 
 ANYTHING = (
-    "Allowed: a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs and a"
-    " header (id, text, title); with gzip too\n"
-    "Do: For a text file with another ending, use --format text."
+    "Allowed: files (see --format), JSON lines, a JSON array, or rows with tabs and a header (id,"
+    " text, title); with gzip too\n"
+    "Do: To read the file as plain text, use --format text."
 )
 
 
@@ -43,9 +43,9 @@ def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
         "notes/a.md": "---\ntitle: x\n# y\n---\n# A\u0301ria",
         "notes/a/.hidden.md": "hidden",
         "notes/.git/x.md": "hidden",
-        "notes/paper.pdf": "%PDF",
+        "notes/photo.png": "PNG",
         "notes/README": "none",
-        "notes/a/page.HTML": "<p>",
+        "notes/a/tool.PY": "x = 1",
         "notes/c.TXT": "#hashtag\n#!/bin/sh\n",
     }.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -59,8 +59,9 @@ def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
         ("c.TXT", "c"),
     ]
     assert texts[1].text == "no heading"
-    assert source.left_out == {".pdf": 1, ".html": 1, "without ending": 1}
-    assert [document.id for document in documents(source, skip=2)] == ["b.md", "c.TXT"]
+    assert source.left_out == {".png": 1, ".py": 1, "without ending": 1, "hidden": 2}
+    (second, _) = list(source.documents())[1]
+    assert [document.id for document in documents(source, skip=second)] == ["b.md", "c.TXT"]
     assert source.bytes_read == source.size
 
 
@@ -90,9 +91,9 @@ def test_links_and_special_files_of_a_folder_are_left_out_and_counted() -> None:
         "named pipes": 2,
         "sockets": 1,
     }
-    assert left_out_words({**source.left_out, ".pdf": 3}) == (
-        "3 .pdf (not text); links out of the folder (4), links to nothing (2), named pipes (2),"
-        " links to folders (1), sockets (1)"
+    assert left_out_words({**source.left_out, ".png": 3}) == (
+        "3 .png (not read; --include reads text); links out of the folder (4), links to nothing"
+        " (2), named pipes (2), links to folders (1), sockets (1)"
     )
     Path("linked").symlink_to("notes/inner")  # the folder itself may be a link
     source = open_source("linked", None, Fields(), MetadataReader({}))
@@ -112,34 +113,26 @@ def test_the_corpus_of_a_beir_folder_may_not_be_a_link_out_of_it() -> None:
 
 
 def test_a_single_text_file_is_a_document_and_any_ending_can_be_text() -> None:
-    assert documents(source_of("a.md", "\ufeff# One\n\ntext")) == [
-        Document("a.md", "One", "# One\n\ntext", where="a.md")
-    ]
-    assert documents(source_of("a.rst", "text", "text"))[0].title == "a"
+    (document,) = documents(source_of("a.md", "\ufeff# One\n\ntext"))
+    assert (document.id, document.title, document.text) == ("a.md", "One", "# One\n\ntext")
+    assert (document.where, document.is_file) == ("a.md", True)
+    assert documents(source_of("a.odd", "text", "text"))[0].title == "a"
 
 
-def test_a_text_file_that_is_not_utf8_is_named_with_the_byte() -> None:
-    assert problems(source_of("a.txt", b"caf\xe9")) == [
-        "The file is not UTF-8.\nWhere: a.txt, byte 4\n"
-        "Allowed: text in UTF-8, with or without a byte order mark\n"
-        f"Do: Convert it. {FIX}"
-    ]
-
-
-def test_a_folder_is_read_as_text_only() -> None:
+def test_a_folder_is_not_read_as_records() -> None:
     Path("folder").mkdir()
     with pytest.raises(SourceError) as caught:
         open_source("folder", "documents", Fields(), MetadataReader({}))
     assert message(caught) == (
         "A folder cannot be read as documents.\nWhere: folder\n"
-        "Allowed: --format text or auto for a folder of .txt and .md files, beir for one with"
-        " corpus.jsonl, anserini for a Lucene index\n"
+        "Allowed: --format files or auto for a folder of files, text for one of plain text, beir"
+        " for one with corpus.jsonl, anserini for a Lucene index\n"
         "Do: Give the files themselves as sources."
     )
 
 
 def test_missing_sources_and_duplicate_sources_are_rejected() -> None:
-    with pytest.raises(SourceError, match=r"^There is no file or folder absent\.jsonl\.$"):
+    with pytest.raises(SourceError, match=r'^No such file or folder: "absent\.jsonl"\.$'):
         open_source("absent.jsonl", None, Fields(), MetadataReader({}))
     Path("a.txt").write_text("text")
     with pytest.raises(ArgumentError, match=r"^The source \./a\.txt is given twice\.$"):
@@ -412,9 +405,9 @@ def test_an_array_that_ends_early_is_an_error_after_its_last_item() -> None:
             "Do: Write each record on one line, or name the format with --format.",
         ),
         (
-            "p.csv",
+            "p.jsonl",
             "id,text\n1,a\n",
-            'The format is not recognised: the file begins with "id,text 1,a".\nWhere: p.csv\n'
+            'The format is not recognised: the file begins with "id,text 1,a".\nWhere: p.jsonl\n'
             + ANYTHING,
         ),
         (

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,0 +1,1 @@
+"""Converters: from people's files (PDF, Word, HTML, tables, mail, ...) to documents."""

@@ -1,0 +1,96 @@
+"""EPUB books: the chapters in reading order."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+from zipfile import ZipFile
+
+from arag_search.errors import SourceError
+from index_jobs.sources.converters.archives import Element, opened_archive, parsed_xml
+from index_jobs.sources.converters.base import (
+    ConvertedDocument,
+    check_length,
+    reading,
+    sensible_title,
+)
+from index_jobs.sources.converters.html import decoded_markup, page_of
+from index_jobs.sources.formats import Fields
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_PAGES = ("application/xhtml+xml", "text/html")
+
+
+class _Book(NamedTuple):
+    """The title of a book, and the names of its chapters in the archive."""
+
+    title: str
+    chapters: list[str]
+
+
+def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the book as one document. Every chapter begins with a line ``[chapter N]``. See
+    Converter."""
+    kind = "an EPUB book"
+    with opened_archive(path, where, kind) as archive, reading(kind, where):
+        document = _document(archive, where)
+    yield document
+
+
+def _document(archive: ZipFile, where: str) -> ConvertedDocument:
+    book = _book(archive)
+    if _encrypted(archive) & set(book.chapters):
+        raise SourceError(
+            "The book is encrypted.",
+            where=where,
+            allowed="a book without copy protection",
+        )
+    chapters: list[str] = []
+    characters = 0
+    title = book.title
+    for name in book.chapters:
+        place = f"{where}, {name}"
+        page = page_of(decoded_markup(archive.read(name), place), place)
+        if page.text:
+            chapters.append(f"[chapter {len(chapters) + 1}]\n{page.text}")
+            characters += len(page.text)
+            check_length(characters, where)
+            title = title or page.title
+    return ConvertedDocument("", title, "\n\n".join(chapters))
+
+
+def _book(archive: ZipFile) -> _Book:
+    container = parsed_xml(archive.read(_CONTAINER))
+    (path, *_) = [str(element.get("full-path")) for element in _named(container, "rootfile")]
+    package = parsed_xml(archive.read(path))
+    folder = posixpath.dirname(path)
+    pages = {
+        item.get("id"): _member(folder, str(item.get("href")))
+        for item in _named(package, "item")
+        if item.get("media-type") in _PAGES and "nav" not in (item.get("properties") or "").split()
+    }
+    order = (item.get("idref") for item in _named(package, "itemref"))
+    titles = (sensible_title("".join(title.itertext())) for title in _named(package, "title"))
+    return _Book(next(titles, ""), [pages[name] for name in order if name in pages])
+
+
+def _encrypted(archive: ZipFile) -> set[str]:
+    """Return the names of the encrypted files of a book. Fonts often are, which is no hindrance."""
+    if _ENCRYPTION not in archive.namelist():
+        return set()
+    references = _named(parsed_xml(archive.read(_ENCRYPTION)), "CipherReference")
+    return {_member("", str(reference.get("URI"))) for reference in references}
+
+
+def _member(folder: str, reference: str) -> str:
+    """Return the name in the archive of what a book refers to."""
+    return posixpath.normpath(posixpath.join(folder, unquote(urlsplit(reference).path)))
+
+
+def _named(root: Element, name: str) -> Iterator[Element]:
+    """Yield the elements with this local name, in any namespace."""
+    return root.iter(f"{{*}}{name}", name)

@@ -1,0 +1,127 @@
+"""PDF files: the text of their pages, read with PDFium."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from arag_search.errors import SourceError
+from index_jobs.sources.converters.base import (
+    ConvertedDocument,
+    check_length,
+    reading,
+    sensible_title,
+)
+from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import readable
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
+
+_PDFIUM = Lock()
+"""PDFium must not be called by two threads at once."""
+
+_HYPHENATION = re.compile(r"(?:[\ufffe\x02]|\u00ad)(?:\r?\n)?")
+_CONTROLS = (*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF)
+_LIGATURES = ("ff", "fi", "fl", "ffi", "ffl", "st", "st")
+_SUBSTITUTES = dict.fromkeys(_CONTROLS, "") | dict(enumerate(_LIGATURES, 0xFB00))
+_HEADING_CHARACTERS = 4_000
+_HEADING_SCALE = 1.15
+"""A heading is larger than most of the page by at least this factor."""
+
+
+def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the file as one document. Every page begins with a line ``[page N]``. See Converter.
+
+    A file that is encrypted is read if the empty password opens it.
+    """
+    with readable(where), path.open("rb"):
+        pass
+    with _PDFIUM, reading("a PDF", where):
+        document = _document(path, where)
+    yield document
+
+
+def _document(path: Path, where: str) -> ConvertedDocument:
+    from pypdfium2 import PdfDocument, PdfiumError
+    from pypdfium2.raw import FPDF_ERR_PASSWORD
+
+    try:
+        pdf = PdfDocument(path)
+    except PdfiumError as error:
+        if getattr(error, "err_code", None) != FPDF_ERR_PASSWORD:
+            raise
+        raise SourceError(
+            "The PDF is encrypted.",
+            where=where,
+            allowed="a PDF that opens without a password",
+            do="Save it without a password.",
+        ) from None
+    try:
+        return _converted(pdf, where)
+    finally:
+        pdf.close()
+
+
+def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
+    texts: list[str] = []
+    heading = ""
+    characters = 0
+    for number in range(len(pdf)):
+        page: Any = pdf[number]
+        text_page: Any = page.get_textpage()
+        text = _tidy(text_page.get_text_range())
+        if number == 0:
+            heading = _heading(text_page)
+        text_page.close()
+        page.close()
+        texts.append(text)
+        characters += len(text)
+        check_length(characters, where)
+    if not any(texts):
+        raise SourceError(
+            "The PDF has no text: its pages are pictures.",
+            where=where,
+            allowed="a PDF with a layer of text",
+            do="Run text recognition (OCR) on it first.",
+        )
+    properties: dict[str, str] = pdf.get_metadata_dict()
+    title = sensible_title(properties.get("Title")) or heading
+    pages = (f"[page {number}]\n{text}".rstrip() for number, text in enumerate(texts, 1))
+    return ConvertedDocument("", title, "\n\n".join(pages))
+
+
+def _tidy(text: str) -> str:
+    """Return the text of a page with words that were hyphenated at line ends made whole."""
+    text = _HYPHENATION.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    lines = (line.rstrip() for line in text.translate(_SUBSTITUTES).split("\n"))
+    return "\n".join(lines).strip()
+
+
+def _heading(text_page: Any) -> str:
+    """Return the first lines of the first page that are larger than the rest; empty if none are."""
+    from pypdfium2.raw import FPDFText_GetFontSize
+
+    count = min(text_page.count_chars(), _HEADING_CHARACTERS)
+    if not count:
+        return ""
+    text = text_page.get_text_range(0, count)
+    if len(text) != count:  # characters outside of the Basic Multilingual Plane shift the places
+        return ""
+    sizes = [round(FPDFText_GetFontSize(text_page, place), 1) for place in range(count)]
+    seen = Counter(size for size, character in zip(sizes, text, strict=True) if character.isalnum())
+    if not seen:
+        return ""
+    usual = seen.most_common(1)[0][0]
+    largest = max(seen)
+    if largest < usual * _HEADING_SCALE:
+        return ""
+    start = sizes.index(largest)
+    end = start
+    while end < count and (sizes[end] == largest or text[end].isspace()):
+        end += 1
+    return sensible_title(_tidy(text[start:end]))

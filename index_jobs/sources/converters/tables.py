@@ -1,0 +1,290 @@
+"""Tables whose rows are documents: CSV, TSV and Parquet, streamed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, cast
+
+from arag_search.errors import SourceError
+from index_jobs.sources.converters.base import ConvertedDocument, reading
+from index_jobs.sources.encodings import stream_encoding
+from index_jobs.sources.formats import SKIP, Fields
+from index_jobs.sources.records import CorpusFile, readable
+from index_jobs.sources.rows import row_object, table_rows
+
+_DELIMITERS = ",;\t|"
+_SAMPLE_BYTES = 1 << 16
+_SAMPLE_ROWS = 50
+_BATCH_ROWS = 128
+_BUFFER_BYTES = 1 << 20
+_WIDE_ENCODINGS = ("utf-16", "utf-32")
+
+
+# Rows
+
+
+class _RowConverter:
+    """The conversion of the rows of one table.
+
+    Raises SourceError if ``fields`` names a column that the table does not have.
+    """
+
+    def __init__(self, columns: Sequence[str], fields: Fields, where: str) -> None:
+        self._fields = fields
+        self._not_text = {fields.id, fields.title}
+        options = (("--id-field", fields.id), ("--title-field", fields.title))
+        for option, name in (*options, ("--text-field", fields.text)):
+            if name is not None and name not in columns:
+                raise SourceError(
+                    f'There is no column "{name}".',
+                    where=where,
+                    allowed=f"one of the columns there are: {', '.join(columns)}",
+                    do=f"Name another column with {option}.",
+                )
+
+    def document(
+        self, row: Mapping[str, Any], number: int, where: str
+    ) -> ConvertedDocument | SourceError | None:
+        """Return the document of row ``number`` (from 1), its error, or None if all its cells are
+        empty. Empty cells are no values."""
+        values = {name: value for name, value in row.items() if value is not None and value != ""}
+        if not values:
+            return None
+        fields = self._fields
+        if fields.id is not None and not str(values.get(fields.id, "")).strip():
+            return SourceError(
+                f'The column "{fields.id}" is empty.',
+                where=where,
+                allowed="an id in every row",
+                do=SKIP,
+            )
+        title = "" if fields.title is None else _shown(values.get(fields.title, ""))
+        if fields.text is not None:
+            text = _shown(values.get(fields.text, ""))
+        else:
+            shown = ((name, _shown(v)) for name, v in values.items() if name not in self._not_text)
+            text = "\n".join(f"{name}: {value}" for name, value in shown if value)
+        if not text.strip() and not title.strip():
+            return SourceError("The row has neither text nor title.", where=where, do=SKIP)
+        identifier = "" if fields.id is None else _shown(values[fields.id]).strip()
+        return ConvertedDocument(str(number), title, text, values, identifier)
+
+
+def _shown(value: object) -> str:
+    """Return a value as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(_shown, cast("list[object]", value)))
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+# CSV
+
+
+def convert_csv(
+    path: Path, where: str, fields: Fields
+) -> Iterator[ConvertedDocument | SourceError]:
+    """Yield the rows of a table with commas, semicolons, tabs or vertical bars. The first row names
+    the columns. See Converter."""
+    return _delimited(path, where, fields, None)
+
+
+def convert_tsv(
+    path: Path, where: str, fields: Fields
+) -> Iterator[ConvertedDocument | SourceError]:
+    """Yield the rows of a table with tabs. The first row names the columns. See Converter."""
+    return _delimited(path, where, fields, "\t")
+
+
+def _delimited(
+    path: Path, where: str, fields: Fields, delimiter: str | None
+) -> Iterator[ConvertedDocument | SourceError]:
+    with CorpusFile(path, where) as file:
+        with readable(where):
+            encoding = stream_encoding(file.stream, where)
+        beginning = file.first_bytes(_SAMPLE_BYTES)
+        if encoding.startswith(_WIDE_ENCODINGS) or b"\n" not in beginning:
+            file.stream = cast("IO[bytes]", _Transcoded(file.stream, encoding))
+            encoding = "utf-8"
+            beginning = file.first_bytes(_SAMPLE_BYTES)
+        encoding = encoding.removesuffix("-sig")
+        sample = beginning.decode(encoding, "replace")
+        rows = table_rows(file, delimiter or _delimiter(sample), encoding)
+        columns: Sequence[str] = ()
+        converter: _RowConverter | None = None
+        number = 0
+        for line, row in rows:
+            place = f"{where}, line {line}"
+            if converter is None:
+                if isinstance(row, SourceError):
+                    raise row
+                if any(name.strip() for name in row):
+                    columns = _columns(row, place)
+                    converter = _RowConverter(columns, fields, place)
+                continue
+            if not row:
+                continue
+            number += 1
+            values = row if isinstance(row, SourceError) else row_object(columns, row, place)
+            if not isinstance(values, SourceError):
+                values = converter.document(values, number, place)
+            if values is not None:
+                yield values
+        if converter is None:
+            raise SourceError(
+                "The table is empty.", where=where, allowed="a first row that names the columns"
+            )
+
+
+def _delimiter(sample: str) -> str:
+    """Return the delimiter by which the first rows of a table have most columns, all of them as
+    many as the first; a comma if there is none."""
+    widths = {delimiter: _width(sample, delimiter) for delimiter in _DELIMITERS}
+    return max(_DELIMITERS, key=lambda delimiter: widths[delimiter])
+
+
+def _width(sample: str, delimiter: str) -> tuple[float, int]:
+    """Return the share of the first rows that are as wide as the header, and its width."""
+    widths: list[int] = []
+    try:
+        for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):
+            widths += [len(row)] if row else []
+            if len(widths) > _SAMPLE_ROWS:
+                break
+    except csv.Error:
+        pass
+    if len(widths) > 2:
+        widths.pop()  # the sample may end in the middle of a row
+    if not widths or widths[0] == 1:
+        return 0.0, 1
+    return widths.count(widths[0]) / len(widths), widths[0]
+
+
+def _columns(row: Sequence[str], where: str) -> list[str]:
+    """Return the names of the columns; those without a name get their number."""
+    names = [name.strip() or f"column {number}" for number, name in enumerate(row, 1)]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated or not any(character.isalpha() for name in row for character in name):
+        what = f"repeats {', '.join(repeated)}" if repeated else "holds no names"
+        raise SourceError(
+            f"The first row does not name the columns: it {what}.",
+            where=where,
+            allowed="a first row with a different name for each column",
+            do="Add such a row.",
+        )
+    return names
+
+
+class _Transcoded:
+    """A stream of text as lines of UTF-8, whatever its encoding and its line ends."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        # A damaged character is replaced: nothing tells where the next one begins.
+        self._text = io.TextIOWrapper(stream, encoding, errors="replace", newline="")
+
+    def readline(self, size: int) -> bytes:
+        """Return a line, or ``size`` characters of it."""
+        return self._text.readline(size).encode()
+
+    def read(self, size: int) -> bytes:
+        """Return ``size`` characters."""
+        return self._text.read(size).encode()
+
+    def seek(self, place: int) -> None:
+        """Go to the beginning."""
+        self._text.seek(place)
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._text.close()
+
+
+# Parquet
+
+
+def convert_parquet(
+    path: Path, where: str, fields: Fields
+) -> Iterator[ConvertedDocument | SourceError]:
+    """Yield the rows of a Parquet file. See Converter."""
+    kind = "Parquet"
+    with readable(where), path.open("rb"):
+        pass
+    with reading(kind, where):
+        table = _ParquetTable(path)
+    with table:
+        converter = _RowConverter(table.columns, fields, where)
+        batches = table.batches()
+        number = 0
+        while True:
+            with reading(kind, where):
+                rows = next(batches, None)
+            if rows is None:
+                return
+            for row in rows:
+                number += 1
+                document = converter.document(row, number, f"{where}, row {number}")
+                if document is not None:
+                    yield document
+
+
+class _ParquetTable:
+    """A Parquet file, and its rows in batches. Columns of bytes are not read."""
+
+    def __init__(self, path: Path) -> None:
+        self._arrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+        self._file = parquet.ParquetFile(str(path), buffer_size=_BUFFER_BYTES)
+        self.columns: list[str] = [
+            field.name
+            for field in self._file.schema_arrow
+            if str(field.type) not in ("binary", "large_binary")
+        ]
+
+    def __enter__(self) -> _ParquetTable:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def batches(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield the rows as objects with values of JSON. Raises errors of pyarrow."""
+        for batch in self._file.iter_batches(_BATCH_ROWS, columns=self.columns, use_threads=False):
+            rows = zip(*(self._values(column) for column in batch.columns), strict=True)
+            yield [dict(zip(batch.schema.names, row, strict=True)) for row in rows]
+
+    def _values(self, column: Any) -> list[Any]:
+        arrow = self._arrow
+        kind = column.type
+        if arrow.types.is_timestamp(kind) and kind.unit == "ns":  # Python has microseconds
+            column = column.cast(arrow.timestamp("us", kind.tz), safe=False)
+        return [_plain(value) for value in column.to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in the types of JSON; bytes become None."""
+    match value:
+        case None | str() | bool() | int() | float():
+            return value
+        case datetime() | date():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case list() | tuple():
+            return [_plain(item) for item in cast("list[Any]", value)]
+        case dict():
+            items = cast("dict[str, Any]", value).items()
+            return {str(name): _plain(item) for name, item in items}
+        case bytes() | bytearray() | memoryview():
+            return None
+        case _:
+            return str(value)

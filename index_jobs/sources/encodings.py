@@ -1,0 +1,178 @@
+"""Decoding text whose encoding is not known: UTF-8, UTF-16 and UTF-32, else the best guess."""
+
+from __future__ import annotations
+
+import codecs
+from typing import IO
+
+from arag_search.errors import SourceError
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins with the mark of UTF-16, so it is compared first
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CANDIDATES = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
+    *("cp932", "euc_jp", "gb18030", "big5", "cp949"),
+)
+"""The encodings that a guess chooses from. Others differ from one of them in few characters, or are
+so rare that a wrong guess is more likely than a right one."""
+
+_WESTERN = "cp1252"
+_LATIN = frozenset(("cp1250", "cp1252", "cp1254", "cp1257"))
+_TIE = 0.08
+"""Among Latin alphabets, the Western European is by far the most common: it wins over one whose
+disorder ("chaos", as charset-normalizer measures it) is less by at most this."""
+
+_WESTERN_SHARE = 0.2
+"""Western European text has at most this share of bytes that are not ASCII."""
+
+_SAMPLE_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 20
+_GOOD_TO_BAD = 10
+"""A text with this many characters of UTF-8 for every byte that is not, is damaged UTF-8."""
+
+
+def decoded(data: bytes, where: str, declared: str = "") -> str:
+    """Decode a whole file, without its byte order mark.
+
+    ``declared`` is the encoding that the file itself names, if any; a byte order mark outranks it,
+    and so does the content if it cannot be in this encoding. Raises SourceError that names
+    ``where`` if the data is binary, or damaged, or fits no encoding.
+    """
+    encoding = mark_encoding(data)
+    if encoding:
+        return _strict(data, encoding, where)
+    _check_text(data, where)
+    if declared and (text := _declared(data, declared)) is not None:
+        return text
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        sample = _sample(data)
+        if _is_utf8(sample):
+            raise _damaged("utf-8", error, where) from None
+    for encoding in _guesses(sample, where):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise _undecodable(where)
+
+
+def mark_encoding(beginning: bytes) -> str:
+    """Return the codec for the byte order mark at the beginning of a file; empty without a mark."""
+    return next((codec for mark, codec in _MARKS if beginning.startswith(mark)), "")
+
+
+def stream_encoding(stream: IO[bytes], where: str) -> str:
+    """Return the codec for text that is too large to be decoded at once, and rewind the stream.
+
+    All of it is read, a piece at a time, unless a byte order mark says the encoding. Damaged UTF-8
+    counts as UTF-8, so that only what is damaged is lost. Raises SourceError if the data is binary,
+    or fits no encoding.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    encoding = ""
+    offset = 0
+    while not encoding:
+        piece = stream.read(_PIECE_BYTES)
+        encoding = "" if offset else mark_encoding(piece)
+        if encoding:
+            break
+        _check_text(piece, where, offset)
+        offset += len(piece)
+        try:
+            decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError:
+            sample = _sample(piece + stream.read(_PIECE_BYTES))
+            encoding = "utf-8" if _is_utf8(sample) else _guesses(sample, where)[0]
+        else:
+            encoding = "" if piece else "utf-8"
+    stream.seek(0)
+    return encoding
+
+
+def _check_text(data: bytes, where: str, offset: int = 0) -> None:
+    if b"\0" in data:
+        raise SourceError(
+            "The file is binary, not text.",
+            where=f"{where}, byte {offset + data.index(0) + 1}",
+            allowed="text without NUL bytes; UTF-16 and UTF-32 need a byte order mark",
+        )
+
+
+def _is_utf8(sample: bytes) -> bool:
+    """Return whether text is UTF-8 that is damaged in few places: with another encoding, every
+    special character would be wrong."""
+    text = sample.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    return sum(character > "\x7f" for character in text) > (_GOOD_TO_BAD + 1) * bad
+
+
+def _guesses(sample: bytes, where: str) -> list[str]:
+    """Return the encodings that text which is not UTF-8 may have, likeliest first."""
+    from charset_normalizer import from_bytes
+
+    guesses = from_bytes(sample, cp_isolation=list(_CANDIDATES), enable_fallback=False)
+    names = [guess.encoding for guess in guesses]
+    if not names:
+        raise _undecodable(where)
+    best = guesses[0]
+    western = next((guess for guess in guesses if guess.encoding == _WESTERN), None)
+    if western and western.coherence >= best.coherence:
+        special = sum(byte > 0x7F for byte in sample) / len(sample)
+        is_latin = best.encoding in _LATIN and western.chaos <= best.chaos + _TIE
+        if is_latin or (special <= _WESTERN_SHARE and western.chaos <= best.chaos):
+            names.insert(0, _WESTERN)
+    return names
+
+
+def _sample(data: bytes) -> bytes:
+    """Return the first lines that are not ASCII: only they say something about the encoding."""
+    lines: list[bytes] = []
+    size = 0
+    for line in data.splitlines(keepends=True):
+        if not line.isascii():
+            lines.append(line[: _SAMPLE_BYTES - size])
+            size += len(lines[-1])
+            if size >= _SAMPLE_BYTES:
+                break
+    return b"".join(lines)
+
+
+def _declared(data: bytes, declared: str) -> str | None:
+    try:
+        encoding = codecs.lookup(declared).name
+        # Pages that declare these are in the superset of Windows, as browsers assume.
+        return data.decode({"ascii": _WESTERN, "iso8859-1": _WESTERN}.get(encoding, encoding))
+    except (LookupError, ValueError, TypeError):
+        return None
+
+
+def _strict(data: bytes, encoding: str, where: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _damaged(encoding, error, where) from None
+
+
+def _damaged(encoding: str, error: UnicodeDecodeError, where: str) -> SourceError:
+    name = encoding.removesuffix("-sig").upper()
+    return SourceError(
+        f"The file is damaged {name}.",
+        where=f"{where}, byte {error.start + 1}",
+        do=f"Correct the bytes that are not {name}.",
+    )
+
+
+def _undecodable(where: str) -> SourceError:
+    return SourceError(
+        "The encoding of the file is not recognised.",
+        where=where,
+        allowed="text in UTF-8 or another common encoding",
+        do="Convert the file to UTF-8.",
+    )

@@ -1,0 +1,129 @@
+"""Which files a build reads, and how: the options for folders and files of people."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arag_search.errors import ArgumentError
+from index_jobs.sources.files.patterns import included
+
+MAX_FILE_BYTES = 50_000_000
+"""The size above which files of a folder are left out by default. A document is held in memory
+several times while it is converted, cut and packed; text of this size is a hundred novels."""
+
+STDIN = "-"
+"""The name of standard input as a source."""
+
+_OPTIONS = {
+    "--include": "include",
+    "--no-ignore": "no_ignore",
+    "--max-file-size": "max_bytes",
+    "--root": "root",
+}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSelection:
+    """The files that are read of folders, and the ids that they get.
+
+    ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
+    is not known. With ``no_ignore``, hidden entries are read, and those that .gitignore files or
+    IGNORED_FOLDERS exclude. Files of folders that are larger than ``max_bytes`` are left out; None
+    is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
+    have in common. With ``skip_bad``, a file that cannot be read is counted, and nothing of it is
+    indexed. Raises ArgumentError for a value that is not allowed.
+    """
+
+    include: tuple[str, ...] = ()
+    no_ignore: bool = False
+    max_bytes: int | None = MAX_FILE_BYTES
+    root: str | None = None
+    skip_bad: bool = False
+
+    def __post_init__(self) -> None:
+        included(self.include)
+        if self.max_bytes is not None and self.max_bytes < 0:
+            raise ArgumentError(
+                f"--max-file-size: {self.max_bytes:,} is outside of the bounds.",
+                allowed="bytes, 0 or more",
+            )
+
+    def signature(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, by their names, except those that
+        do not change what is indexed."""
+        values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
+        return {
+            option: list(value) if option == "--include" else value
+            for option, value in values.items()
+            if value != getattr(USUAL_FILES, _OPTIONS[option])
+        }
+
+    @staticmethod
+    def of_signature(values: Mapping[str, Any]) -> FileSelection:
+        """Return the selection with this signature."""
+        given: dict[str, Any] = {
+            name: values[option] for option, name in _OPTIONS.items() if option in values
+        }
+        given["include"] = tuple(given.get("include", ()))
+        return FileSelection(**given)
+
+    def rooted(self, names: Sequence[str]) -> FileSelection:
+        """Return the selection with the root of these sources as an absolute path.
+
+        A single folder is its own root, and a single file lies in it. Several sources have the root
+        that their paths share; only their names count, so that it is the same wherever only some of
+        them exist. Raises ArgumentError if a source is outside of the root that was given.
+        """
+        paths = [os.path.abspath(name) for name in names if name != STDIN]
+        if self.root is not None:
+            root = os.path.abspath(self.root)
+            outside = [path for path in paths if os.path.commonpath((root, path)) != root]
+            if outside:
+                raise ArgumentError(
+                    "--root: a source is outside of it.",
+                    where=outside[0],
+                    allowed=f"sources below {root}",
+                    do="Name a folder that holds all sources.",
+                )
+        elif len(paths) == 1:
+            root = paths[0] if os.path.isdir(paths[0]) else os.path.dirname(paths[0])
+        else:
+            root = os.path.commonpath(paths) if paths else os.getcwd()
+        return replace(self, root=root)
+
+    def relative(self, name: str) -> str:
+        """Return the path of a source below the root, with slashes; empty for the root itself."""
+        relative = os.path.relpath(os.path.abspath(name), self.root)
+        return "" if relative == os.curdir else relative.replace(os.sep, "/")
+
+
+USUAL_FILES = FileSelection()
+
+
+def parse_size(text: str) -> int | None:
+    """Parse a size such as ``50MB``, ``1.5 GB`` or ``none``, in units of 1,000. Raises
+    ArgumentError."""
+    if text.strip().lower() == "none":
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentError(
+            f'--max-file-size: "{text}" is not a size.',
+            allowed="bytes, kB, MB or GB, such as 50MB or 1.5GB; none for no limit",
+        )
+    return math.floor(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def shown_size(size: int) -> str:
+    """Format a size: ``120 MB``, ``1.5 kB``, ``7 bytes``."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f}".removesuffix(".0") + f" {name}"
+    return "1 byte" if size == 1 else f"{size} bytes"

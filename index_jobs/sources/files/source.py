@@ -1,0 +1,424 @@
+"""Files as a source: those below a folder, or a single one. Each is a document, or has several."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from arag_search.corpus import Document, MetadataValue, nfc
+from arag_search.errors import BadFileError, MissingExtraError, SourceError
+from index_jobs.sources.converters.base import ConvertedDocument
+from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
+from index_jobs.sources.files.folder import SHOWN_LARGE_FILES, TOO_LARGE, folder_entries
+from index_jobs.sources.files.patterns import included
+from index_jobs.sources.files.selection import STDIN, FileSelection, shown_size
+from index_jobs.sources.files.standard_input import SpooledInput
+from index_jobs.sources.formats import SKIP, SKIP_FILE, Fields, checked_id, clean, title_of
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.records import readable
+from index_jobs.sources.registry import Format
+from index_jobs.sources.source import Entry
+
+PLAIN_TEXT = FILE_TYPES["text"]
+HELD_CHARACTERS = 1 << 22
+"""How much of a file with many documents is held in memory until all of it has been read."""
+
+_ROW_BITS = 32
+_CHECKED_ROWS = 4_096
+
+
+class LeftOut:
+    """The entries of a source that are not read: their number by ending or kind, and the first that
+    are too large."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.large: list[str] = []
+
+    def count(self, kind: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def count_large(self, relative: str, size: int) -> None:
+        self.count(TOO_LARGE)
+        if len(self.large) < SHOWN_LARGE_FILES:
+            self.large.append(f"{relative} ({shown_size(size)})")
+
+
+class SourceFile(NamedTuple):
+    """A file to read. ``relative`` is its path below the root of ids, from which its id is made;
+    messages call it ``where``. ``state`` changes when the file does. A file that is known to be
+    unreadable has its ``problem``."""
+
+    relative: str
+    path: str
+    where: str
+    type: FileType
+    size: int
+    state: str
+    modified_s: float | None = None
+    problem: SourceError | None = None
+
+
+Listing = Callable[[LeftOut], Iterator[SourceFile]]
+"""A function that lists the files of a source in order, and counts what is left out."""
+
+
+def open_folder(
+    name: str,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+    *,
+    recognised: bool,
+) -> FileSource:
+    """Open a folder of files. See SourceOpener."""
+    listing = _FolderListing(name, files)
+    return FileSource(name, "files", listing, fields, metadata, files, recognised=recognised)
+
+
+def open_text_folder(
+    name: str,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+    *,
+    recognised: bool,
+) -> FileSource:
+    """Open a folder, of which only plain text is read. See SourceOpener."""
+    listing = _FolderListing(name, files, only_text=True)
+    return FileSource(name, "text", listing, fields, metadata, files, recognised=recognised)
+
+
+def open_file(
+    name: str,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+    *,
+    recognised: bool,
+) -> FileSource:
+    """Open a single file; it is read as text if its ending is not known. See SourceOpener."""
+    type = file_type_of(name) or PLAIN_TEXT
+    type.check()
+    listing = _one_file(name, files, type)
+    return FileSource(name, "files", listing, fields, metadata, files, recognised=recognised)
+
+
+def open_text_file(
+    name: str,
+    fields: Fields,
+    metadata: MetadataReader,
+    files: FileSelection,
+    *,
+    recognised: bool,
+) -> FileSource:
+    """Open a single file as plain text, whatever its ending. See SourceOpener."""
+    listing = _one_file(name, files, PLAIN_TEXT)
+    return FileSource(name, "text", listing, fields, metadata, files, recognised=recognised)
+
+
+def open_input(
+    name: str, spool: SpooledInput, fields: Fields, metadata: MetadataReader
+) -> FileSource:
+    """Open standard input as one document of plain text."""
+    file = SourceFile(spool.id, str(spool.path), spool.where, PLAIN_TEXT, spool.size, spool.sha256)
+
+    def listing(left_out: LeftOut) -> Iterator[SourceFile]:
+        return iter([file])
+
+    return FileSource(name, "text", listing, fields, metadata, FileSelection(), recognised=True)
+
+
+class FileSource:
+    """Files, of which a converter makes documents.
+
+    A position in the source (see ``source.Entry``) is the number of the file, and the number of
+    entries read from it in the lower 32 bits: to resume, the files before it need not be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        format: Format,
+        listing: Listing,
+        fields: Fields,
+        metadata: MetadataReader,
+        files: FileSelection,
+        *,
+        recognised: bool,
+    ) -> None:
+        self.name = name
+        self.format = format
+        self.recognised = recognised
+        self.bytes_read = 0
+        self._identity = os.path.realpath(name) if name != STDIN else SpooledInput.where
+        self._listing = listing
+        self._fields = fields
+        self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
+        self._metadata = metadata
+        self._checks_files = files.skip_bad
+        self._options = files.signature()
+        metadata.expect_files()
+        left_out = LeftOut()
+        self._first_signature: dict[str, Any] | None = self._look(left_out)
+        self.size = int(self._first_signature["size"])
+        self.left_out: Mapping[str, int] = left_out.counts
+        self.large_files: Sequence[str] = left_out.large
+
+    def signature(self) -> dict[str, Any]:
+        # Listing 100,000 files takes seconds, so the first call has what opening has seen.
+        seen, self._first_signature = self._first_signature, None
+        return seen or self._look(LeftOut())
+
+    def _look(self, left_out: LeftOut) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        files = size = 0
+        for file in self._listing(left_out):
+            files += 1
+            size += file.size
+            line = f"{file.relative}\0{file.size}\0{file.state}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+        return {
+            "source": self._identity,
+            "files": files,
+            "size": size,
+            "digest": digest.hexdigest(),
+            "options": self._options,
+            "fields": sorted(self._metadata.fields),
+        }
+
+    def place_of(self, doc_id: str) -> str:
+        """See Source."""
+        for file in self._listing(LeftOut()):
+            relative = nfc(file.relative)
+            if doc_id == relative:
+                return file.where
+        return ""
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
+        self.bytes_read = 0
+        for number, file in enumerate(self._listing(LeftOut()), 1):
+            if number >= first:
+                done = rows if number == first else 0
+                position = (number << _ROW_BITS) + done
+                for entry in self._entries(file, done):
+                    position += entry is not None
+                    yield position, entry
+            self.bytes_read += file.size
+
+    def _entries(self, file: SourceFile, skip: int) -> Iterator[Document | SourceError | None]:
+        """Yield the documents of a file and its bad records after the first ``skip`` of them, or
+        the error of the file."""
+        try:
+            identifier = checked_id(file.relative, file.where)
+            if file.problem is not None:
+                raise file.problem
+            own: dict[str, MetadataValue] | None = None
+            entries = self._checked(file) if self._checks_files else self._converted(file)
+            for entry in entries:
+                if entry is None:
+                    yield None
+                    continue
+                if skip:
+                    skip -= 1
+                    continue
+                own = own if own is not None else self._file_values(file, identifier)
+                yield self._document(file, identifier, entry, own)
+        except SourceError as error:
+            if not skip:
+                yield bad_file(error)
+
+    def _converted(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError]:
+        with readable(file.where):
+            yield from file.type.converter()(Path(file.path), file.where, self._fields)
+
+    def _checked(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError | None]:
+        """Yield what a file holds, only if all of it can be read: a file that is skipped must not
+        leave the first of its documents in the index.
+
+        A file that is too large to be held in memory is read twice. Raises SourceError.
+        """
+        held: list[ConvertedDocument | SourceError] = []
+        characters = 0
+        entries = self._converted(file)
+        for entry in entries:
+            held.append(entry)
+            characters += 0 if isinstance(entry, SourceError) else len(entry.text)
+            if characters > HELD_CHARACTERS:
+                break
+        else:
+            yield from held
+            return
+        held.clear()
+        for number, _ in enumerate(entries):
+            if number % _CHECKED_ROWS == 0:
+                yield None
+        yield from self._converted(file)
+
+    def _file_values(self, file: SourceFile, identifier: str) -> dict[str, MetadataValue]:
+        if file.modified_s is None:
+            return {}
+        name = identifier.rpartition("/")[2]
+        ending = os.path.splitext(name)[1].lower()[1:]
+        values: dict[str, MetadataValue] = {
+            "file": name,
+            "type": ending or file.type.name,
+            "path": (*_folders(identifier), identifier),
+        }
+        if moment := _moment(file.modified_s):
+            values["modified"] = moment
+        return self._metadata.of_file(values)
+
+    def _document(
+        self,
+        file: SourceFile,
+        identifier: str,
+        converted: ConvertedDocument | SourceError,
+        own: Mapping[str, MetadataValue],
+    ) -> Document | SourceError:
+        """Return a document of a file, or the error of a bad record. Raises SourceError if the
+        whole file cannot be read."""
+        if isinstance(converted, SourceError):
+            return converted
+        is_file = not (converted.suffix or converted.id)
+        where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
+        try:
+            text = clean(converted.text, "text", where)
+            title = title_of(converted.title or _stem(identifier), "title", where)
+            try:
+                metadata = self._metadata.read(converted.metadata, self._named)
+            except ValueError as error:
+                what, allowed = error.args
+                raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+            if not is_file:
+                row_id = converted.id or f"{identifier}#{converted.suffix}"
+                identifier = checked_id(row_id, where)
+        except SourceError as error:
+            if is_file:
+                raise
+            return error
+        return Document(identifier, title, text, {**own, **metadata}, where=where, is_file=is_file)
+
+
+class _FolderListing:
+    """The files below a folder. See Listing."""
+
+    def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
+        self._name = name.rstrip("/") or "/"
+        self._files = files
+        self._only_text = only_text
+        self._include = included(files.include)
+        prefix = files.relative(name)
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._types: dict[str, FileType | None] = {}
+        self._installed: dict[str, bool] = {}
+
+    def __call__(self, left_out: LeftOut) -> Iterator[SourceFile]:
+        entries = folder_entries(self._name, Path(self._name), no_ignore=self._files.no_ignore)
+        limit = self._files.max_bytes
+        for relative, entry, kind, problem in entries:
+            if kind:
+                left_out.count(kind)
+                continue
+            where = f"{self._name}/{relative}"
+            if problem is not None:
+                yield self._unreadable(relative, entry, problem)
+                continue
+            type = self._type(relative, entry.name)
+            if type is None:
+                left_out.count(os.path.splitext(entry.name)[1].lower() or "without ending")
+                continue
+            try:
+                with readable(where):
+                    status = entry.stat()
+            except SourceError as error:
+                yield self._unreadable(relative, entry, error)
+                continue
+            size = status.st_size
+            if limit is not None and size > limit:
+                left_out.count_large(self._prefix + relative, size)
+                continue
+            yield SourceFile(
+                self._prefix + relative,
+                entry.path,
+                where,
+                type,
+                size,
+                str(status.st_mtime_ns),
+                status.st_mtime,
+            )
+
+    def _type(self, relative: str, name: str) -> FileType | None:
+        """Return the type of a file that is read; None for one that is left out."""
+        ending = os.path.splitext(name)[1].lower()
+        if ending not in self._types:
+            self._types[ending] = file_type_of(f"x{ending}")
+        type = self._types[ending]
+        if type is not None and (type is PLAIN_TEXT or not self._only_text):
+            return type if self._is_installed(type) else None
+        is_included = self._include is not None and self._include.match_file(relative)
+        return PLAIN_TEXT if is_included else None
+
+    def _is_installed(self, type: FileType) -> bool:
+        if type.name not in self._installed:
+            try:
+                type.check()
+            except MissingExtraError:
+                self._installed[type.name] = False
+            else:
+                self._installed[type.name] = True
+        return self._installed[type.name]
+
+    def _unreadable(
+        self, relative: str, entry: os.DirEntry[str], problem: SourceError
+    ) -> SourceFile:
+        path = self._prefix + relative.rstrip("/")
+        where = problem.where or f"{self._name}/{relative}"
+        return SourceFile(path, entry.path, where, PLAIN_TEXT, 0, "", problem=problem)
+
+
+def _one_file(name: str, files: FileSelection, type: FileType) -> Listing:
+    """Return the listing of a file that is named as a source, which is read whatever its size."""
+
+    def listing(left_out: LeftOut) -> Iterator[SourceFile]:
+        with readable(name):
+            status = os.stat(name)
+        state = str(status.st_mtime_ns)
+        relative = files.relative(name)
+        yield SourceFile(relative, name, name, type, status.st_size, state, status.st_mtime)
+
+    return listing
+
+
+def bad_file(error: SourceError) -> BadFileError:
+    """Return an error as that of a whole file."""
+    do = error.do.replace(SKIP, "").strip()
+    if "--skip-bad-files" not in do:
+        do = f"{do} {SKIP_FILE}".strip()
+    return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
+
+
+def _stem(identifier: str) -> str:
+    return Path(identifier).stem
+
+
+def _folders(identifier: str) -> Iterator[str]:
+    """Yield the folders in a path, each with a slash at its end."""
+    for place, character in enumerate(identifier, 1):
+        if character == "/":
+            yield identifier[:place]
+
+
+def _moment(seconds: float) -> str:
+    """Return the second of a time stamp in UTC, empty for one that is not in the years 1 to
+    9999."""
+    try:
+        moment = datetime.fromtimestamp(seconds // 1, UTC)
+        return moment.replace(tzinfo=None).isoformat() + "Z"
+    except (ValueError, OverflowError, OSError):
+        return ""

@@ -1,0 +1,145 @@
+"""Web pages: what a reader sees of them, in any encoding, and hostile ones."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.converted import document_of, refusal_of, written
+
+
+def text_of(tmp_path: Path, markup: str) -> str:
+    return document_of(written(tmp_path / "page.html", markup)).text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p>One<p>Two &amp; &eacute;&#x21;", "One\n\nTwo & é!"),
+        ("<p>a <b>b</b>c\n  <i> d</i></p>", "a bc d"),
+        ("a<br>b<br><br>c", "a\nb\n\nc"),
+        ("<div>a</div><div>b<div>c</div></div>", "a\nb\nc"),
+        ("<h2>Head</h2>Text", "## Head\n\nText"),
+        ("<ul><li>x<li><p>y</ul>z", "- x\n\ny\n\nz"),
+        ("<pre>def f():\n    pass</pre>", "def f():\n    pass"),
+        ("in&shy;de&shy;ci&shy;sive", "indecisive"),
+        ("a&nbsp;b", "a b"),
+        ("x &lt;b&gt; y", "x <b> y"),
+        ("<p>a</p><!-- no --><p>b</p>", "a\n\nb"),
+    ],
+)
+def test_markup_becomes_paragraphs_and_lines(tmp_path: Path, markup: str, text: str) -> None:
+    assert text_of(tmp_path, f"<body>{markup}") == text
+
+
+def test_cells_of_a_row_are_separated(tmp_path: Path) -> None:
+    table = (
+        "<table><tr><th>Year<th>City<th>Opera</tr><tr><td><p>1714</p><td></td><td>Orlando</tr>"
+        "<tr><td></td><td>Rome</td><td></td></tr></table>"
+    )
+    assert text_of(tmp_path, table) == "Year | City | Opera\n1714 | | Orlando\n| Rome"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<script>var a = '<p>no</p>';</script>",
+        "<style>p { color: no }</style>",
+        "<nav><a href=x>no</a></nav>",
+        "<div role=navigation>no</div>",
+        "<p hidden>no</p>",
+        "<p style='color: red; DISPLAY : none'>no</p>",
+        "<span aria-hidden=true>no</span>",
+        "<template><p>no</p></template>",
+        "<noscript>no</noscript>",
+        "<iframe src='file:///etc/passwd'>no</iframe>",
+        "<button>no</button>",
+        "<img src='http://127.0.0.1:9/no.png' alt=no>",
+    ],
+)
+def test_what_a_reader_does_not_see_is_left_out(tmp_path: Path, hidden: str) -> None:
+    assert text_of(tmp_path, f"<p>seen</p>{hidden}<p>too</p>") == "seen\n\ntoo"
+
+
+@pytest.mark.parametrize(
+    ("markup", "title"),
+    [
+        ("<title> A &amp;\n B </title><h1>C</h1>", "A & B"),
+        ("<h1>C <i>d</i></h1><h1>E</h1>", "C d"),
+        ("<title></title><svg><title>no</title></svg><p>x", ""),
+    ],
+)
+def test_the_title_is_that_of_the_head_or_the_first_heading(
+    tmp_path: Path, markup: str, title: str
+) -> None:
+    assert document_of(written(tmp_path / "page.html", markup)).title == title
+
+
+@pytest.mark.parametrize(
+    ("declaration", "encoding"),
+    [
+        ('<meta charset="windows-1251">', "cp1251"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">', "koi8-r"),
+        ('<?xml version="1.0" encoding="cp1251"?>', "cp1251"),
+        ("<meta charset=iso-8859-1>", "utf-16"),
+        ("<meta charset=nonsense>", "utf-8"),
+        ("<meta charset=hex>", "utf-8"),
+        ("", "cp1251"),
+    ],
+)
+def test_the_encoding_is_declared_or_detected(
+    tmp_path: Path, declaration: str, encoding: str
+) -> None:
+    sentence = "Антонио Вивальди родился в Венеции и писал оперы для её театров."
+    path = written(tmp_path / "a.html", f"{declaration}<p>{sentence}".encode(encoding))
+    assert document_of(path).text == sentence
+
+
+def test_latin_1_means_windows_as_in_browsers(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.htm", "<meta charset=iso-8859-1>“naïve” – €".encode("cp1252"))
+    assert document_of(path).text == "“naïve” – €"
+
+
+def test_empty_elements_of_xhtml_hold_nothing(tmp_path: Path) -> None:
+    markup = (
+        '<?xml version="1.0"?><html><head><title/><script src="x"/></head><body>'
+        '<a id="x"/><p>One<br/>two</p><div/><p>Three</p></body></html>'
+    )
+    assert document_of(written(tmp_path / "a.xhtml", markup)).text == "One\ntwo\n\nThree"
+
+
+@pytest.mark.parametrize("tag", ["div", "span", "b", "blockquote", "table><tr><td", "ul><li"])
+def test_ten_thousand_nested_elements_are_read_or_refused_at_once(tmp_path: Path, tag: str) -> None:
+    path = written(tmp_path / "a.html", f"<{tag}>" * 10_000 + "end")
+    if tag in ("b", "table><tr><td"):
+        assert "nested" in refusal_of(path).what
+    else:
+        assert document_of(path).text.endswith("end")
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<div>" * 100_000,
+        "<p><span>" * 100_000,
+        "".join(f"<b id={number}>" for number in range(5_000)) + "<p>x" * 5_000,
+    ],
+)
+def test_a_page_that_would_take_minutes_or_gigabytes_is_refused(
+    tmp_path: Path, markup: str
+) -> None:
+    assert "nested" in refusal_of(written(tmp_path / "a.html", markup)).what
+
+
+def test_a_list_of_many_unclosed_items_is_read(tmp_path: Path) -> None:
+    text = text_of(tmp_path, "<ul>" + "<li>item" * 50_000)
+    assert text.count("- item") == 50_000
+
+
+@pytest.mark.parametrize("data", [b"", b"   ", b"<", b"<!--", b"<html>", b"<p title='"])
+def test_a_page_without_text_is_an_empty_document(tmp_path: Path, data: bytes) -> None:
+    path = written(tmp_path / "a.html", data)
+    assert document_of(path).text in ("", "<")
+
+
+def test_a_binary_file_with_the_ending_of_a_page_is_refused(tmp_path: Path) -> None:
+    assert "binary" in refusal_of(written(tmp_path / "a.html", b"<p>\x00\x01\x02")).what

@@ -1,0 +1,119 @@
+"""Mail: headers, bodies and attachments; mailboxes of many messages."""
+
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import SourceError
+from index_jobs.sources.converters import mail
+from index_jobs.sources.converters.base import ConvertedDocument
+from tests.support.converted import document_of, documents_of, entries_of, refusal_of, written
+
+
+def message(**headers: str) -> EmailMessage:
+    new = EmailMessage()
+    usual = {"From": "Jürgen <j@example.org>", "To": "a@example.org", "Subject": "Opern"}
+    for name, value in {**usual, **headers}.items():
+        new[name.replace("_", "-")] = value
+    return new
+
+
+def test_a_message_has_its_subject_its_people_and_its_text(tmp_path: Path) -> None:
+    new = message(Date="Tue, 02 Jan 2024 10:00:00 +0200", Message_ID="<7@example.org>")
+    new.set_content("Grüße aus Venedig.  \n\nJ.\n")
+    new.add_alternative("<p>no</p>", subtype="html")
+    new.add_attachment(b"\0\1", maintype="image", subtype="png", filename="Bühne.png")
+    read = document_of(written(tmp_path / "a.eml", bytes(new)))
+    assert read.title == "Opern"
+    assert read.text == (
+        "From: Jürgen <j@example.org>\nTo: a@example.org\nDate: Tue, 02 Jan 2024 10:00:00 +0200\n"
+        "Attachment: Bühne.png\n\nGrüße aus Venedig.\n\nJ."
+    )
+    assert read.metadata == {
+        "from": "Jürgen <j@example.org>",
+        "to": "a@example.org",
+        "subject": "Opern",
+        "message_id": "7@example.org",
+        "date": "2024-01-02T08:00:00Z",
+    }
+
+
+def test_a_message_in_html_alone_is_read_as_a_page(tmp_path: Path) -> None:
+    new = message()
+    new.set_content("<style>no</style><p>One &amp; two<p>Three", subtype="html")
+    read = document_of(written(tmp_path / "a.eml", bytes(new)))
+    assert read.text.endswith("\n\nOne & two\n\nThree")
+
+
+@pytest.mark.parametrize("charset", ["nonsense", "utf-8", "us-ascii"])
+def test_a_body_in_another_encoding_than_declared_is_read(tmp_path: Path, charset: str) -> None:
+    head = f"From: a@b.c\nContent-Type: text/plain; charset={charset}\n\n".encode()
+    body = "Schöne Grüße aus Köln, über alle Berge.".encode("cp1252")
+    read = document_of(written(tmp_path / "a.eml", head + body))
+    assert read.text.endswith("Schöne Grüße aus Köln, über alle Berge.")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "From: \nSubject: x",
+        "Date: yesterday\nSubject: =?utf-8?q?=ff=?=",
+        "From: <<<>>> (((\nTo: @,;:\nDate: 99 Foo 0000\nMessage-ID: <[\nSubject: \udcff",
+        "Subject: x\nContent-Type: multipart/mixed; boundary=",
+        'Subject: x\nContent-Type: text/plain; charset*="',
+        "Subject: x\nContent-Transfer-Encoding: base64\nContent-Type: text/plain",
+    ],
+)
+def test_malformed_headers_do_no_harm(tmp_path: Path, head: str) -> None:
+    data = f"{head}\n\nBody.".encode("utf-8", "surrogateescape")
+    read = document_of(written(tmp_path / "a.eml", data))
+    assert (read.title + read.text).encode()
+
+
+@pytest.mark.parametrize("data", [b"", b"just text", b"\0\1\2", b"\n\nbody"])
+def test_what_has_no_headers_is_no_message(tmp_path: Path, data: bytes) -> None:
+    assert "not a message" in refusal_of(written(tmp_path / "a.eml", data)).what
+
+
+def test_ten_thousand_nested_parts_are_read_or_refused(tmp_path: Path) -> None:
+    lines = (f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(10_000))
+    path = written(tmp_path / "a.eml", "Subject: deep\n" + "".join(lines))
+    try:
+        assert document_of(path).title == "deep"
+    except SourceError as error:
+        assert "message" in error.what
+
+
+def test_every_message_of_a_mailbox_is_a_document(tmp_path: Path) -> None:
+    separator = "From a@example.org Tue Jan  2 10:00:00 2024\n"
+    bodies = ("One.\n\nFrom here on, text.\n>From a quote\n>>From two", "Two.", "")
+    data = "\n\n".join(f"{separator}Subject: {n}\n\n{body}" for n, body in enumerate(bodies))
+    documents = documents_of(written(tmp_path / "a.mbox", data + "\n"))
+    assert [document.suffix for document in documents] == ["1", "2", "3"]
+    assert [document.title for document in documents] == ["0", "1", "2"]
+    assert documents[0].text == "One.\n\nFrom here on, text.\nFrom a quote\n>From two"
+
+
+def test_a_bad_message_of_a_mailbox_is_an_error_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "MAX_MESSAGE_BYTES", 1_000)
+    separator = "From a@example.org Tue Jan  2 10:00:00 2024\n"
+    data = (
+        f"{separator}Subject: a\n\nx\n\n{separator}no headers\n\n"
+        f"{separator}Subject: b\n\n{'long ' * 1_000}\n\n{separator}Subject: c\n\ny\n"
+    )
+    entries = entries_of(written(tmp_path / "a.mbox", data))
+    assert [isinstance(entry, ConvertedDocument) for entry in entries] == [True, False, False, True]
+    error = entries[2]
+    assert isinstance(error, SourceError)
+    assert error.where == "a.mbox, message 3"
+    last = entries[3]
+    assert isinstance(last, ConvertedDocument)
+    assert (last.suffix, last.title) == ("4", "c")
+
+
+def test_a_file_that_begins_otherwise_is_no_mailbox(tmp_path: Path) -> None:
+    assert "mailbox" in refusal_of(written(tmp_path / "a.mbox", "Subject: x\n\ny\n")).what
+    assert documents_of(written(tmp_path / "b.mbox", "")) == []

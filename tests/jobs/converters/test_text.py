@@ -1,0 +1,141 @@
+"""Plain text, its titles and its encodings; and the registry of types."""
+
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import MissingExtraError, SourceError
+from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
+from index_jobs.sources.encodings import decoded, stream_encoding
+from tests.support.converted import document_of, refusal_of, written
+
+TEXTS = {
+    "cp1252": "L’été à la plage était très chaud – «voilà» une journée où l’on mangeait.",
+    "cp1251": "Антонио Вивальди родился в Венеции и писал оперы для её театров.",
+    "koi8-r": "Антонио Вивальди родился в Венеции и писал оперы для её театров.",
+    "cp1250": "Příliš žluťoučký kůň úpěl ďábelské ódy, a kůň pil vodu z řeky.",
+    "cp1253": "Ο Αντόνιο Βιβάλντι γεννήθηκε στη Βενετία και έγραψε όπερες.",
+    "shift_jis": "これは日本語の文章です。東京は大きな都市です。",
+    "euc-jp": "これは日本語の文章です。東京は大きな都市です。私は毎日本を読みます。" * 5,
+    "gb18030": "这是一个中文句子。北京是中国的首都。",
+    "big5": "這是一個中文句子。台北是台灣的首都。",
+    "euc-kr": "이것은 한국어 문장입니다. 서울은 수도입니다.",
+}
+EVERY_LETTER = "Händel, Øresund, œuvre, 東京, 🎻, \u200f"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("text", ["", "plain", EVERY_LETTER])
+def test_unicode_is_decoded_without_its_mark(text: str, encoding: str) -> None:
+    data = text.encode(encoding)
+    assert decoded(data, "a.txt") == text
+    assert data.decode(stream_encoding(BytesIO(data), "a.txt")) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_and_binary_data_are_refused(encoding: str) -> None:
+    for data in ("text".encode(encoding), b"\x7fELF\x00\x01"):
+        with pytest.raises(SourceError, match="binary"):
+            decoded(data, "a.txt")
+        with pytest.raises(SourceError, match="binary"):
+            stream_encoding(BytesIO(data), "a.txt")
+
+
+@pytest.mark.parametrize("encoding", TEXTS)
+def test_legacy_encodings_are_detected(encoding: str) -> None:
+    data = TEXTS[encoding].encode(encoding)
+    assert decoded(data, "a.txt") == TEXTS[encoding]
+    assert data.decode(stream_encoding(BytesIO(data), "a.txt")) == TEXTS[encoding]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Perché è così? La città è più bella.",
+        "café",
+        "x = 'naïve'  # résumé",
+        "It cost £5 – “cheap”.",
+        "Die Straße nach Köln.",
+    ],
+)
+def test_few_special_characters_are_read_as_western(text: str) -> None:
+    assert decoded(text.encode("cp1252"), "a.txt") == text
+
+
+def test_utf_8_with_a_broken_byte_is_damaged_and_not_another_encoding() -> None:
+    data = f"{EVERY_LETTER * 3}\n".encode() + b"\xff tail"
+    with pytest.raises(SourceError, match=r"damaged UTF-8") as caught:
+        decoded(data, "a.txt")
+    assert caught.value.where == f"a.txt, byte {len(data) - 5}"
+    assert stream_encoding(BytesIO(data), "a.txt") == "utf-8"
+    with pytest.raises(SourceError, match=r"damaged UTF-16"):
+        decoded("text".encode("utf-16")[:-1], "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Title\n=====\n\nText", "Title"),
+        ("=====\nTitle\n=====\n", "Title"),
+        (".. comment\n\nÜber uns\n--------\n\nNext\n~~~~", "Über uns"),
+        ("Just text\n\n- item\n- item", ""),
+        ("Text\n..\n", ""),
+    ],
+)
+def test_the_title_of_restructured_text_is_its_first_heading(
+    tmp_path: Path, text: str, title: str
+) -> None:
+    document = document_of(written(tmp_path / "a.rst", text))
+    assert document.title == title
+    assert document.text == text
+
+
+def test_directives_of_restructured_text_are_not_run(tmp_path: Path) -> None:
+    written(tmp_path / "secret.txt", "TOPSECRET")
+    path = written(tmp_path / "a.rst", ".. include:: secret.txt\n\n.. raw:: html\n   :url: x\n")
+    assert "TOPSECRET" not in document_of(path).text
+
+
+def test_a_file_that_is_too_large_or_absent_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("index_jobs.sources.converters.base.MAX_FILE_BYTES", 10)
+    assert "too large" in refusal_of(written(tmp_path / "a.md", "x" * 11)).what
+    for file_type in FILE_TYPES.values():
+        path = tmp_path / f"absent{file_type.endings[0]}"
+        with pytest.raises(SourceError, match=r"No such file"):
+            document_of(path)
+
+
+def test_the_ending_says_the_type() -> None:
+    for file_type in FILE_TYPES.values():
+        assert callable(file_type.converter())
+        for ending in file_type.endings:
+            assert file_type_of(f"folder.txt/Name{ending.upper()}") is file_type
+    assert file_type_of("a.csv.gz") is file_type_of("Makefile") is file_type_of(".pdf") is None
+
+
+def test_a_type_whose_package_is_absent_names_the_extra() -> None:
+    absent = FileType("x", (".x",), "x", "text:convert", {"absent-package": "absent_package"})
+    with pytest.raises(MissingExtraError, match=r"absent-package") as caught:
+        absent.converter()
+    assert "files" in str(caught.value)
+
+
+def test_the_registry_and_all_converters_are_imported_without_their_libraries() -> None:
+    code = """if True:
+        import sys
+        from index_jobs.sources.converters.registry import FILE_TYPES
+        assert not any(name.startswith("index_jobs.sources.converters.") and
+                       not name.endswith(("registry", "converters")) for name in sys.modules)
+        for file_type in FILE_TYPES.values():
+            file_type.converter()
+        libraries = {"charset_normalizer", "docx", "lxml", "openpyxl", "pptx", "pyarrow",
+                     "pypdfium2", "selectolax"}
+        print(sorted(libraries & sys.modules.keys()))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

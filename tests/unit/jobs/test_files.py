@@ -1,0 +1,405 @@
+"""Folders and files as sources: which files are read, their ids and fields, and bad files."""
+
+import io
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.corpus import Document
+from arag_search.errors import ArgumentError, BadFileError, DuplicateIdError, SourceError
+from index_jobs.build.report import left_out_kinds
+from index_jobs.sources.converters.base import ConvertedDocument
+from index_jobs.sources.converters.registry import FileType
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.files.selection import FileSelection, parse_size, shown_size
+from index_jobs.sources.files.source import FileSource, LeftOut, SourceFile
+from index_jobs.sources.formats import Fields
+from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader
+from index_jobs.sources.opening import open_source, open_sources
+from index_jobs.sources.reading import CorpusReader, Position
+from index_jobs.sources.registry import FORMATS
+from index_jobs.sources.source import Source
+from tests.support.corpus_files import documents, problems, resumes, source_at
+
+START = Position(0, 0, 0, 0, (), {}, [])
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(**files: str | bytes) -> None:
+    """Write files; in their names, ``__`` stands for a slash and ``_`` for the dot."""
+    for name, content in files.items():
+        path = Path(name.replace("__", "/").replace("_", "."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def ids_of(*names: str, files: FileSelection | None = None) -> list[str]:
+    sources = open_sources(names, None, Fields(), MetadataReader({}), files or FileSelection())
+    return [document.id for source in sources for document in documents(source)]
+
+
+def reader_of(
+    source: Source, *, skip_lines: bool = False, skip_files: bool = False
+) -> CorpusReader:
+    return CorpusReader(
+        [source],
+        MetadataReader({}),
+        START,
+        SeenIds(),
+        lambda _: True,
+        skip_bad_lines=skip_lines,
+        skip_bad_files=skip_files,
+    )
+
+
+# Ids
+
+
+@pytest.mark.parametrize(
+    ("names", "root", "expected"),
+    [
+        (["notes"], None, ["a.md", "sub/b.md"]),
+        (["notes/"], None, ["a.md", "sub/b.md"]),
+        (["notes", "reports"], None, ["notes/a.md", "notes/sub/b.md", "reports/a.md"]),
+        (["./notes/sub", "reports/a.md"], None, ["notes/sub/b.md", "reports/a.md"]),
+        (["notes/a.md"], None, ["a.md"]),
+        (["notes/a.md", "reports/a.md"], None, ["notes/a.md", "reports/a.md"]),
+        (["notes", "records.jsonl"], None, ["notes/a.md", "notes/sub/b.md", "7"]),
+        (["notes/sub"], ".", ["notes/sub/b.md"]),
+        (["reports", "-"], None, ["a.md", "stdin"]),
+    ],
+)
+def test_ids_are_paths_from_what_all_sources_have_in_common_or_from_the_root(
+    names: list[str], root: str | None, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(notes__a_md="a", notes__sub__b_md="b", reports__a_md="c")
+    Path("records.jsonl").write_text('{"id": 7, "text": "d"}')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
+    assert ids_of(*names, files=FileSelection(root=root)) == expected
+
+
+def test_ids_of_several_sources_do_not_depend_on_what_exists() -> None:
+    selection = FileSelection().rooted(["data/one", "data/two.md"])
+    assert selection.relative("data/one") == "one"
+    assert selection.relative("data/two.md") == "two.md"
+
+
+def test_a_source_outside_of_the_root_is_refused() -> None:
+    write(notes__a_md="a", reports__a_md="b")
+    with pytest.raises(ArgumentError, match=r"^--root: a source is outside of it\."):
+        ids_of("notes", files=FileSelection(root="reports"))
+
+
+def test_a_duplicate_id_of_files_names_both() -> None:
+    names = [unicodedata.normalize(form, "café.md") for form in ("NFC", "NFD")]
+    for name in names:
+        Path("notes").mkdir(exist_ok=True)
+        Path("notes", name).write_text("text")
+    if len(os.listdir("notes")) == 1:
+        pytest.skip("the file system takes both names for one")
+    with pytest.raises(DuplicateIdError) as caught:
+        list(reader_of(source_at("notes")).batches())
+    first, second = sorted(names)
+    assert str(caught.value) == (
+        'Duplicate id "café.md": two files would get it.\n'
+        f"Where: notes/{second}; first: notes/{first}\n"
+        "Do: Name the file once, or rename it, or skip it with --skip-bad-files."
+    )
+    (*_, last) = reader_of(source_at("notes"), skip_files=True).batches()
+    assert last.position.skipped_files == 1
+    assert last.position.skipped == 0
+
+
+# What is read
+
+
+def test_an_included_file_is_read_as_text_and_the_rest_is_counted() -> None:
+    write(
+        src__a_py="x = 1",
+        src__sub__b_py="y = 2",
+        src__sub__c_sql="select 1",
+        src__d_c="int x;",
+        src__Makefile="all:",
+        src__e_md="text",
+    )
+    selection = FileSelection(include=("*.py", "sub/*.sql", "Makefile"))
+    metadata = MetadataReader({})
+    (source,) = open_sources(["src"], None, Fields(), metadata, selection)
+    expected = ["Makefile", "a.py", "e.md", "sub/b.py", "sub/c.sql"]
+    assert [document.id for document in documents(source)] == expected
+    assert source.left_out == {".c": 1}
+    assert left_out_kinds(source.left_out) == ["1 .c (not read; --include reads text)"]
+    with pytest.raises(ArgumentError, match=r'^--include: "!" is not a pattern'):
+        FileSelection(include=("!",))
+
+
+def test_a_named_file_is_read_as_text_if_it_is_neither_records_nor_binary() -> None:
+    write(a_py="[1, 2]", b__a_py="", c_odd=b"caf\xe9", d_png=b"\x89PNG\r\n\0\0")
+    Path("d.jsonl").write_text("oops")
+    Path("e").write_text('{"no": "text"}')
+    assert ids_of("a.py", "b/a.py") == ["a.py", "b/a.py"]
+    assert documents(source_at("c.odd"))[0].text == "café"
+    for name in ("d.png", "d.jsonl", "e"):
+        with pytest.raises(SourceError, match=r"^The format is not recognised"):
+            source_at(name)
+
+
+def test_files_of_a_folder_that_are_too_large_are_left_out_and_named() -> None:
+    write(notes__a_md="a" * 2_000, notes__b_md="b" * 1_000, notes__c_md="c")
+    selection = FileSelection(max_bytes=1_000)
+    (source,) = open_sources(["notes"], None, Fields(), MetadataReader({}), selection)
+    assert [document.id for document in documents(source)] == ["b.md", "c.md"]
+    assert source.left_out == {"too large": 1}
+    assert source.large_files == ["a.md (2 kB)"]
+    assert source.size == 1_001
+    assert ids_of("notes/a.md", files=selection) == ["a.md"], "it was named"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("7", 7), ("50MB", 50_000_000), ("1.5 GB", 1_500_000_000), ("2k", 2_000), ("none", None)],
+)
+def test_a_size_has_a_unit(text: str, size: int | None) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5 XB", "MB", "1e3", "٣"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentError, match=r"^--max-file-size: "):
+        parse_size(text)
+
+
+def test_sizes_are_shown_with_a_unit() -> None:
+    sizes = [1, 999, 1_000, 999_999, 120_000_000, 2_500_000_000]
+    assert [shown_size(size) for size in sizes] == [
+        *("1 byte", "999 bytes", "1 kB", "1,000 kB", "120 MB", "2.5 GB")
+    ]
+
+
+def test_text_folders_hold_only_plain_text() -> None:
+    write(notes__a_md="a", notes__b_html="<p>b</p>")
+    assert [document.id for document in documents(source_at("notes", "text"))] == ["a.md"]
+    assert [document.id for document in documents(source_at("notes"))] == ["a.md", "b.html"]
+
+
+# Fields
+
+
+def test_documents_from_files_have_the_fields_of_files() -> None:
+    write(notes__old__sea_MD="text")
+    os.utime("notes/old/sea.MD", (1_700_000_000.75, 1_700_000_000.75))
+    metadata = MetadataReader({})
+    (source,) = open_sources(["notes"], None, Fields(), metadata)
+    assert metadata.fields == FILE_FIELDS
+    assert documents(source)[0].metadata == {
+        "file": "sea.MD",
+        "type": "md",
+        "path": ("old/", "old/sea.MD"),
+        "modified": "2023-11-14T22:13:20Z",
+    }
+
+
+def test_a_time_before_the_year_1_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = SourceFile("a.md", "a.md", "a.md", ROWS, 1, "", modified_s=-1e12)
+    assert "modified" not in next(iter(documents(files_source(file)))).metadata
+
+
+def test_a_declared_field_wins_over_that_of_files() -> None:
+    write(notes__a_md="text")
+    metadata = MetadataReader({"type": "number", "file": "keyword"})
+    (source,) = open_sources(["notes"], None, Fields(), metadata)
+    assert list(metadata.fields) == ["type", "file", "path", "modified"]
+    values = documents(source)[0].metadata
+    assert (values["file"], "type" in values) == ("a.md", False)
+    assert metadata.seen == {"file"}
+
+
+def test_an_index_without_the_fields_of_files_leaves_them_out_without_counting_them() -> None:
+    write(notes__a_md="text")
+    metadata = MetadataReader({"year": "number"}, file_fields=())
+    (source,) = open_sources(["notes"], None, Fields(), metadata)
+    assert documents(source)[0].metadata == {}
+    assert (metadata.fields, metadata.undeclared) == ({"year": "number"}, {})
+
+
+def test_records_do_not_set_the_fields_of_files() -> None:
+    write(notes__a_md="text")
+    Path("c.jsonl").write_text('{"id": "r", "text": "x", "modified": "yesterday"}')
+    metadata = MetadataReader({})
+    sources = open_sources(["notes", "c.jsonl"], None, Fields(), metadata)
+    assert documents(sources[1])[0].metadata == {}
+    assert metadata.undeclared == {"modified": 1}
+
+
+# Bad files
+
+
+def test_a_bad_file_stops_reading_or_is_counted_and_named() -> None:
+    write(notes__a_md="a", notes__b_txt=b"\0\1", notes__c_md="c")
+    Path("notes", "d\n.md").write_text("d")
+    with pytest.raises(BadFileError) as caught:
+        list(reader_of(source_at("notes"), skip_lines=True).batches())
+    assert caught.value.where == "notes/b.txt, byte 1"
+    assert str(caught.value).endswith("Fix the file, or skip it with --skip-bad-files.")
+    (*_, last) = reader_of(source_at("notes"), skip_files=True).batches()
+    assert (last.position.skipped_files, last.position.skipped) == (2, 0)
+    examples = last.position.skipped_file_examples
+    assert examples[0] == "notes/b.txt, byte 1: The file is binary, not text."
+    assert examples[1].endswith("The id 'd\\n.md' cannot be used.")
+    assert len(problems(source_at("notes"))) == 2
+
+
+def test_a_folder_or_file_that_cannot_be_listed_is_a_bad_file() -> None:
+    write(notes__a_md="a", notes__deep__b_md="b", notes__z_md="z")
+    os.chmod("notes/deep", 0)
+    try:
+        if os.access("notes/deep", os.R_OK):
+            pytest.skip("this user may read every folder")
+        (problem,) = problems(source_at("notes"))
+        assert problem.startswith("The file cannot be read (Permission denied).\nWhere: notes/deep")
+    finally:
+        os.chmod("notes/deep", 0o700)
+
+
+class _Rows(FileType):
+    """A type of file whose lines are documents: ``bad`` is a bad record, and ``end`` cannot be read
+    beyond."""
+
+    readings = 0
+
+    def converter(self) -> Any:
+        def convert(path: Path, where: str, fields: Fields) -> Iterator[Any]:
+            _Rows.readings += 1
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if line == "end":
+                    raise SourceError("The rows end in a quote.", where=where)
+                if line == "bad":
+                    yield SourceError("The row is bad.", where=f"{where}, row {number}")
+                else:
+                    yield ConvertedDocument(str(number), "", line, {"year": "7"})
+
+        return convert
+
+
+ROWS = _Rows("rows", (".rows",), "", "")
+
+
+def files_source(*files: SourceFile, skip_bad: bool = False, year: bool = False) -> FileSource:
+    def listing(left_out: LeftOut) -> Iterator[SourceFile]:
+        return iter(files)
+
+    for file in files:
+        if not Path(file.path).exists():
+            Path(file.path).write_text("row")
+    metadata = MetadataReader({"year": "number"} if year else {})
+    selection = FileSelection(skip_bad=skip_bad)
+    return FileSource("f", "files", listing, Fields(), metadata, selection, recognised=True)
+
+
+def rows_file(name: str, *lines: str) -> SourceFile:
+    Path(name).write_text("\n".join(lines))
+    return SourceFile(name, name, name, ROWS, 1, "")
+
+
+def test_rows_are_records_of_their_file() -> None:
+    source = files_source(rows_file("a", "one", "bad", "three"), rows_file("b", "four"), year=True)
+    read = documents(files_source(rows_file("c", "one", "two"), year=True))
+    assert [(row.id, row.title, row.metadata, row.is_file) for row in read] == [
+        ("c#1", "c", {"year": 7}, False),
+        ("c#2", "c", {"year": 7}, False),
+    ]
+    assert resumes(source)
+    (*_, last) = reader_of(source, skip_lines=True).batches()
+    assert (last.position.skipped, last.position.skipped_files) == (1, 0)
+    with pytest.raises(SourceError, match=r"^The row is bad\."):
+        list(reader_of(source, skip_files=True).batches())
+
+
+@pytest.mark.parametrize("length", [1, 3 << 20])
+def test_nothing_of_a_file_that_cannot_be_read_to_its_end_is_read_if_it_is_skipped(
+    length: int,
+) -> None:
+    files = [rows_file("a", *["x" * length] * 3, "end"), rows_file("b", *["y" * length] * 3)]
+    _Rows.readings = 0
+    source = files_source(*files, skip_bad=True, year=True)
+    batches = list(reader_of(source, skip_files=True).batches())
+    read = [document.id for batch in batches for _, _, document in batch.documents]
+    assert read == ["b#1", "b#2", "b#3"]
+    assert batches[-1].position.skipped_file_examples == ("a: The rows end in a quote.",)
+    assert _Rows.readings == (2 if length == 1 else 3), "only a large file is read twice"
+    with pytest.raises(BadFileError, match=r"^The rows end in a quote\."):
+        list(reader_of(files_source(*files)).batches())
+
+
+def test_time_passes_while_a_large_file_is_checked() -> None:
+    lines = ["x" * 1_000] * 20_000
+    source = files_source(rows_file("a", *lines), skip_bad=True)
+    entries = list(source.documents())
+    assert [entry for _, entry in entries[:4]] == [None] * 4
+    assert sum(isinstance(entry, Document) for _, entry in entries) == 20_000
+    positions = [position for position, _ in entries]
+    assert positions == sorted(positions)
+
+
+def test_a_source_of_files_resumes_after_any_file_and_notices_changes() -> None:
+    write(notes__a_md="a", notes__b_txt=b"\0", notes__c_md="c", notes__sub__d_md="d")
+    source = source_at("notes")
+    assert resumes(source)
+    before = source.signature()
+    assert before == source.signature() == source_at("notes").signature()
+    other = open_source("notes", None, Fields(), MetadataReader({}), FileSelection(root="/"))
+    assert other.signature() != before, "its ids are others"
+    Path("notes/a.md").write_text("ab")
+    assert source.signature() == source_at("notes").signature() != before
+
+
+# Standard input
+
+
+def piped(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_standard_input_is_records_or_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(b"# Sea\nThe sea.", monkeypatch)
+    (document,) = documents(source_at("-"))
+    assert (document.id, document.title, document.metadata) == ("stdin", "Sea", {})
+    assert documents(source_at("-")) == [document], "it can be read again"
+    piped(b'{"text": "a"}\n{"text": "b"}\n', monkeypatch)
+    source = source_at("-")
+    assert [document.id for document in documents(source)] == ["stdin-1", "stdin-2"]
+    assert documents(source)[1].where == "standard input, line 2"
+    assert (source.format, source.name) == ("documents", "-")
+    assert source_at("-", "text").format == "text"
+
+
+def test_equal_input_has_an_equal_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    signatures: list[object] = []
+    for data in (b"one", b"one", b"two"):
+        piped(data, monkeypatch)
+        signatures.append(source_at("-").signature())
+    assert signatures[0] == signatures[1] != signatures[2]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\1\2"])
+def test_input_without_text_is_refused(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(data, monkeypatch)
+    with pytest.raises(SourceError):
+        source_at("-")
+
+
+def test_input_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(b"text", monkeypatch)
+    folders = [name for name, entry in FORMATS.items() if not entry.file and not entry.record]
+    for name in folders:
+        with pytest.raises(SourceError, match=r"^Standard input cannot be read as "):
+            source_at("-", name)
