@@ -417,9 +417,9 @@ def test_options_out_of_bounds_or_without_effect_are_refused(
 
 def test_text_is_bounded_as_for_a_model_unless_more_is_asked_for(arag: Command) -> None:
     done = arag("search", "my-index", "the", "--top-k", "20", "--max-result-tokens", "200")
-    assert done.lines[0] == "5 of 63 passages for the"
+    assert done.lines[0] == "4 of 63 passages for the"
     assert done.lines[-2].startswith("Not shown for want of room: [")
-    assert done.lines[-1] == "More: offset=5. Full text: chunk_read."
+    assert done.lines[-1] == "More: offset=4. Full text: chunk_read."
     done = arag("search", "my-index", "the", "--top-k", "20", "--max-result-tokens", "0")
     assert done.lines[0] == "20 of 63 passages for the"
     done = arag("search", "my-index", "the", "--top-k", "63")
