@@ -213,14 +213,14 @@ class Index:
                 request.query,
                 request.granularity,
                 lambda queries: self.engine.counts(queries, self.scope, request.deadline),
-                self._values_until(request.deadline) if nearest_values else None,
+                self._value_reader(request) if nearest_values else None,
             )
         return page, explanations, clause_counts
 
-    def _values_until(self, deadline: Deadline | None) -> ValueReader:
-        """Return a reader of the values of fields within the scope."""
-        return lambda request: self.engine.field_values(
-            replace(request, scope=self.scope, deadline=deadline)
+    def _value_reader(self, search: SearchRequest) -> ValueReader:
+        """Return a reader of the values of fields, within the scope and deadline of a search."""
+        return lambda fields: self.engine.field_values(
+            replace(fields, scope=search.scope, deadline=search.deadline)
         )
 
     def fields(self, *names: str, values: int = DEFAULT_VALUES) -> FieldsResult:
