@@ -247,6 +247,8 @@ class _Options:
             raise _without_effect("--max-result-tokens", "plain output")
         if self.explain and self.output_format == "trec":
             raise _without_effect("--explain", "--output-format json")
+        if self.sort is not None and self.output_format == "trec":  # readers sort by score
+            raise _without_effect("--sort", "--output-format json")
 
     def _check_both(self) -> None:
         opening = self.opening

@@ -18,7 +18,7 @@ from arag_search.query.tree import (
     leaves,
     positive_leaves,
 )
-from arag_search.search.nearest import MissingValue, ValueReader, missing_values
+from arag_search.search.nearest import MissingValue, ValueReader, case_variants, missing_values
 
 MAX_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
@@ -93,7 +93,7 @@ def feedback(
 ) -> Feedback:
     """Count the parts of a query that matched nothing.
 
-    ``count`` is called once, with at most 25 queries; ``read_values``, if given, at most once, for
+    ``count`` is called once, with at most 41 queries; ``read_values``, if given, at most once, for
     the metadata clauses without a match.
     """
     clauses: tuple[Node | Not, ...] = (query,)
@@ -119,6 +119,8 @@ def feedback(
     queries.extend((node, granularity) for _, node in rest)
     if granularity == "sentence":
         queries.append((query, "chunk"))
+    variants = case_variants(query) if read_values is not None else []
+    queries.extend((variant, "chunk") for variant in variants)
     counts = count(queries)
     alone = [ClauseCount(row[0], n, row[1], row[2]) for row, n in zip(rows, counts, strict=False)]
     without = [
@@ -134,8 +136,10 @@ def feedback(
             for leaf in positive_leaves(query)
             if isinstance(leaf, MetadataLeaf) and str(leaf) in nowhere
         ]
-        missing = missing_values(unmatched, read_values)
-    in_chunks = counts[-1] if granularity == "sentence" else None
+        of_variants = zip(variants, counts[len(counts) - len(variants) :], strict=True)
+        held = [(variant, chunks) for variant, chunks in of_variants if chunks]
+        missing = missing_values(unmatched, held, read_values)
+    in_chunks = counts[len(rows) + len(rest)] if granularity == "sentence" else None
     return Feedback(tuple(alone), tuple(without), in_chunks, missing)
 
 

@@ -16,6 +16,7 @@ from arag_search.query.tree import Scope
 
 MAX_VALUES = 1_000
 DEFAULT_VALUES = 10
+_LONG_NUMBER = 1e16  # from here on, a number is shorter with an exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ def bound_text(value: float | None, kind: FieldKind) -> str | None:
     """Return the least or greatest value of a number or date as a query writes it."""
     if value is None:
         return None
-    return date_text(int(value)) if kind == "date" else number_text(value)
+    if kind == "date":
+        return date_text(int(value))
+    return repr(value) if abs(value) >= _LONG_NUMBER else number_text(value)
 
 
 def _summary(field: FieldValues, schema: Schema) -> FieldSummary:

@@ -230,15 +230,14 @@ class Index:
                 request.query,
                 request.granularity,
                 lambda queries: self.engine.counts(queries, request.scope, request.deadline),
-                self._values_in(request) if nearest_values else None,
+                self._value_reader(request) if nearest_values else None,
             )
         return page, explanations, clause_counts
 
-    def _values_in(self, request: SearchRequest) -> ValueReader:
-        """Return a reader of the values of fields, within the scope and the deadline of a
-        request."""
-        return lambda wanted: self.engine.field_values(
-            replace(wanted, scope=request.scope, deadline=request.deadline)
+    def _value_reader(self, search: SearchRequest) -> ValueReader:
+        """Return a reader of the values of fields, within the scope and deadline of a search."""
+        return lambda fields: self.engine.field_values(
+            replace(fields, scope=search.scope, deadline=search.deadline)
         )
 
     @checked

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
+from arag_search.corpus import nfc
 from arag_search.engines.base import (
     MAX_QUICK_VALUES,
+    MAX_TOTAL,
     FieldsPage,
     FieldsRequest,
     FieldValues,
@@ -17,7 +19,14 @@ from arag_search.engines.base import (
 )
 from arag_search.query.fields import DOC_ID, MetadataType
 from arag_search.query.printing import quoted
-from arag_search.query.tree import DateRange, KeywordEquals, MetadataLeaf, NumberRange
+from arag_search.query.tree import (
+    DateRange,
+    KeywordEquals,
+    MetadataLeaf,
+    Node,
+    NumberRange,
+    positive_leaves,
+)
 from arag_search.search.fields import bound_text
 
 MAX_FIELDS = 4
@@ -88,11 +97,29 @@ def value_text(count: ValueCount) -> str:
     return f"{shown} ({count.chunks:,} {'passage' if count.chunks == 1 else 'passages'})"
 
 
-def missing_values(clauses: Sequence[MetadataLeaf], read: ValueReader) -> tuple[MissingValue, ...]:
+def case_variants(query: Node) -> list[KeywordEquals]:
+    """Return the keyword clauses of a query in other cases: lower, upper, and capitals at the
+    beginnings of words or of the value. They are at most four for each of MAX_FIELDS clauses."""
+    clauses = [leaf for leaf in positive_leaves(query) if isinstance(leaf, KeywordEquals)]
+    variants: list[KeywordEquals] = []
+    for clause in list(dict.fromkeys(clauses))[:MAX_FIELDS]:
+        value = clause.value
+        cases = (value.lower(), value.upper(), value.title(), value.capitalize())
+        texts = dict.fromkeys(nfc(case) for case in cases)
+        variants += [KeywordEquals(clause.field, text) for text in texts if text != value]
+    return variants
+
+
+def missing_values(
+    clauses: Sequence[MetadataLeaf],
+    variants: Sequence[tuple[KeywordEquals, int]],
+    read: ValueReader,
+) -> tuple[MissingValue, ...]:
     """Return what is there instead of the values of clauses without a match, of at most MAX_FIELDS.
 
     ``read`` is called once, for the MAX_QUICK_VALUES most frequent values of each field; values
-    are compared only with these. A clause whose value is there after all is left out.
+    are compared only with these, and with the ``variants`` (of ``case_variants``) that match, which
+    come with their counts of chunks. A clause whose value is there after all is left out.
     """
     clauses = list(dict.fromkeys(clauses))[:MAX_FIELDS]
     if not clauses:
@@ -100,8 +127,19 @@ def missing_values(clauses: Sequence[MetadataLeaf], read: ValueReader) -> tuple[
     names = tuple(dict.fromkeys(clause.field for clause in clauses))
     page = read(FieldsRequest(names, MAX_QUICK_VALUES, quick=True))
     fields = {field.name: field for field in page.fields}
+    for variant, chunks in variants:
+        if (field := fields.get(variant.field)) is not None:
+            fields[variant.field] = _with_variant(field, variant.value, chunks)
     missing = (_missing(clause, fields[clause.field]) for clause in clauses)
     return tuple(value for value in missing if value is not None)
+
+
+def _with_variant(field: FieldValues, value: str, chunks: int) -> FieldValues:
+    """Return the values of a field with one that may be too rare to be among them."""
+    if any(count.value == value for count in field.frequent):
+        return field
+    rare = ValueCount(value, chunks if chunks <= MAX_TOTAL else None)
+    return replace(field, frequent=(*field.frequent, rare))
 
 
 def _missing(clause: MetadataLeaf, field: FieldValues) -> MissingValue | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult
+from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult, file_of
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -179,6 +179,10 @@ def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) 
         ["--tool", "keyword", "--sort", "year"],
     ):
         assert arag("search", "my-index", "opera", *wrong).code == 1
+    batch = ("--queries", file_of("asked.txt", "opera"), "--output-format", "trec")
+    # Readers of TREC runs sort them by score.
+    assert "--sort has no effect here." in arag("search", "my-index", *batch, "--sort", "year").err
+    assert len(arag("search", "my-index", *batch, "--per-document", "1").lines) == 5
 
 
 def test_fields_lists_fields_with_their_values(arag: Command) -> None:

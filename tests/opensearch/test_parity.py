@@ -59,7 +59,7 @@ def test_opensearch_counts_the_values_of_fields_as_memory_does(
     pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agreement.agree_on_field_values(pairs)
-    for name, number in (("MAX_QUICK_VALUES", 2), ("_PER_SHARD", 2), ("_PAGE", 3)):
+    for name, number in (("MAX_QUICK_VALUES", 2), ("_PER_SHARD", 2), ("_PAGE", 50)):
         monkeypatch.setattr(values, name, number)
     request = FieldsRequest(("lang", "topics", DOC_ID), values=4)
     quick = replace(request, values=2, quick=True)

@@ -133,6 +133,12 @@ def test_ranges_are_answered_with_the_range_of_the_values() -> None:
     assert text.endswith(" year has no value in [1 TO 5]; values: 1678 to 1977.")
 
 
+def test_a_very_large_number_is_written_with_an_exponent() -> None:
+    (year,) = typed_index({"year": (-5.25, 1e300)}).fields("year").fields
+    assert (year.least, year.greatest) == ("-5.25", "1e+300")
+    assert typed_index({"year": 1e300}).logical_search(f"year:>={year.greatest}").total == 1
+
+
 def test_values_outside_of_the_scope_are_not_named() -> None:
     rows: tuple[dict[str, MetadataValue], ...] = ({"kind": "person", "year": 1.0}, {"year": 2.0})
     index = typed_index(*rows, scope="year:2")
@@ -188,6 +194,15 @@ def test_case_comes_before_beginnings_and_these_before_few_letters() -> None:
     ]
     assert [count.value for count in nearest_values("operra", counts)][:1] == ["Opera"]
     assert nearest_values("xyz", counts) == []
+
+
+def test_a_rare_value_in_another_case_is_named_too() -> None:
+    rows: list[dict[str, MetadataValue]] = [{"kind": f"k{n % 1100}"} for n in range(2200)]
+    index = typed_index(*rows, {"kind": "Carlo Goldoni"})
+    for wrong in ("carlo goldoni", "CARLO GOLDONI", "CARLO goldoni"):
+        text = f'kind has no value "{wrong}"; nearest: "Carlo Goldoni" (1 passage).'
+        assert text_of(index, f'kind:"{wrong}"') == text
+        assert text_of(index, f'kind:"{wrong}"', granularity="sentence").endswith(text)
 
 
 def test_hostile_values_stay_on_one_line_and_are_shortened() -> None:
