@@ -32,6 +32,7 @@ from arag_search.cli.options.build import (
     build_options,
 )
 from arag_search.cli.output.messages import INTERRUPTED, say
+from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import AUTO, formats_help
 
 # Code that reads corpora and writes indexes is imported in the command, to keep --help fast.
@@ -107,7 +108,12 @@ def index_command(
     \b
     FORMATS
 
-    Of a folder, files whose ending is known are read; --include adds source code and other text.
+    Of a folder, files of these types are read; --include adds source code and other text. A star
+    marks what needs the extra "files".
+
+    \b
+    FILE_TYPES
+
     What .gitignore files exclude is left out, and so are hidden files. The id of a file is its
     path; its name, ending, path and time are the fields file, type, path and modified.
 
@@ -205,7 +211,11 @@ def index_command(
     return 0
 
 
-index_command.__doc__ = (index_command.__doc__ or "").replace("    FORMATS", formats_help("    "))
+index_command.__doc__ = (
+    (index_command.__doc__ or "")
+    .replace("    FORMATS", formats_help("    "))
+    .replace("    FILE_TYPES", file_types_help("    "))
+)
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:

@@ -51,7 +51,7 @@ class FileType:
 
 _SELECTOLAX = {"selectolax": "selectolax"}
 
-_ROWS = "tables with {}: each row is a document; the first row names the columns"
+_ROWS = "tables with {}, a document for each row"
 
 _TYPES = (
     FileType("text", (".txt", ".md"), "plain text and Markdown", "text:convert"),
@@ -68,15 +68,15 @@ _TYPES = (
     FileType(
         "parquet",
         (".parquet",),
-        "tables in columns: each row is a document",
+        "tables, a document for each row",
         "tables:convert_parquet",
         {"pyarrow": "pyarrow"},
     ),
-    FileType("message", (".eml",), "mail, one message", "mail:convert_message", _SELECTOLAX),
+    FileType("message", (".eml",), "mail", "mail:convert_message", _SELECTOLAX),
     FileType(
         "mailbox",
         (".mbox",),
-        "mail, each message a document",
+        "mail, a document for each message",
         "mail:convert_mailbox",
         _SELECTOLAX,
     ),
@@ -92,3 +92,13 @@ _BY_ENDING = {ending: file_type for file_type in _TYPES for ending in file_type.
 def file_type_of(name: str) -> FileType | None:
     """Return the type of a file by the ending of its name or path; None if there is none."""
     return _BY_ENDING.get(os.path.splitext(name)[1].lower())
+
+
+def file_types_help(indent: str) -> str:
+    """Return an indented line for each type of files, for the help of a command."""
+    endings = [
+        " ".join(file_type.endings) + " *" * bool(file_type.packages) for file_type in _TYPES
+    ]
+    width = max(map(len, endings))
+    lines = zip(endings, _TYPES, strict=True)
+    return "\n".join(f"{indent}  {shown:{width}}  {entry.summary}" for shown, entry in lines)

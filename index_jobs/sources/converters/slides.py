@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from index_jobs.sources.converters.archives import check_archive
 from index_jobs.sources.converters.base import (
@@ -21,15 +21,15 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     Converter."""
     kind = "a slide deck"
     check_archive(path, where, kind)
-    with reading(kind, where):
-        document = _document(path, where)
+    with path.open("rb") as file, reading(kind, where):
+        document = _document(file, where)
     yield document
 
 
-def _document(path: Path, where: str) -> ConvertedDocument:
+def _document(file: IO[bytes], where: str) -> ConvertedDocument:
     from pptx import Presentation
 
-    deck: Any = Presentation(str(path))
+    deck: Any = Presentation(file)
     title = sensible_title(deck.core_properties.title)
     slides: list[str] = []
     characters = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from index_jobs.sources.converters.archives import Element, check_archive, parsed_xml
 from index_jobs.sources.converters.base import (
@@ -43,15 +43,15 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     footers are left out. See Converter."""
     kind = "a Word document"
     check_archive(path, where, kind)
-    with reading(kind, where):
-        document = _document(path, where)
+    with path.open("rb") as file, reading(kind, where):
+        document = _document(file, where)
     yield document
 
 
-def _document(path: Path, where: str) -> ConvertedDocument:
+def _document(file: IO[bytes], where: str) -> ConvertedDocument:
     from docx import Document
 
-    word: Any = Document(str(path))
+    word: Any = Document(file)
     text = _WordText(_style_names(word.styles.element))
     text.add(word.element.body)
     for relation in word.part.rels.values():

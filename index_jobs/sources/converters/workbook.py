@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.archives import check_archive
@@ -27,16 +27,16 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     line for each row, with bars between cells. See Converter."""
     kind = "a workbook"
     check_archive(path, where, kind)
-    with reading(kind, where), warnings.catch_warnings():
+    with path.open("rb") as file, reading(kind, where), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about styles and extensions, which are not read
-        document = _document(path, where)
+        document = _document(file, where)
     yield document
 
 
-def _document(path: Path, where: str) -> ConvertedDocument:
+def _document(file: IO[bytes], where: str) -> ConvertedDocument:
     from openpyxl import load_workbook
 
-    workbook: Any = load_workbook(path, read_only=True, data_only=True, keep_links=False)
+    workbook: Any = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     try:
         title = sensible_title(workbook.properties.title)
         lines: list[str] = []

@@ -12,13 +12,13 @@ import pytest
 from pyarrow import parquet
 
 from arag_search.errors import SourceError
-from index_jobs.sources import rows
+from index_jobs.sources import encodings, rows
 from index_jobs.sources.converters.base import ConvertedDocument
 from index_jobs.sources.converters.registry import FILE_TYPES
 from index_jobs.sources.formats import Fields
 from tests.support.converted import documents_of, entries_of, refusal_of, written
 
-ROWS = 20_000
+ROWS = 8_000
 OPERAS = 'name,year,note\nGriselda,1735,"in Venice, by ""il prete rosso"""\nOrlando,1727,\n'
 
 
@@ -84,8 +84,11 @@ def test_the_encoding_of_a_table_is_detected(tmp_path: Path, encoding: str) -> N
     assert read == [{"name": "Name", "text": f"{value},\nund mehr"}] * 5
 
 
-def test_the_encoding_is_detected_far_behind_the_beginning(tmp_path: Path) -> None:
-    data = b"name,text\n" + b"Ada,plain\n" * 120_000 + "Bo,schön und größer\n".encode("cp1252")
+def test_the_encoding_is_detected_far_behind_the_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encodings, "_PIECE_BYTES", 1 << 12)
+    data = b"name,text\n" + b"Ada,plain\n" * 20_000 + "Bo,schön und größer\n".encode("cp1252")
     *_, last = entries_of(written(tmp_path / "a.csv", data))
     assert isinstance(last, ConvertedDocument)
     assert last.metadata["text"] == "schön und größer"
@@ -167,12 +170,12 @@ def test_binary_data_with_the_ending_of_a_table_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_memory_does_not_grow_with_a_table(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.{ending}"
-    text = "words " * 80
+    text = "words " * 250
     if ending == "csv":
         path.write_text("name,note\n" + "".join(f"{n},{text}{n}\n" for n in range(ROWS)))
     else:
         columns = {"name": range(ROWS), "note": [f"{text}{n}" for n in range(ROWS)]}
-        parquet.write_table(pyarrow.table(columns), path, row_group_size=5_000)
+        parquet.write_table(pyarrow.table(columns), path, row_group_size=1_000)
     entries = iter(FILE_TYPES[ending].converter()(path, path.name, Fields()))
     assert peak_bytes(entries) < 3 << 20 < len(text) * ROWS / 2
 

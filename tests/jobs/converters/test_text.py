@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arag_search.cli.index import index_command
 from arag_search.errors import MissingExtraError, SourceError
 from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
 from index_jobs.sources.encodings import decoded, stream_encoding
@@ -116,6 +117,14 @@ def test_the_ending_says_the_type() -> None:
         for ending in file_type.endings:
             assert file_type_of(f"folder.txt/Name{ending.upper()}") is file_type
     assert file_type_of("a.csv.gz") is file_type_of("Makefile") is file_type_of(".pdf") is None
+
+
+def test_the_guide_and_the_help_list_every_type() -> None:
+    guide = (Path(__file__).parents[3] / "index_jobs" / "README.md").read_text("utf-8")
+    for name, file_type in FILE_TYPES.items():
+        endings = " ".join(f"`{ending}`" for ending in file_type.endings)
+        assert f"| {name}{' *' * bool(file_type.packages)} | {endings} |" in guide
+        assert f" {' '.join(file_type.endings)} " in (index_command.__doc__ or "")
 
 
 def test_a_type_whose_package_is_absent_names_the_extra() -> None:
