@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,7 +63,11 @@ class Converter(Protocol):
 def whole_file(path: Path, where: str) -> bytes:
     """Return the bytes of a file. Raises SourceError if it cannot be read, or is too large."""
     with readable(where), path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
+        # A read reserves what it is asked for, so the size is asked first; the file may be growing.
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(min(size, MAX_FILE_BYTES) + 1)
+        if len(data) > size:
+            data += file.read(MAX_FILE_BYTES + 1 - len(data))
     if len(data) > MAX_FILE_BYTES:
         raise SourceError(
             "The file is too large to be read as a whole.",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from arag_search.corpus import Document, MetadataValue, nfc
 from arag_search.errors import BadFileError, MissingExtraError, SourceError
-from index_jobs.sources.converters.base import ConvertedDocument
+from index_jobs.sources.converters.base import ConvertedDocument, Converter
 from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
 from index_jobs.sources.files.folder import SHOWN_LARGE_FILES, TOO_LARGE, folder_entries
 from index_jobs.sources.files.patterns import included
@@ -159,6 +159,7 @@ class FileSource:
         self._listing = listing
         self._fields = fields
         self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
+        self._converters: dict[str, Converter] = {}
         self._metadata = metadata
         self._checks_files = files.skip_bad
         self._options = files.signature()
@@ -234,8 +235,11 @@ class FileSource:
                 yield bad_file(error)
 
     def _converted(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError]:
+        converter = self._converters.get(file.type.name)
+        if converter is None:
+            converter = self._converters[file.type.name] = file.type.converter()
         with readable(file.where):
-            yield from file.type.converter()(Path(file.path), file.where, self._fields)
+            yield from converter(Path(file.path), file.where, self._fields)
 
     def _checked(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError | None]:
         """Yield what a file holds, only if all of it can be read: a file that is skipped must not

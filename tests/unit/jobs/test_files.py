@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from arag_search.corpus import Document
-from arag_search.errors import ArgumentError, BadFileError, DuplicateIdError, SourceError
+from arag_search.errors import (
+    ArgumentError,
+    BadFileError,
+    DuplicateIdError,
+    MissingExtraError,
+    SourceError,
+)
 from index_jobs.build.report import left_out_kinds
 from index_jobs.sources.converters.base import ConvertedDocument
 from index_jobs.sources.converters.registry import FileType
@@ -403,3 +409,22 @@ def test_input_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in folders:
         with pytest.raises(SourceError, match=r"^Standard input cannot be read as "):
             source_at("-", name)
+
+
+# The extra
+
+
+def test_files_that_the_extra_would_read_are_left_out_and_the_report_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)  # as if it were not installed
+    write(notes__a_md="a", notes__b_pdf="%PDF", notes__c_png="PNG")
+    source = open_sources(
+        ["notes"], None, Fields(), MetadataReader({}), FileSelection(include=("*.pdf",))
+    )[0]
+    assert [document.id for document in documents(source)] == ["a.md"]
+    extra, rest = left_out_kinds(source.left_out)
+    assert extra.startswith('1 .pdf (the extra "files" reads them. Install the extra: ')
+    assert rest == "1 .png (not read; --include reads text)"
+    with pytest.raises(MissingExtraError):
+        source_at("notes/b.pdf")
