@@ -37,6 +37,8 @@ TESTS = "uv run --extra all --group dev pytest"
 SLOW = "takes minutes, and reads data that is not in the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
+    ("README.md", "uv tool install '.[mcp,files]'"):
+        "it installs a tool for its user, and needs a folder of yours",
     ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
