@@ -27,13 +27,15 @@ from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.base import MIN_RESULT_TOKENS, Description, allowed_text
+from arag_search.tools.base import MIN_RESULT_TOKENS, Description, Paper, allowed_text
 from arag_search.tools.registry import TOOLS
 from arag_search.vectors.base import VectorUnit
 
 DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"
 """The key of a file that names the preset to take the other keys from; a Preset has no such key."""
+REPLIES_VERSION = 2
+"""Increased when the tools reply or describe themselves differently to the same call."""
 _ENDINGS = (".yaml", ".yml")
 _MAX_LOOPS = 1_000
 _MIN_BUDGET = 1_000
@@ -109,6 +111,20 @@ class Preset(BaseModel):
         description="Whether logical_search takes sort and per_document, and names the nearest "
         "values of a field that lacks the value of a clause.",
     )
+    whole_up_to_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Passages of at most so many tokens are shown whole by searches; 0 for none.",
+    )
+    relax: bool = Field(
+        default=False,
+        description="Whether a logical search that finds nothing shows the passages that miss the "
+        "fewest of its conditions.",
+    )
+    reproduces: Paper | None = Field(
+        default=None,
+        description="The paper whose replies, tool descriptions and arguments this preset keeps.",
+    )
 
     @property
     def needed_vectors(self) -> dict[str, VectorUnit]:
@@ -135,7 +151,8 @@ class Preset(BaseModel):
     @property
     def fingerprint(self) -> str:
         """Name and hash; the same for two presets that ask a model the same. The description, where
-        a prompt is kept, and what is said of vectors where none are used do not count."""
+        a prompt is kept, and what is said of vectors where none are used do not count. The version
+        of the replies counts where no paper fixes them."""
         settings = self.model_dump(mode="json", exclude={"description", "prompt"})
         if not any(TOOLS[name].vectors == "chosen" for name in self.tools):
             del settings["vectors"]
@@ -144,6 +161,9 @@ class Preset(BaseModel):
         for key, field in type(self).model_fields.items():
             if not field.is_required() and getattr(self, key) == field.default:
                 settings.pop(key, None)
+        # A preset that reproduces a paper asks what presets asked before the replies changed.
+        if settings.pop("reproduces", None) is None:
+            settings["replies"] = REPLIES_VERSION
         settings["system_prompt"] = self.system_prompt
         digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return f"{self.name}-{digest[:16]}"

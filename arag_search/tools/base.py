@@ -27,6 +27,8 @@ from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
 Description = Literal["full", "syntax"]
+Paper = Literal["A-RAG", "LogicalRAG"]
+"""The papers whose systems presets reproduce."""
 
 DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
@@ -103,6 +105,9 @@ class ToolSettings(Protocol):
     matching: Matching
     vectors: VectorUnit
     refinements: bool
+    whole_up_to_tokens: int
+    relax: bool
+    reproduces: Paper | None
 
 
 class Tool(ABC):
