@@ -56,13 +56,13 @@ def demo_command(
     import shlex
     from importlib.resources import as_file, files
 
+    from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+    from arag_search.agent.toolbox import tools_of
     from arag_search.cli.output.results import print_text
     from arag_search.engines.jars import cache_folder
     from arag_search.errors import BuildError, IndexExistsError
     from arag_search.search.index import open_index
     from arag_search.tools.base import ReadSet
-    from arag_search.tools.chunk_read import ChunkRead
-    from arag_search.tools.logical_search import LogicalSearch
     from index_jobs.build.new_index import build_index
     from index_jobs.build.options import BuildOptions
     from index_jobs.sources.metadata import parse_metadata
@@ -81,7 +81,8 @@ def demo_command(
         f"near-duplicate names and distractors, indexed in {report.seconds:.1f} s."
     )
     with open_index(location) as index:
-        search = LogicalSearch(index)
+        tools = tools_of(load_preset(DEFAULT_PRESET), index)
+        search, read = tools["logical_search"], tools["chunk_read"]
         read_set = ReadSet()
         shown: list[str] = []
         for about, query in QUERIES:
@@ -91,8 +92,8 @@ def demo_command(
                 f"\n{about}\n> logical_search {query}\n{result.text}\n"
                 f"  ({result.status}, {result.result_tokens} tokens)"
             )
-        read = ChunkRead(index).run({"chunk_ids": [shown[0]]}, read_set)
-        print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{read.text}")
+        in_full = read.run({"chunk_ids": [shown[0]]}, read_set)
+        print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{in_full.text}")
         failed = _answer(index, model, base_url)
     name = shlex.quote(str(location))
     print_text(

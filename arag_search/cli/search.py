@@ -114,6 +114,16 @@ def search_command(
             show_default=False,
         ),
     ] = None,
+    whole_up_to: Annotated[
+        int | None,
+        typer.Option(
+            help="Show passages of at most so many tokens whole; 0 for snippets alone.  "
+            "[default: 160, as for a model]",
+            metavar="N",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     queries: Annotated[
         Path | None,
@@ -178,6 +188,7 @@ def search_command(
         Opening(filter, vectors, encoder, allow_stale, search_timeout_s),
         explain,
         max_result_tokens,
+        whole_up_to,
         json,
         output_format,
         sort,
@@ -217,6 +228,7 @@ class _Options:
     opening: Opening
     explain: bool
     max_result_tokens: int | None
+    whole_up_to: int | None
     json: bool
     output_format: OutputFormat
     sort: str | None
@@ -234,6 +246,8 @@ class _Options:
         self._check_both()
         if self.output_format != "json":
             raise _without_effect("--output-format", "--queries")
+        if self.whole_up_to is not None and (self.json or self.shows_full_text):
+            raise _without_effect("--whole-up-to", "plain output of snippets")
         if self.max_result_tokens is not None:
             if self.json:
                 raise _without_effect("--max-result-tokens", "plain output")
@@ -245,6 +259,8 @@ class _Options:
         self._check_both()
         if self.max_result_tokens is not None:
             raise _without_effect("--max-result-tokens", "plain output")
+        if self.whole_up_to is not None:
+            raise _without_effect("--whole-up-to", "plain output of snippets")
         if self.explain and self.output_format == "trec":
             raise _without_effect("--explain", "--output-format json")
         if self.sort is not None and self.output_format == "trec":  # readers sort by score
@@ -340,7 +356,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     from arag_search.query.problems import QueryError
     from arag_search.search.results import MAX_REACH
     from arag_search.tools.base import ReadSet
-    from arag_search.tools.search import ReplyStyle, reply
+    from arag_search.tools.search import WHOLE_UP_TO_TOKENS, ReplyStyle, reply
 
     query = tuple(words) if options.tool == "keyword" else " ".join(words)
     with options.opening.open(location) as index:
@@ -354,10 +370,13 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     if options.json:
         print_json(result_json(result), pretty=True)
         return 0
+    whole_up_to = options.whole_up_to
     style = ReplyStyle(
         full_text=options.shows_full_text,
         max_result_tokens=options.bound,
         max_offset=MAX_REACH - options.top_k,
+        marked=True,
+        whole_up_to_tokens=WHOLE_UP_TO_TOKENS if whole_up_to is None else whole_up_to,
     )
     print_text(reply(result, style, ReadSet()).text)
     if options.explain and result.hits:

@@ -15,7 +15,7 @@ class Session:
         """Return what was shown of an index. A call works on a copy, which is added when its
         reply is made: a call that was cancelled before that has shown nothing, and a reply that
         was lost in transit counts as shown until ``reset``."""
-        return self._read_sets.setdefault(index, ReadSet())
+        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
 
     def reset(self) -> None:
         """Begin a new question. Running calls still add to what the previous question was shown."""

@@ -66,6 +66,15 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
     return sorted(_points(patterns, text)) or first_sentence(hit)
 
 
+def best_sentence(words: str, text: Sentences, among: range) -> int | None:
+    """Return the number of the sentence with most of the words, the first of several; None if no
+    sentence ``among`` these has any."""
+    patterns = [Pattern(((word,),)) for word in dict.fromkeys(analysis.terms(words))]
+    points = _points(patterns, text)
+    found = [number for number in points if number in among]
+    return min(found, key=lambda number: (-points[number], number), default=None)
+
+
 def first_sentence(hit: Hit) -> list[int]:
     """Return the first sentence of a hit that has any."""
     return [0] if hit.sentence_ends else []

@@ -68,16 +68,24 @@ class ReadSet:
     """The passages that have been shown for one question so far.
 
     ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
-    chunks that were read to the end, ``shown`` those that a search showed in full.
+    chunks that were read to the end, ``shown`` those that a search showed in full. ``seen`` maps a
+    chunk to the checksums of the sentences of it that were shown, by searches or reads. ``is_kept``
+    says that the model still has before it what it was shown; nobody knows that of clients of a
+    server.
     """
 
     sentences_read: dict[str, int] = field(default_factory=dict[str, int])
     read: set[str] = field(default_factory=set[str])
     shown: set[str] = field(default_factory=set[str])
+    seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+    is_kept: bool = True
 
     def copy(self) -> ReadSet:
         """Return a copy that can be changed independently."""
-        return ReadSet(dict(self.sentences_read), set(self.read), set(self.shown))
+        seen = {chunk: set(sentences) for chunk, sentences in self.seen.items()}
+        return ReadSet(
+            dict(self.sentences_read), set(self.read), set(self.shown), seen, self.is_kept
+        )
 
     def add(self, other: ReadSet) -> None:
         """Count as shown what another set counts as shown."""
@@ -85,6 +93,8 @@ class ReadSet:
             self.sentences_read[chunk] = max(sentences, self.sentences_read.get(chunk, 0))
         self.read |= other.read
         self.shown |= other.shown
+        for chunk, checksums in other.seen.items():
+            self.seen.setdefault(chunk, set()).update(checksums)
 
 
 class Arguments(BaseModel):

@@ -9,8 +9,11 @@ from typing import Annotated
 from pydantic import Field
 
 from arag_search.corpus import Chunk, nfc
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
+from arag_search.search.occurrences import Sentences
 from arag_search.search.results import ReadChunk
+from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
@@ -22,6 +25,7 @@ from arag_search.tools.base import (
     describe,
     error_result,
 )
+from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
     NOT_SHOWN,
@@ -34,6 +38,8 @@ from arag_search.tools.rendering import (
 from arag_search.tools.spans import LeftOut, PassageSpan
 
 MAX_IDS = 20
+NEAR_TOKENS = 160
+"""How many tokens ``near`` shows, unless a single sentence is longer."""
 READ_BEFORE = "This chunk has been read before."
 IN_BRACKETS = "Ids stand in brackets in search replies."
 UNKNOWN = "Unknown: "
@@ -51,36 +57,57 @@ class ChunkReadArguments(Arguments):
     from_sentence: int = Field(
         1, ge=1, description="Sentence to start from; above 1 with one id only."
     )
+    to_sentence: int = Field(
+        0, ge=0, description="Sentence to stop after, with one id only; 0 for the last."
+    )
+    near: str = Field(
+        "",
+        max_length=MAX_CHARACTERS,
+        description="Words, with one id only: shows the sentences around their best match.",
+    )
 
 
 class ChunkRead(Tool):
     """A tool that shows whole chunks; one that does not fit is cut after a sentence, and the reply
     says where to continue.
 
-    A chunk counts as read once all its sentences were shown.
+    A chunk counts as read once all its sentences were shown. A ``marked`` reply says of every chunk
+    what is left out of it, and leaves out sentences that are still visible; it can also show a part
+    of a chunk.
     """
 
     name = "chunk_read"
     arguments = ChunkReadArguments
 
-    def __init__(self, index: Index, *, max_result_tokens: int = DEFAULT_RESULT_TOKENS) -> None:
+    def __init__(
+        self,
+        index: Index,
+        *,
+        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
+        marked: bool = False,
+    ) -> None:
         super().__init__(
-            index, description=describe("chunk_read"), max_result_tokens=max_result_tokens
+            index,
+            description=describe("chunk_read"),
+            max_result_tokens=max_result_tokens,
+            hidden=() if marked else ("to_sentence", "near"),
         )
+        self.marked = marked
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> ChunkRead:
-        return cls(index, max_result_tokens=settings.max_result_tokens)
+        return cls(
+            index,
+            max_result_tokens=settings.max_result_tokens,
+            marked=settings.reproduces is None,
+        )
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         started = time.perf_counter()
         ids = list(dict.fromkeys(map(nfc, arguments.chunk_ids)))
         first = arguments.from_sentence
-        if first > 1 and len(ids) > 1:
-            return error_result(
-                f"Tool not run: from_sentence is {first} with {len(ids)} chunk ids. Above 1 it "
-                "takes one id; read the others in another call."
-            )
+        if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
+            return error_result(wrong)
         held = self.index.read(ids)
         unknown = [id for id, chunk in zip(ids, held, strict=True) if chunk is None]
         if len(unknown) == len(ids):
@@ -94,10 +121,64 @@ class ChunkRead(Tool):
                 f'Tool not run: from_sentence is {first}. Chunk "{ids[0]}" has {sentences} '
                 f"sentences; 1 to {max(sentences, 1)} is allowed."
             )
+        last = arguments.to_sentence
+        if last and last < first:
+            return error_result(
+                f"Tool not run: to_sentence is {last}, and from_sentence {first}. It is 0 or at "
+                f"least {first}."
+            )
+        wanted = range(first - 1, last or sentences)
+        if arguments.near.strip():
+            wanted = _near(chunks[0].chunk, arguments.near, wanted)
+            if not wanted:
+                return error_result(
+                    f'Tool not run: no sentence of chunk "{ids[0]}" has a word of near. Use words '
+                    "that stand in it, or read it without near."
+                )
         reply = _Reply(self.max_result_tokens, read_set, unknown)
         for at, read_chunk in enumerate(chunks):
-            reply.add(read_chunk, first, [later.chunk.id for later in chunks[at + 1 :]])
+            later = [later.chunk.id for later in chunks[at + 1 :]]
+            if self.marked:
+                part = wanted if len(chunks) == 1 else None
+                reply.add_marked(read_chunk, part, later)
+            else:
+                reply.add(read_chunk, first, later)
         return reply.result((time.perf_counter() - started) * 1000)
+
+
+def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:
+    """Return what is wrong with arguments for several ids; empty if nothing is."""
+    if arguments.from_sentence > 1:
+        return (
+            f"Tool not run: from_sentence is {arguments.from_sentence} with {ids} chunk ids. "
+            "Above 1 it takes one id; read the others in another call."
+        )
+    for name, is_given in (("to_sentence", arguments.to_sentence), ("near", arguments.near)):
+        if is_given:
+            return (
+                f"Tool not run: {name} with {ids} chunk ids. It takes one id; read the others in "
+                "another call."
+            )
+    return ""
+
+
+def _near(chunk: Chunk, words: str, wanted: range) -> range:
+    """Return the sentences, of those wanted, around the one with most of the words; empty if none
+    has any."""
+    best = best_sentence(words, Sentences(chunk.content, chunk.sentence_ends), wanted)
+    if best is None:
+        return range(0)
+    sentences = chunk.sentences()
+    room = NEAR_TOKENS - count_tokens(sentences[best])
+    start, stop = best, best + 1
+    while start > wanted.start or stop < min(wanted.stop, len(sentences)):
+        after = stop < min(wanted.stop, len(sentences)) and stop - best <= best - start + 1
+        number = stop if after or start == wanted.start else start - 1
+        room -= count_tokens(sentences[number])
+        if room < 0:
+            break
+        start, stop = min(start, number), max(stop, number + 1)
+    return range(start, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +217,28 @@ class _ShownChunk:
         )
 
 
+@dataclass(slots=True)
+class _MarkedChunk:
+    """A chunk with marks, of ``count`` sentences; ``is_cut`` if there was no room for all that
+    should be shown."""
+
+    block: MarkedBlock
+    count: int
+    is_cut: bool = False
+
+    @property
+    def text(self) -> str:
+        """The lines of the chunk, and where to continue after it."""
+        lines = self.block.lines()
+        if self.is_cut:
+            lines.append(_continue_line(self.block.id, self.block.shown[-1] + 1, self.count))
+        return "\n".join(lines)
+
+    def span(self, start: int) -> PassageSpan:
+        """Return the span of the chunk in a reply in which its header begins at ``start``."""
+        return next(self.block.spans(start))
+
+
 class _Reply:
     """A reply that accepts chunks as long as there is room."""
 
@@ -165,6 +268,43 @@ class _Reply:
             self._note_shown(piece)
         elif self.has_text or not self._put_beginning(read_chunk, header, first, later):
             self.left_out.append(chunk.id)
+
+    def add_marked(self, read_chunk: ReadChunk, wanted: range | None, later: list[str]) -> None:
+        """Show the wanted sentences (0-based) of a chunk, or all, with marks for those that are not
+        shown; or leave the chunk out. ``later`` chunks follow."""
+        chunk = read_chunk.chunk
+        header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")
+        piece = _MarkedChunk(
+            marked_part(chunk, header, about, wanted, self.read_set),
+            len(chunk.sentence_ends),
+        )
+        if not self._add_if_it_fits(piece, later) and (
+            self.has_text or not self._put_marked_beginning(piece, later)
+        ):
+            self.left_out.append(chunk.id)
+            return
+        self.has_text = self.has_text or bool(piece.block.body)
+        self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(piece.block.body)
+        note_seen(piece.block, self.read_set)
+
+    def _put_marked_beginning(self, piece: _MarkedChunk, later: list[str]) -> bool:
+        """Show as many sentences as fit, at least one, cut if it alone is too long; return False if
+        not even that fits."""
+        block = piece.block
+        while block.shown:
+            over = count_tokens(piece.text) - self._room(later)
+            if over <= 0:
+                return self._add_if_it_fits(piece, later)
+            while over > 0 and len(block.shown) > 1:
+                over -= count_tokens(block.sentences[block.shown.pop()])
+                piece.is_cut = True
+            if over > 0:
+                room = count_tokens(block.body) - over - 2
+                if room < LEAST_TOKENS:
+                    return False
+                block.cut = cut_to(block.body, room)
+                piece.is_cut = True
+        return False
 
     def _put_beginning(
         self, read_chunk: ReadChunk, header: str, first: int, later: list[str]
@@ -198,7 +338,7 @@ class _Reply:
         if before >= len(chunk.sentence_ends):
             read_set.read.add(chunk.id)
 
-    def _add_if_it_fits(self, piece: _ShownChunk, later: list[str]) -> bool:
+    def _add_if_it_fits(self, piece: _ShownChunk | _MarkedChunk, later: list[str]) -> bool:
         """Add a piece if it fits and leaves room to name the chunks that follow."""
         if count_tokens(piece.text) > self._room(later):
             return False

@@ -7,7 +7,7 @@ end, and named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,8 +25,8 @@ LEAST_TOKENS = 16
 _MAX_NAME_TOKENS = 40
 _SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
-Frame = Callable[[int], tuple[str, str]]
-"""The text above and below the hits, given how many of them are shown."""
+Frame = Callable[[Sequence["Block"]], tuple[str, str]]
+"""The text above and below the hits, given those that are shown."""
 
 
 @dataclass(slots=True)
@@ -92,6 +92,33 @@ class Block:
         stripped = len(content) - len(content.lstrip())
         begins = (0, *self.inner_ends[:-1])
         return [(number, start - stripped) for number, start in enumerate(begins, 1)]
+
+    @property
+    def lacks_text(self) -> bool:
+        """Whether a part of the passage has not been shown."""
+        return not self.is_whole
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the hits that the block stands for."""
+        return [self.id]
+
+    def drop_after(self, dropped: Block) -> None:
+        """Drop the hits of the block that come after those of another one, which was dropped."""
+
+    def spans(self, start: int) -> Iterator[PassageSpan]:
+        """Yield the spans of the hits in a reply in which the header begins at ``start``."""
+        end = start + len(str(self))
+        yield PassageSpan(
+            id=self.id,
+            title=self.title,
+            start=start,
+            text_start=end - len(self.body),
+            end=end,
+            sentences=self.shown_sentences(),
+            whole=self.is_whole,
+            left_out=self.left_out,
+        )
 
     def __str__(self) -> str:
         body = self.body
@@ -173,10 +200,11 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
     """
     for block in blocks:
         _trim(block, max_tokens)
+    ids = [id for block in blocks for id in block.ids]
     kept = list(blocks)
     shrink = _shrink_alone if whole else _shrink
     while True:
-        above, below = _surroundings(frame, kept, blocks[len(kept) :], max_tokens)
+        above, below = _surroundings(frame, kept, ids, max_tokens)
         text = "\n".join([*above, *map(str, kept), *below])
         over = count_tokens(text) - max_tokens
         if over <= 0:
@@ -184,7 +212,9 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
         if not kept:
             return Fitted(cut_to(text, max_tokens), kept, ())
         if not shrink(kept, over):
-            kept.pop()
+            dropped = kept.pop()
+            for block in kept:
+                block.drop_after(dropped)
 
 
 def _trim(block: Block, max_tokens: int) -> None:
@@ -200,13 +230,15 @@ def _trim(block: Block, max_tokens: int) -> None:
 
 
 def _surroundings(
-    frame: Frame, kept: Sequence[Block], dropped: Sequence[Block], max_tokens: int
+    frame: Frame, kept: Sequence[Block], ids: Sequence[str], max_tokens: int
 ) -> tuple[list[str], list[str]]:
-    """Return the lines above and below the blocks."""
-    head, foot = frame(len(kept))
+    """Return the lines above and below the blocks, which name the ``ids`` that are not in them."""
+    head, foot = frame(kept)
     below: list[str] = []
+    shown = {id for block in kept for id in block.ids}
+    dropped = [id for id in ids if id not in shown]
     if dropped:
-        named = names([block.id for block in dropped], max_tokens // _SHARE_OF_NAMES, "[{}]")
+        named = names(dropped, max_tokens // _SHARE_OF_NAMES, "[{}]")
         below.append(f"{NOT_SHOWN}{named}.")
     return [head] if head else [], [*below, foot] if foot else below
 
@@ -215,20 +247,8 @@ def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
     """Return the spans of the blocks in a reply in which the first one begins at ``start``."""
     spans: list[PassageSpan] = []
     for block in blocks:
-        end = start + len(str(block))
-        spans.append(
-            PassageSpan(
-                id=block.id,
-                title=block.title,
-                start=start,
-                text_start=end - len(block.body),
-                end=end,
-                sentences=block.shown_sentences(),
-                whole=block.is_whole,
-                left_out=block.left_out,
-            )
-        )
-        start = end + 1
+        spans.extend(block.spans(start))
+        start += len(str(block)) + 1
     return tuple(spans)
 
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from arag_search.tokens import count_tokens
 from arag_search.tools.chunk_read import IN_BRACKETS, READ_BEFORE, SHOWN_UP_TO, UNKNOWN
+from arag_search.tools.marked import LEFT_OUT, NO_TEXT, PARTLY_SHOWN, SHOWN_BEFORE, WHOLE
 from arag_search.tools.rendering import NOT_SHOWN, shown_title
-from arag_search.tools.search import FULL_TEXT, MORE, SHOWN_BEFORE
+from arag_search.tools.search import FULL_TEXT, MORE
 from arag_search.tools.spans import LeftOut, PassageSpan
 
 NUDGE = "Note: the last "
@@ -25,6 +26,12 @@ _NOTHING = ("No passage", "No sentence")
 _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"\[([^\]\n]+)\][^\n]*")
 _PART = re.compile(r",? ?part \d+ of \d+$")
+_MARK = re.compile(
+    rf" \((?:{WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{WHOLE}, {SHOWN_BEFORE}|"
+    rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{WHOLE}|\d+ {LEFT_OUT}))?))\)$"
+)
+_LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
+_SHOWN_BEFORE = re.compile(rf"[(,] ?\d+ {SHOWN_BEFORE}\)")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
@@ -148,6 +155,16 @@ def is_refused(reply: str) -> bool:
     return reply.startswith(_REFUSED)
 
 
+def leaves_out(text: str) -> bool:
+    """Return whether the text of a passage seems to leave out sentences that were never shown."""
+    return _LEFT_OUT.search(text) is not None
+
+
+def continues(text: str) -> bool:
+    """Return whether the text of a passage seems to leave out sentences that were shown before."""
+    return _SHOWN_BEFORE.search(text) is not None
+
+
 def offers_more(reply: str) -> bool:
     """Return whether a reply of a search says that there are further passages."""
     return reply.rpartition("\n")[2].startswith(MORE)
@@ -216,8 +233,9 @@ def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSp
     header = reply[start + len(id) + 2 : header_end]
     if header == f" {READ_BEFORE}":
         return PassageSpan(id, "", start, header_end, header_end, left_out="read")
-    left_out: LeftOut | None = "shown" if header.endswith(SHOWN_BEFORE) else None
-    title = _PART.sub("", header.removesuffix(SHOWN_BEFORE).removeprefix(" "))
+    mark = _MARK.search(header)
+    left_out: LeftOut | None = "shown" if mark is not None and mark["before"] else None
+    title = _PART.sub("", _MARK.sub("", header).removeprefix(" "))
     text_start = min(header_end + 1, end)
     if of_read and (about := _ABOUT.match(reply, text_start, end)):
         text_start = about.end()

@@ -21,6 +21,7 @@ from arag_search.tools.base import (
     ToolSettings,
     error_result,
 )
+from arag_search.tools.marked import join_near_duplicates, marked_block, note_seen
 from arag_search.tools.rendering import (
     Block,
     Fitted,
@@ -35,6 +36,8 @@ _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
 SHOWN_BEFORE = " (shown before)"
 """The mark after the title of a passage whose text is left out."""
+WHOLE_UP_TO_TOKENS = 160
+"""The length up to which ``arag-search search`` and logical_read show passages whole."""
 MORE = "More: offset="
 FULL_TEXT = "Full text: chunk_read."
 
@@ -47,6 +50,10 @@ class ReplyStyle:
     ``suppress_shown`` leaves out the text of passages that were shown in full before, by a
     search or a read. ``max_offset`` is the largest offset that a caller may pass; 0 if there is
     no paging.
+
+    ``marked`` says of every passage what is left out of it, and leaves out sentences that are still
+    visible; ``suppress_shown`` then has no effect. Passages of at most ``whole_up_to_tokens`` are
+    shown whole in this style. Presets that reproduce a paper are not marked.
     """
 
     full_text: bool = False
@@ -54,6 +61,8 @@ class ReplyStyle:
     chunk_read: bool = True
     max_result_tokens: int | None = None
     max_offset: int = MAX_TOOL_OFFSET
+    marked: bool = False
+    whole_up_to_tokens: int = 0
 
     @staticmethod
     def of(settings: ToolSettings) -> ReplyStyle:
@@ -63,6 +72,8 @@ class ReplyStyle:
             suppress_shown=settings.suppress_shown,
             chunk_read="chunk_read" in settings.tools,
             max_result_tokens=settings.max_result_tokens,
+            marked=settings.reproduces is None,
+            whole_up_to_tokens=settings.whole_up_to_tokens,
         )
 
     @property
@@ -109,16 +120,19 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     if not result.hits:
-        lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
+        lines = [*_empty_lines(result, understood, style), *([notes] if notes else [])]
         return _tool_result(Fitted(cut_to("\n".join(lines), style.bound), [], ()), result)
 
-    def frame(shown: int) -> tuple[str, str]:
+    def frame(kept: Sequence[Block]) -> tuple[str, str]:
+        shown = sum(len(block.ids) for block in kept)
         head = _heading(result, understood, shown)
-        return f"{head}\n{notes}" if notes else head, _footer(result, shown, style)
+        return f"{head}\n{notes}" if notes else head, _footer(result, kept, shown, style)
 
-    blocks = [_block(hit, style, read_set) for hit in result.hits]
-    fitted = fit(frame, blocks, style.bound, whole=style.full_text)
-    if style.full_text:
+    fitted = fit(frame, _blocks(result.hits, style, read_set), style.bound, whole=style.full_text)
+    if style.marked:
+        for kept in fitted.blocks:
+            note_seen(kept, read_set)
+    elif style.full_text:
         read_set.shown.update(
             block.id for block in fitted.blocks if block.body and block.cut is None
         )
@@ -127,16 +141,34 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
 
 def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     text, kept, spans = fitted
+    shown = {id for block in kept for id in block.ids}
     return ToolResult(
         text=text,
         status="ok" if kept else "empty",
-        ids=tuple(block.id for block in kept),
+        ids=tuple(hit.id for hit in result.hits if hit.id in shown),
         total=result.total,
         total_is_exact=result.total_is_exact,
         retrieved_tokens=retrieved_tokens(kept),
         result_tokens=count_tokens(text),
         milliseconds=result.milliseconds,
         passages=spans,
+    )
+
+
+def _blocks(hits: Sequence[SearchHit], style: ReplyStyle, read_set: ReadSet) -> Sequence[Block]:
+    """Return the passages of hits; near-duplicates share one if the style marks passages."""
+    if not style.marked:
+        return [_block(hit, style, read_set) for hit in hits]
+    return join_near_duplicates(
+        [
+            marked_block(
+                hit,
+                at,
+                read_set,
+                whole_up_to=None if style.full_text else style.whole_up_to_tokens,
+            )
+            for at, hit in enumerate(hits)
+        ]
     )
 
 
@@ -194,20 +226,19 @@ def _nearest(result: SearchResult, understood: str, shown: int) -> str:
     return f"{shown} nearest {'passage' if shown == 1 else 'passages'} for {understood}"
 
 
-def _empty_lines(result: SearchResult, understood: str) -> list[str]:
+def _empty_lines(result: SearchResult, understood: str, style: ReplyStyle) -> list[str]:
     """Return the lines that say why there is nothing to show."""
     if result.total is None and not result.passages:
         return [f"No passage is in scope for {understood}."]
     if result.total is None:
         some = "1 passage was" if result.passages == 1 else f"{result.passages:,} passages were"
-        ended = f"offset must be below {result.passages:,}."
-        return [f"Only {some} found for {understood}; {ended}"]
+        return [f"Only {some} found for {understood}{_no_further(result.passages, style)}"]
     if result.total:
         number = result.passages if result.passages is not None else result.total
         match = "passage matches" if number == 1 else "passages match"
         if result.per_document is not None:
             match = "passage is shown for" if number == 1 else "passages are shown for"
-        return [f"Only {number:,} {match} {understood}; offset must be below {number:,}."]
+        return [f"Only {number:,} {match} {understood}{_no_further(number, style)}"]
     unit = "sentence" if result.total_unit == "sentences" else "passage"
     lines = [f"No {unit} matches {understood}."]
     if result.feedback is not None:
@@ -215,7 +246,14 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     return lines
 
 
-def _footer(result: SearchResult, shown: int, style: ReplyStyle) -> str:
+def _no_further(passages: int | None, style: ReplyStyle) -> str:
+    """Return the end of the line about an offset beyond the last passage."""
+    if style.marked:
+        return ": there are no further ones."
+    return f"; offset must be below {passages:,}."
+
+
+def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle) -> str:
     pieces: list[str] = []
     reached = result.offset + max(shown, 1)
     end = result.passages
@@ -225,6 +263,7 @@ def _footer(result: SearchResult, shown: int, style: ReplyStyle) -> str:
     more = end is None or reached < end or shown < len(result.hits)
     if more and reached <= style.max_offset:
         pieces.append(f"{MORE}{reached}.")
-    if style.chunk_read and not style.full_text:
+    is_short = style.marked and not any(block.lacks_text for block in kept)
+    if style.chunk_read and not style.full_text and not is_short:
         pieces.append(FULL_TEXT)
     return " ".join(pieces)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-LeftOut = Literal["read", "shown"]
+LeftOut = Literal["read", "shown", "same"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class PassageSpan:
     from 1, of the sentences of which anything is shown; ``whole`` is whether nothing of the
     passage's text is missing. Both are None if the span was parsed from a text, which does not
     contain them. ``left_out`` says why there is no text: the passage was "read" or "shown"
-    before.
+    before, or its text is nearly the "same" as that of the passage above it.
     """
 
     id: str

@@ -135,7 +135,7 @@ def test_a_repeated_call_reports_its_earlier_result(ask: Ask, query: str, words:
 
 def test_a_repeated_read_has_its_own_notice(ask: Ask) -> None:
     _, step = ask(read("venice.1"), read("venice.1"), FINAL).steps
-    assert step.tool_output == "[venice.1] This chunk has been read before."
+    assert step.tool_output == "[venice.1] Venice (shown before, whole)"
 
 
 def test_three_steps_with_nothing_new_get_a_nudge(ask: Ask) -> None:
@@ -152,7 +152,8 @@ def test_three_steps_with_nothing_new_get_a_nudge(ask: Ask) -> None:
 
 def test_without_guards_calls_are_run_again_without_a_notice(ask: Ask) -> None:
     steps = ask(*[search("venice")] * 5, FINAL, loop_guards=False).steps
-    assert len({step.tool_output for step in steps}) == 1
+    assert len({step.tool_output for step in steps[1:]}) == 1
+    assert steps[1].tool_output != steps[0].tool_output, "what is visible is not shown again"
 
 
 # Plans

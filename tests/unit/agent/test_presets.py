@@ -33,7 +33,7 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching, vectors, "
-    "given_passages, refinements"
+    "given_passages, refinements, whole_up_to_tokens, relax, reproduces"
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "

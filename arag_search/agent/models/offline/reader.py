@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -244,12 +244,7 @@ class Reader:
             query = queries.without_operators(query)
         if query not in self.replies:  # the same search would show the same
             reply = yield Call(LogicalSearch.name, {"query": query, "top_k": top_k})
-            passages: list[SeenPassage] = []
-            for passage in reply.passages:
-                if not passage.text:  # shown before, and therefore not again
-                    passage = self.seen.get(passage.id, passage)
-                self.seen.setdefault(passage.id, passage)
-                passages.append(passage)
+            passages = [self._with_earlier(passage) for passage in reply.passages]
             self.replies[query] = Reply(tuple(passages), reply.total)
         return self.replies[query]
 
@@ -259,11 +254,20 @@ class Reader:
         if self.seen[passage.id].whole:
             return self.seen[passage.id]
         reply = yield Call(ChunkRead.name, {"chunk_ids": [passage.id]})
-        for whole in reply.passages:
-            if whole.id == passage.id:
-                self.seen[whole.id] = whole
+        for read in reply.passages:
+            if read.id == passage.id:
+                self.seen[read.id] = whole = self._with_earlier(read)
                 return whole
         return passage
+
+    def _with_earlier(self, passage: SeenPassage) -> SeenPassage:
+        """Return a passage with what was shown of it before, and therefore not again."""
+        earlier = self.seen.setdefault(passage.id, passage)
+        if not passage.text:
+            return earlier
+        if not passage.continues or earlier is passage:
+            return passage
+        return replace(passage, text=f"{earlier.text} {passage.text}")
 
     # The answer.
 

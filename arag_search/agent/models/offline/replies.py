@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from arag_search.agent.models.offline.names import plain
-from arag_search.tools.reply_text import ShownPassage, passages_in, total_of
+from arag_search.tools.reply_text import ShownPassage, continues, leaves_out, passages_in, total_of
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPassage:
-    """A passage as a result shows it. ``whole`` says that nothing of it is left out."""
+    """A passage as a result shows it. ``whole`` says that nothing of it is left out, ``continues``
+    that something was shown before."""
 
     id: str
     title: str
     text: str
     whole: bool
+    continues: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,4 +36,4 @@ def read_reply(text: str, *, whole: bool = False) -> Reply:
 
 def _passage(shown: ShownPassage, whole: bool) -> SeenPassage:
     text = plain(shown.text.replace("\n", " "))
-    return SeenPassage(shown.id, shown.title, text, whole or "..." not in text)
+    return SeenPassage(shown.id, shown.title, text, whole or not leaves_out(text), continues(text))

@@ -1,0 +1,315 @@
+"""Passages that say how much of them is shown: all of it, some sentences, or none because they were
+shown before."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from arag_search.corpus import Chunk, split_at
+from arag_search.query import analysis
+from arag_search.search.results import SearchHit
+from arag_search.tokens import count_tokens, count_up_to
+from arag_search.tools.base import ReadSet
+from arag_search.tools.rendering import Block, header_line
+from arag_search.tools.spans import LeftOut, PassageSpan
+
+WHOLE = "whole"
+SHOWN_BEFORE = "shown before"
+PARTLY_SHOWN = "partly shown before"
+LEFT_OUT = "left out"
+NO_TEXT = "no text"
+SAME = "Nearly the same text: "
+"""The beginning of the line with the ids of near-duplicates of the passage above it."""
+
+SNIPPET_TOKENS = 48
+"""A snippet is extended by the sentences after its matches up to so many o200k tokens."""
+ALIKE = 0.9
+"""Texts whose runs of words have at least this Jaccard similarity are near-duplicates."""
+_RUN_WORDS = 4
+_COMPARED_CHARACTERS = 20_000
+_MAX_SAME_TOKENS = 200
+
+_PRONOUNS = frozenset({
+    "he", "she", "it", "they", "his", "her", "hers", "its", "their", "theirs", "him", "them",
+    "this", "that", "these", "those", "there", "such",
+    "er", "sie", "es", "ihr", "ihre", "sein", "seine", "dieser", "diese", "dieses", "dort",
+    "il", "elle", "ils", "elles", "son", "sa", "ses", "leur", "leurs", "ce", "cet", "cette", "ces",
+    "él", "ella", "ellos", "ellas", "su", "sus", "este", "esta", "esto", "ese", "esa", "eso",
+    "lui", "lei", "loro", "suo", "sua", "questo", "questa", "ele", "ela", "eles", "elas", "seu",
+    "он", "она", "оно", "они", "его", "её", "их", "этот", "эта", "это", "эти",
+})  # fmt: skip
+"""Words that refer to something named before, in several languages."""
+
+
+class NearDuplicate(NamedTuple):
+    """A hit whose text is nearly that of another one, and its place among the hits, from 0."""
+
+    id: str
+    title: str
+    at: int
+
+
+@dataclass(slots=True)
+class MarkedBlock(Block):
+    """One passage whose header and gaps say what they leave out.
+
+    ``before`` are the numbers (0-based) of the sentences that were shown earlier, ``about`` is a
+    line between header and text, ``at`` is the
+    place of the passage among the hits, ``same`` its near-duplicates, which share a line below it.
+    """
+
+    before: frozenset[int] = frozenset()
+    about: str = ""
+    at: int = 0
+    same: list[NearDuplicate] = field(default_factory=list[NearDuplicate])
+
+    @property
+    def uncut_body(self) -> str:
+        """The sentences to show, as they are in the passage, with a count at each gap."""
+        return "".join(text for _, text in self._pieces())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the passage's text is shown here."""
+        complete = self.left_out is None and len(self.shown) == len(self.sentences)
+        return complete and self.cut is None
+
+    @property
+    def lacks_text(self) -> bool:
+        """Whether a part of the passage has not been shown, here or earlier."""
+        known = self.before.union(self.shown)
+        return self.cut is not None or len(known) < len(self.sentences)
+
+    def shown_sentences(self) -> tuple[int, ...]:
+        """Return the numbers, from 1, of the sentences of which anything is shown."""
+        return tuple(number + 1 for number in self.shown)
+
+    @property
+    def mark(self) -> str:
+        """What the header says of the text below it; empty if the gaps say it."""
+        if not self.sentences:
+            return NO_TEXT
+        if self.left_out == "shown":
+            new = len(self.sentences) - len(self.before)
+            return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else WHOLE}"
+        marks = [WHOLE] if self.is_whole else []
+        if self.before.issuperset(self.shown):
+            marks.append(SHOWN_BEFORE)
+        elif not self.before.isdisjoint(self.shown):
+            marks.append(PARTLY_SHOWN)
+        return ", ".join(marks)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *self.same_lines()])
+
+    def lines(self) -> list[str]:
+        """Return the header and, if there is any, the text."""
+        header = f"{self.header} ({self.mark})" if self.mark else self.header
+        return [line for line in (header, self.about, self.body) if line]
+
+    def same_lines(self) -> list[str]:
+        """Return the line of the near-duplicates, if there are any."""
+        if not self.same:
+            return []
+        return [f"{SAME}{', '.join(f'[{other.id}]' for other in self.same)}."]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the passage and of its near-duplicates."""
+        return [self.id, *(other.id for other in self.same)]
+
+    def drop_after(self, dropped: Block) -> None:
+        """Drop the near-duplicates that come after a passage that was dropped."""
+        if isinstance(dropped, MarkedBlock):
+            self.same = [other for other in self.same if other.at < dropped.at]
+
+    def spans(self, start: int) -> Iterator[PassageSpan]:
+        """Yield the spans of the passage and its near-duplicates in a reply in which its header
+        begins at ``start``."""
+        end = start + len("\n".join(self.lines()))
+        yield PassageSpan(
+            id=self.id,
+            title=self.title,
+            start=start,
+            text_start=end - len(self.body),
+            end=end,
+            sentences=self.shown_sentences(),
+            whole=self.is_whole,
+            left_out=self.left_out,
+        )
+        place = end + 1 + len(SAME)
+        for other in self.same:
+            end = place + len(other.id) + 2
+            yield PassageSpan(other.id, other.title, place, end, end, (), False, "same")
+            place = end + 2
+
+    def _pieces(self) -> Iterator[tuple[int | None, str]]:
+        """Yield what the text consists of: sentences with their numbers, and gaps with None."""
+        shown, last = self.shown, len(self.sentences) - 1
+        expected = 0
+        for at, number in enumerate(shown):
+            if number > expected:
+                yield None, f"{' ' if at else ''}{self._gap(range(expected, number))} "
+            text = self.sentences[number]
+            follows = shown[at + 1] if at + 1 < len(shown) else None
+            text = text if at and number == expected else text.lstrip()
+            yield number, text if follows == number + 1 else text.rstrip()
+            expected = number + 1
+        if shown and expected <= last:
+            yield None, f" {self._gap(range(expected, last + 1))}"
+
+    def _gap(self, numbers: range) -> str:
+        """Return what stands for sentences that are not shown here."""
+        before = len(self.before.intersection(numbers))
+        counts = [(len(numbers) - before, LEFT_OUT), (before, SHOWN_BEFORE)]
+        return f"({', '.join(f'{count} {why}' for count, why in counts if count)})"
+
+
+def marked_block(
+    hit: SearchHit, at: int, read_set: ReadSet, *, whole_up_to: int | None
+) -> MarkedBlock:
+    """Return a hit with the sentences to show of it, without those that are still visible.
+
+    A passage of at most ``whole_up_to`` o200k tokens is shown whole; None is for any length.
+    """
+    sentences = split_at(hit.content, hit.sentence_ends)
+    before = _seen_before(hit.id, sentences, read_set)
+    header = header_line(hit.id, hit.title, hit.part, hit.parts)
+    chosen = _chosen(hit, sentences, whole_up_to)
+    return _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
+
+
+def _seen_before(id: str, sentences: Sequence[str], read_set: ReadSet) -> frozenset[int]:
+    """Return the numbers of the sentences of a passage that were shown before."""
+    seen = read_set.seen.get(id)
+    if not seen:
+        return frozenset()
+    return frozenset(n for n, text in enumerate(sentences) if text and checksum(text) in seen)
+
+
+def _block(
+    id: str,
+    title: str,
+    header: str,
+    sentences: Sequence[str],
+    chosen: Sequence[int],
+    before: frozenset[int],
+    read_set: ReadSet,
+    *,
+    about: str = "",
+    at: int = 0,
+) -> MarkedBlock:
+    shown = [number for number in chosen if not (read_set.is_kept and number in before)]
+    left_out: LeftOut | None = "shown" if chosen and not shown else None
+    return MarkedBlock(
+        id, title, header, sentences, shown, left_out=left_out, before=before, about=about, at=at
+    )
+
+
+def note_seen(block: Block, read_set: ReadSet) -> None:
+    """Record the sentences that a block shows in full."""
+    if block.cut is None:
+        shown = (checksum(block.sentences[number]) for number in block.shown)
+        read_set.seen.setdefault(block.id, set()).update(shown)
+
+
+def marked_part(
+    chunk: Chunk, header: str, about: str, wanted: range | None, read_set: ReadSet
+) -> MarkedBlock:
+    """Return the wanted sentences (0-based) of a chunk, or all, without those that are still
+    visible."""
+    sentences = chunk.sentences()
+    before = _seen_before(chunk.id, sentences, read_set)
+    chosen = [
+        n for n in (range(len(sentences)) if wanted is None else wanted) if n < len(sentences)
+    ]
+    return _block(chunk.id, chunk.title, header, sentences, chosen, before, read_set, about=about)
+
+
+def checksum(sentence: str) -> int:
+    """Return a number that tells the sentences of a passage apart, whatever surrounds them."""
+    return zlib.crc32(sentence.strip().encode("utf-8", "replace"))
+
+
+def _chosen(hit: SearchHit, sentences: Sequence[str], whole_up_to: int | None) -> list[int]:
+    """Return the numbers of the sentences to show of a hit.
+
+    Those are all of a short passage, or else the snippet, sentences after it that begin with a
+    pronoun, and as many of the others that follow it as there is room for. A search of sentences
+    has only those that match.
+    """
+    has_all = all(sentences)
+    if has_all and (
+        whole_up_to is None or (whole_up_to and count_up_to(hit.content, whole_up_to) is not None)
+    ):
+        return list(range(len(sentences)))
+    chosen = set(hit.sentences)
+    if not has_all or not chosen:
+        return sorted(chosen)
+    if not _has_text(hit.title, [sentences[number] for number in chosen]):
+        chosen |= set(range(max(chosen) + 1, min(max(chosen) + 2, len(sentences))))
+    after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
+    chosen.update(n for n in after if begins_with_pronoun(sentences[n]))
+    room = SNIPPET_TOKENS - sum(count_tokens(sentences[number]) for number in chosen)
+    for number in after:
+        room -= 0 if number in chosen else count_tokens(sentences[number])
+        if room < 0:
+            break
+        chosen.add(number)
+    return sorted(chosen)
+
+
+def _has_text(title: str, sentences: Iterable[str]) -> bool:
+    """Return whether sentences have more words than those of the title."""
+    known = set(analysis.terms(title))
+    return any(not known.issuperset(analysis.terms(sentence)) for sentence in sentences)
+
+
+def begins_with_pronoun(sentence: str) -> bool:
+    """Return whether the first word of a sentence refers to something before it."""
+    words = sentence.split(maxsplit=1)
+    return bool(words) and words[0].strip("\"'“‘«(,").lower() in _PRONOUNS
+
+
+def join_near_duplicates(blocks: Sequence[MarkedBlock]) -> list[MarkedBlock]:
+    """Return the blocks without those whose text is nearly that of an earlier one, which names
+    them. O(blocks^2) comparisons of sets of at most as many runs as a text has words."""
+    kept: list[tuple[MarkedBlock, str, frozenset[tuple[str, ...]]]] = []
+    for block in blocks:
+        text = "".join(block.sentences)[:_COMPARED_CHARACTERS]
+        runs = _runs(text)
+        original = next(
+            (other for other, known, its in kept if text and _are_alike(text, runs, known, its)),
+            None,
+        )
+        if original is None or not _fits(original, block):
+            kept.append((block, text, runs))
+        else:
+            original.same.append(NearDuplicate(block.id, block.title, block.at))
+    return [block for block, _, _ in kept]
+
+
+def _fits(original: MarkedBlock, block: MarkedBlock) -> bool:
+    """Return whether the line of near-duplicates has room for one more."""
+    ids = [*(other.id for other in original.same), block.id]
+    return "\n" not in block.id and count_tokens(", ".join(ids)) <= _MAX_SAME_TOKENS
+
+
+def _are_alike(
+    text: str, runs: frozenset[tuple[str, ...]], other: str, its: frozenset[tuple[str, ...]]
+) -> bool:
+    if text == other:
+        return True
+    shorter, longer = sorted((len(runs), len(its)))
+    if not shorter or shorter < ALIKE * longer:
+        return False
+    return len(runs & its) >= ALIKE * len(runs | its)
+
+
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    """Return all runs of four words; a shorter text has none, and equals only itself."""
+    words = text.casefold().split()
+    return frozenset(zip(*(words[start:] for start in range(_RUN_WORDS)), strict=False))
