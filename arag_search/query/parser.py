@@ -620,7 +620,7 @@ class _OpenGroups:
             self._reject_empty(group, end)
         if not group.items or (group.negated and not self._options.operators):
             self._add_ended(group, None, end)
-        elif _only_nots(group.items):
+        elif _only_nots(_with_nodes(group.items)):
             if weight != 1:
                 message = problems.WEIGHT_ON_NOT
                 self._findings.reject(end - len(suffix), end, message, mended=True)
@@ -761,6 +761,11 @@ _ANY_OF: dict[Operator, set[Connector]] = {"AND": {"OR"}, "OR": {"OR", "SPACE"}}
 """By default operator, the connectors between clauses that mean all, or any, of them."""
 
 
+def _with_nodes(items: list[_Item]) -> list[_Item]:
+    """Return the clauses without those that were rejected, unless all were."""
+    return [item for item in items if item.node is not None] or items
+
+
 def _only_nots(items: list[_Item]) -> bool:
     """Return whether a group is nothing but NOTs, joined by AND or spaces."""
     if not items[0].negated:
@@ -778,6 +783,9 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
     otherwise it is rejected, and mended by joining it to the alternative before it, or to the next
     if it is the first.
     """
+    broken = any(item.node is None for item in items)
+    items = _with_nodes(items)
+    items[0].connector = "START"
     if len(items) == 1 and not items[0].negated and items[0].node is not None:
         return items[0].node
     if any(item.plus for item in items):
@@ -793,7 +801,6 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
     excluded: list[Not] = []
     carried: list[Not] = []  # rejected exclusions that wait for the next alternative
     runs = _runs(items, default)
-    broken = False
     for index, run in enumerate(runs):
         positive = [item.node for item in run if not item.negated and item.node is not None]
         negative = [Not(item.node) for item in run if item.negated and item.node is not None]
@@ -801,7 +808,6 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
             if positive:
                 alternatives.append(all_of(*positive, *negative, *carried))
                 carried = []
-            broken = broken or not positive
             continue
         after = runs[index + 1][0].connector if index + 1 < len(runs) else None
         if run[0].connector == "SPACE" or (run[0].connector == "START" and after == "SPACE"):

@@ -24,7 +24,8 @@ NUDGE = "Note: the last "
 _TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
 _NOTHING = ("No passage", "No sentence")
 _REFUSED = ("Query not run", "Tool not run")
-_HEADER = re.compile(r"\[([^\]\n]+)\][^\n]*")
+_HEADER = re.compile(r"\[(?!page \d+\](?:\n|\Z))([^\]\n]+)\][^\n]*")
+"""The header of a passage, and not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _MARK = re.compile(
     rf" \((?:{WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{WHOLE}, {SHOWN_BEFORE}|"

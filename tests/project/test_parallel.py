@@ -1,4 +1,4 @@
-"""Two workers share the tests, and only one of them starts what is expensive to start."""
+"""Workers share the tests, and only one of them starts what is expensive to start."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ def test_all_modules_that_ask_for_the_cluster_or_the_model_go_to_the_same_worker
     modules = [str(path.relative_to(parallel.ROOT)) for path in sorted(TESTS.rglob("test_*.py"))]
     groups = {module: parallel.group_of(module) for module in modules}
     assert groups["tests/opensearch/test_engine.py"] == "opensearch"
+    assert groups["tests/opensearch/test_faults.py"] == "opensearch_cluster"
     assert groups["tests/vectors/test_semantic_model.py"] == "model"
     assert groups["tests/jobs/test_build.py"] == "tests/jobs/test_build.py"
     for group, folder in (("opensearch", "opensearch"), ("model", "vectors")):
@@ -24,8 +25,8 @@ def test_all_modules_that_ask_for_the_cluster_or_the_model_go_to_the_same_worker
 @pytest.mark.parametrize(
     ("arguments", "cores", "workers"),
     [
-        ([TESTS], 2, 2),
-        ([TESTS / "unit", TESTS / "cli"], 8, 2),
+        ([TESTS], 2, 3),
+        ([TESTS / "unit", TESTS / "cli"], 8, 3),
         ([TESTS], 1, 0),
         ([TESTS / "conftest.py"], 2, 0),
         ([TESTS / "unit", f"{TESTS}/cli/test_app.py::test_x"], 2, 0),

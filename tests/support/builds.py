@@ -85,7 +85,7 @@ def without_times(manifest: Manifest) -> Manifest:
 
 
 CHILD = """
-import functools, os, resource, signal, sys, time
+import dataclasses, os, resource, signal, sys, time
 from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
@@ -120,9 +120,12 @@ class Stopping(arag_search.system.progress.PlainProgress):
             peak = max(peak, resident_in_all())
 
 arag_search.system.progress.open_progress = lambda: Stopping(sys.stderr)
-index_jobs.build.options.BuildOptions = functools.partial(
-    index_jobs.build.options.BuildOptions, checkpoint_s=float(interval)
-)
+
+@dataclasses.dataclass(frozen=True)
+class OftenSaving(index_jobs.build.options.BuildOptions):
+    checkpoint_s: float = float(interval)
+
+index_jobs.build.options.BuildOptions = OftenSaving
 if action == "LIMIT":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     sys.dont_write_bytecode = True  # Python would leave truncated files

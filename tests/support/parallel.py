@@ -1,4 +1,4 @@
-"""Which tests run beside each other: two workers share the modules of whole folders."""
+"""Which tests run beside each other: the workers share the modules of whole folders."""
 
 import os
 import re
@@ -10,10 +10,13 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
-WORKERS = 2
+CORES = 2
+WORKERS = 3
+"""One more than there are cores, because tests of faults spend much of their time waiting."""
 
 EXPENSIVE = {
-    "opensearch": re.compile(r"\bopensearch(_url|_cluster)?: "),
+    "opensearch_cluster": re.compile(r"\bopensearch_cluster: "),
+    "opensearch": re.compile(r"\bopensearch(_url)?: "),
     "model": re.compile(r"\bminilm: "),
 }
 """What a session starts or loads once: all modules whose tests ask for it run in one worker."""
@@ -26,7 +29,7 @@ def worker_count(arguments: Sequence[str], cores: int) -> int:
     """Return how many workers run these arguments of pytest: none where modules or tests are
     named, because starting workers takes longer than a few tests."""
     whole_folders = all(Path(argument).is_dir() for argument in arguments)
-    return WORKERS if whole_folders and cores >= WORKERS else 0
+    return WORKERS if whole_folders and cores >= CORES else 0
 
 
 def group_of(module: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arag_search.errors import ArgumentError
@@ -491,6 +491,8 @@ def test_any_text_either_parses_or_raises_a_query_error(
     ).map(" ".join),
     st.sampled_from(("OR", "AND")),
 )  # fmt: skip
+@example('(-"bob"/)1', "OR")
+@example("bob -1 AND /", "OR")
 def test_a_corrected_query_parses_and_keeps_every_letter_and_digit_of_the_words(
     text: str, default: Literal["OR", "AND"]
 ) -> None:

@@ -19,7 +19,7 @@ from arag_search.questions.files import (
     load_questions,
     read_questions,
 )
-from arag_search.questions.record import read_record
+from arag_search.questions.record import NO_ID, read_record
 
 MUSIQUE: dict[str, Any] = {
     "id": "2hop__1_2",
@@ -293,12 +293,13 @@ MUTABLE = (MUSIQUE, HOTPOT, KILT, {"id": "p", "question": "?", "answer": "a"})
 def test_any_record_is_either_read_or_rejected(
     record: dict[str, Any], changes: dict[str, Any]
 ) -> None:
+    changed = {**record, **changes}
     try:
-        _, question = read_record({**record, **changes}, "here")
+        _, question = read_record(changed, "here")
     except QuestionsError as error:
         assert "here" in error.where
     else:
-        assert question.id
+        assert (question.id == NO_ID) is (changed.get("id", changed.get("_id")) is None)
         assert question.text
         assert question.answers
 

@@ -72,6 +72,11 @@ def test_a_line_of_the_corpus_is_not_taken_for_a_header_if_the_ids_are_known() -
     assert passage.text == "One.\n[b.1] Two.\nMore: of this"
 
 
+def test_the_beginning_of_a_page_of_a_pdf_is_no_header() -> None:
+    reply = "1 of 1 passage for a\n[a.pdf.1] A\n[page 1]\nOne.\n[page 2]\nTwo."
+    assert passages_in(reply) == [ShownPassage("a.pdf.1", "A", "[page 1]\nOne.\n[page 2]\nTwo.")]
+
+
 def test_an_id_may_contain_brackets_if_the_ids_are_known() -> None:
     reply = "2 of 2 passages for a\n[a[1]] A, part 1 of 2\nOne.\n[b] c] B\nTwo.\n[a[1]]close"
     assert passages_in(reply, ids=["a[1]", "b] c"]) == [

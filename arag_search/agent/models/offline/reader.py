@@ -295,7 +295,7 @@ class Reader:
         if span is None:
             return Verdict("")
         source = shown[span[1]]
-        return Verdict(span[0], f"{source.title} speaks of it", (source.id,))
+        return Verdict(span[0], f"{source.title or source.id} speaks of it", (source.id,))
 
     def _choose(self) -> str:
         """Return the one of two names that the order of their values gives."""
