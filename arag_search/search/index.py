@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -45,7 +46,13 @@ from arag_search.search.documents import (
 )
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
-from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, fields_of
+from arag_search.search.fields import (
+    DEFAULT_VALUES,
+    FieldsResult,
+    FieldSummary,
+    fields_of,
+    metadata_fields,
+)
 from arag_search.search.frequent import FrequentWords
 from arag_search.search.highlights import Highlighter
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
@@ -254,6 +261,12 @@ class Index:
         deadline = Deadline.after(self.search_timeout_s)
         with advising_on_timeout(deadline, self.location, lambda: _FEWER_FIELDS):
             return fields_of(self.engine, names, values, scope, deadline)
+
+    @cached_property
+    def metadata_fields(self) -> tuple[FieldSummary, ...]:
+        """The declared fields with frequent values or ranges, within the scope: in descriptions of
+        tools. They are read once, and may be approximate after updates; ``fields`` counts."""
+        return metadata_fields(self.engine, self.scope, Deadline.after(self.search_timeout_s))
 
     @checked
     def keyword_search(

@@ -15,13 +15,14 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     Arguments,
+    Paper,
     ReadSet,
     Tool,
     ToolResult,
     ToolSettings,
-    describe,
     error_result,
 )
+from arag_search.tools.index_description import described
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
     NOT_SHOWN,
@@ -63,14 +64,23 @@ class ChunkRead(Tool):
     name = "chunk_read"
     arguments = ChunkReadArguments
 
-    def __init__(self, index: Index, *, max_result_tokens: int = DEFAULT_RESULT_TOKENS) -> None:
-        super().__init__(
-            index, description=describe("chunk_read"), max_result_tokens=max_result_tokens
-        )
+    def __init__(
+        self,
+        index: Index,
+        *,
+        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
+        reproduces: Paper | None = None,
+    ) -> None:
+        text = described(self.name, index, reproduces)
+        super().__init__(index, description=text, max_result_tokens=max_result_tokens)
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> ChunkRead:
-        return cls(index, max_result_tokens=settings.max_result_tokens)
+        return cls(
+            index,
+            max_result_tokens=settings.max_result_tokens,
+            reproduces=settings.reproduces,
+        )
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         started = time.perf_counter()
