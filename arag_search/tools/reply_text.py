@@ -19,13 +19,15 @@ from arag_search.tools.spans import LeftOut, PassageSpan
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""
+CALLS_LEFT = "Note: tool calls left: "
+"""The beginning of the line that an agent adds when few calls are left."""
 
 _TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
 _NOTHING = ("No passage", "No sentence")
 _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"\[([^\]\n]+)\][^\n]*")
 _PART = re.compile(r",? ?part \d+ of \d+$")
-_NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?\Z"
+_NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
     rf"(?:\n{MORE}\d+\.(?: {re.escape(FULL_TEXT)})?|\n{re.escape(FULL_TEXT)})?{_NUDGED}"

@@ -354,7 +354,7 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         ('operators: "\\ud800"', r"'\ud800'. Allowed: true or false."),
         (
             "prompt: other",
-            '"other". Allowed: arag, logicalrag, agentic_hybrid, naive_rag, direct_answer, or the '
+            '"other". Allowed: arag, logical_read, logicalrag, agentic_hybrid, naive_rag, direct_answer, or the '
             "name of an .md file beside the preset.",
         ),
         (
@@ -461,7 +461,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
         "without vectors. The default of ask, run and mcp.",
-        "                         logical_search, chunk_read, fields; 15 turns, prompt arag",
+        "                         logical_search, chunk_read, fields; 15 turns, prompt logical_read",
     ]
     assert lines[2:4] == [
         "arag_full                A-RAG: keywords, meaning, and reading in full.",
@@ -521,3 +521,14 @@ def test_yaml_is_of_one_preset_and_nothing_else(
 @pytest.mark.parametrize("command", [ask_command, run_command])
 def test_the_preset_of_a_command_is_the_default_one(command: Callable[..., int]) -> None:
     assert signature(command).parameters["preset"].default == DEFAULT_PRESET
+
+
+def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:
+    for name in SHIPPED:
+        preset = load_preset(name)
+        if preset.reproduces is not None:
+            assert preset.prompt != "logical_read"
+        elif name != "connector":
+            assert (preset.prompt, preset.plan_first) == ("logical_read", False)
+            for words in ("counts as read", "join them with OR", "(implied)", "contradict"):
+                assert words in preset.system_prompt
