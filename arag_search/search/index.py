@@ -55,6 +55,7 @@ from arag_search.search.fields import (
 )
 from arag_search.search.frequent import FrequentWords
 from arag_search.search.highlights import Highlighter
+from arag_search.search.hints import loosened_phrases, loosening_hints, narrowing_hints
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.nearest import ValueReader
@@ -156,6 +157,7 @@ class Index:
         sort: str | None = None,
         per_document: int | None = None,
         nearest_values: bool = True,
+        hints: bool = False,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -168,7 +170,8 @@ class Index:
         first) or ``year:desc``. Passages without a value come last; equal values are in order of
         score. ``per_document`` shows at most so many passages of a document, 1 to 1,000; the total
         counts all. ``nearest_values`` names, where a metadata clause matches nothing, the nearest
-        values of its field, which takes one request more.
+        values of its field, which takes one request more. ``hints`` adds notes on rarer syntax that
+        would help: a slop, a weight, the granularity.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -193,7 +196,7 @@ class Index:
         )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
             page, explanations, clause_counts = self._executed(
-                request, explain, feedback, nearest_values
+                request, explain, feedback, nearest_values, hints
             )
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
         hits = [
@@ -207,6 +210,9 @@ class Index:
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and (note := self._frequent_words.note(parsed.tree, granularity, deadline)):
             notes.append(note)
+        if hints:
+            notes += narrowing_hints(request, page, self.manifest.has_sentences)
+            notes += loosening_hints(clause_counts) if clause_counts is not None else []
         return search_result(
             query,
             f"{parsed.understood}{within}",
@@ -223,7 +229,12 @@ class Index:
         )
 
     def _executed(
-        self, request: SearchRequest, explain: bool, feedback: bool, nearest_values: bool
+        self,
+        request: SearchRequest,
+        explain: bool,
+        feedback: bool,
+        nearest_values: bool,
+        hints: bool,
     ) -> tuple[Page, list[tuple[LeafScore, ...] | None], Feedback | None]:
         """Return the page of a request, its hits' scores by leaf, and feedback if it is empty."""
         page = self.engine.search(request)
@@ -238,6 +249,7 @@ class Index:
                 request.granularity,
                 lambda queries: self.engine.counts(queries, request.scope, request.deadline),
                 self._value_reader(request) if nearest_values else None,
+                loosened_phrases(request.query) if hints else (),
             )
         return page, explanations, clause_counts
 

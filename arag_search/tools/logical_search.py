@@ -92,6 +92,7 @@ class LogicalSearch(SearchTool):
         super().__init__(index, description=text, style=style, hidden=hidden)
         self.operators = operators
         self.refinements = refinements
+        self.hints = reproduces is None
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> LogicalSearch:
@@ -124,6 +125,7 @@ class LogicalSearch(SearchTool):
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
             nearest_values=self.refinements,
+            hints=self.hints,
         )
 
 
