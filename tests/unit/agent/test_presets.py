@@ -552,7 +552,7 @@ def test_the_command_shows_the_tools_over_an_index_as_a_model_gets_them(
 def test_an_index_needs_a_preset_to_explain_and_a_filter_an_index(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["presets", "--index", "my-index"]) == 2
+    assert run(["presets", "--index", "my-index"]) == 1
     assert "--index is given without a preset to explain." in capsys.readouterr().err
-    assert run(["presets", "logical_read", "--filter", "lang:en"]) == 2
+    assert run(["presets", "logical_read", "--filter", "lang:en"]) == 1
     assert "--filter is given without --index." in capsys.readouterr().err
