@@ -61,7 +61,7 @@ def test_fields_are_described_by_their_values_and_ranges() -> None:
     for index in (counted_index(*VIVALDI), index_of(*VIVALDI)):  # of a build, and of an old index
         description = LogicalSearch(index).description
         assert description.endswith(
-            f'\n\nClauses on metadata: field:"value", field:[1670 TO 1680], field:>=1970. '
+            f'\n\nClauses on metadata: field:"value", field:[1670 TO 1680], field:>=1970.\n'
             f"Fields: {FIELDS_OF_ALL}"
         )
 
@@ -84,7 +84,7 @@ def test_an_index_without_titles_metadata_and_parts_is_not_said_to_have_them() -
 def test_ranges_are_mentioned_where_a_field_has_one() -> None:
     keywords = MemoryEngine(BARE, metadata={"lang": "keyword"})
     description = LogicalSearch(Index(keywords, "memory")).description
-    assert description.endswith('field:"value". Fields: lang (keyword).')
+    assert description.endswith('field:"value".\nFields: lang (keyword).')
 
 
 def test_rare_syntax_is_not_described() -> None:
@@ -170,7 +170,7 @@ def test_a_description_keeps_its_bound_and_its_lines_whatever_the_values(
     plain = LogicalSearch(Index(MemoryEngine(chunks, metadata={}), "memory")).description
     description = LogicalSearch(index).description
     assert count_tokens(description) <= MAX_DESCRIPTION_TOKENS
-    assert len(description.splitlines()) == len(plain.splitlines()) + 2 * bool(metadata)
+    assert len(description.splitlines()) == len(plain.splitlines()) + 3 * bool(metadata)
     assert description.startswith(plain)
     assert all(character.isprintable() for character in description if character != "\n")
 

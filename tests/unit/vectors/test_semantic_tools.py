@@ -161,7 +161,7 @@ def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[Sea
     search_tool = tool(index)  # type: ignore[call-arg]
     schema = search_tool.openai_schema()
     assert count_tokens(str(schema)) < 400
-    fields = ' Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
+    fields = '\nFields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
     of_paper = tool(index, reproduces="A-RAG")  # type: ignore[call-arg]
     papers_fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
     for described, ending in ((search_tool, fields), (of_paper, papers_fields)):
