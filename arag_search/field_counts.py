@@ -86,7 +86,8 @@ class FieldCounts:
 
     @staticmethod
     def from_json(value: object) -> FieldCounts:
-        """Read what JSON makes of the counts. Raises ValueError for anything else."""
+        """Read what JSON makes of the counts, whose values a server may have put in another order.
+        Raises ValueError for anything else."""
         if not isinstance(value, dict):
             raise ValueError("no object")
         loaded = cast(dict[str, Any], value)
@@ -102,7 +103,8 @@ class FieldCounts:
             check(loaded[name]) for name, check in checks.items()
         ):
             raise ValueError("other keys or values")
-        return FieldCounts(**loaded)
+        counts = FieldCounts(**loaded)
+        return replace(counts, values=_most_frequent(counts.values, len(counts.values)))
 
 
 Fields = dict[str, FieldCounts]

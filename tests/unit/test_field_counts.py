@@ -114,6 +114,11 @@ def test_a_manifest_keeps_the_counts_and_one_without_them_opens() -> None:
     assert Manifest.from_json(orjson.dumps(stored).decode(), "x").field_counts == {}
 
 
+def test_values_are_in_order_of_frequency_however_a_server_keeps_them() -> None:
+    shuffled = asdict(FieldCounts(9, {"a": 1, "z": 5, "m": 5}))
+    assert list(FieldCounts.from_json(shuffled).values) == ["m", "z", "a"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
