@@ -13,6 +13,7 @@ import orjson
 
 from arag_search.corpus import Chunk
 from arag_search.errors import IndexDamagedError, IndexVersionError
+from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
 
 FORMAT_VERSION = 1
@@ -31,8 +32,10 @@ class Manifest:
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
     the next update or ``arag-search embed``. ``file_metadata`` names the fields in ``metadata``
     that documents from files have without a declaration. ``shard_sources`` has the source of each
-    source shard, the real path of a folder or file; it is empty where that is not known. ``update``
-    counts published changes and is the same in the chunk and the sentence index.
+    source shard, the real path of a folder or file; it is empty where that is not known.
+    ``field_counts`` has the values of each field in ``metadata``; it is empty in indexes of an
+    earlier version. ``update`` counts published changes and is the same in the chunk and the
+    sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -59,6 +62,7 @@ class Manifest:
     fingerprint: str
     placement: str = ""
     shard_sources: tuple[str, ...] = ()
+    field_counts: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
     update: int = 1
 
     @property
@@ -114,6 +118,8 @@ class Manifest:
             name: tuple(cast(list[str], value)) if isinstance(value, list) else value
             for name, value in loaded.items()
         }
+        if "field_counts" in loaded:
+            values["field_counts"] = _field_counts(loaded["field_counts"])
         return Manifest(**values)
 
 
@@ -137,6 +143,17 @@ def _is_mapping(value: object, of: Callable[[object], bool]) -> TypeGuard[dict[s
     return isinstance(value, dict) and all(map(of, cast(dict[str, object], value).values()))
 
 
+def _field_counts(value: Mapping[str, object]) -> dict[str, FieldCounts]:
+    return {name: FieldCounts.from_json(counts) for name, counts in value.items()}
+
+
+def _are_field_counts(value: object) -> bool:
+    try:
+        return _is_mapping(value, lambda _: True) and bool(_field_counts(value) or True)
+    except ValueError:
+        return False
+
+
 _CHECKS: Mapping[str, Callable[[object], bool]] = {
     "str": _is_text,
     "int": _is_count,
@@ -147,6 +164,7 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
     "dict[str, MetadataType]": lambda value: _is_mapping(
         value, lambda kind: kind in get_args(MetadataType)
     ),
+    "dict[str, FieldCounts]": _are_field_counts,
 }
 """The check of a field's JSON value, by the declared type of the field. They are written by hand,
 because the usual library takes longer to import than an index takes to open."""

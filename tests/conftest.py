@@ -155,4 +155,4 @@ def keyword(index: Index) -> KeywordSearch:
 
 @pytest.fixture(scope="module")
 def read(index: Index) -> ChunkRead:
-    return ChunkRead(index)
+    return ChunkRead(index, reproduces="A-RAG")

@@ -21,6 +21,8 @@ NOT_FOUND = "not found in the corpus"
 """The reply that the prompts ask for if the corpus does not hold the answer."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_IMPLIED = re.compile(r"[\s*_`]*\(implied\)\W*\Z", re.IGNORECASE)
+"""The mark that the prompts ask for after an answer that passages imply."""
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _DECORATION = r"[ \t>#*_`-]*"
 _LABEL = re.compile(
@@ -115,8 +117,8 @@ def _parts(text: str) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    """Return an answer without marks of emphasis, on one line."""
-    return " ".join(text.strip().strip("*_`").split())
+    """Return an answer without marks of emphasis and without "(implied)", on one line."""
+    return " ".join(_IMPLIED.sub("", text.strip().strip("*_`")).split())
 
 
 def normalise(text: str) -> str:

@@ -16,10 +16,12 @@ from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
 from arag_search.tools.registry import READ_TOOLS
-from arag_search.tools.reply_text import NUDGE
+from arag_search.tools.reply_text import CALLS_LEFT, NUDGE
 
 STALE_STEPS = 3
 """So many steps in a row that show nothing new get a line saying so."""
+FEW_CALLS = 3
+"""So many calls left, or fewer, are named in each result."""
 NOTHING_NEW = (
     f"{NUDGE}{STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
     "answer from what you have."
@@ -43,11 +45,15 @@ class CallOutcome:
 
 class CallRunner:
     """A runner of calls of some tools. ``guarded`` answers an identical call with its earlier ids,
-    and notes when several steps have shown nothing new."""
+    and notes when several steps have shown nothing new. Of ``max_calls``, results say how many are
+    left when they are few."""
 
-    def __init__(self, tools: Mapping[str, Tool], *, guarded: bool) -> None:
+    def __init__(
+        self, tools: Mapping[str, Tool], *, guarded: bool, max_calls: int | None = None
+    ) -> None:
         self.tools = tools
         self.guarded = guarded
+        self.max_calls = max_calls
         self.schemas = tuple(tool.openai_schema() for tool in tools.values())
 
     def run(self, state: State, call: ToolCall) -> CallOutcome:
@@ -78,15 +84,21 @@ class CallRunner:
         return tool.run(arguments, state.read_set)
 
     def _record_shown(self, state: State, name: str, result: ToolResult) -> ToolResult:
-        """Add what was shown to the state, and the note to the result if it is due."""
+        """Add what was shown to the state, and the notes to the result that are due."""
         is_read = name in READ_TOOLS and result.retrieved_tokens > 0
         is_new = is_read or not state.shown_ids.issuperset(result.ids)
         state.shown_ids.update(result.ids)
         state.stale_steps = 0 if is_new else state.stale_steps + 1
-        if not self.guarded or state.stale_steps < STALE_STEPS:
+        lines = [result.text]
+        if self.guarded and state.stale_steps >= STALE_STEPS:
+            state.stale_steps = 0
+            lines.append(NOTHING_NEW)
+        left = 0 if self.max_calls is None else self.max_calls - state.loops
+        if 0 < left <= FEW_CALLS:
+            lines.append(f"{CALLS_LEFT}{left}.")
+        if len(lines) == 1:
             return result
-        state.stale_steps = 0
-        text = f"{result.text}\n{NOTHING_NEW}"
+        text = "\n".join(lines)
         return replace(result, text=text, result_tokens=count_tokens(text))
 
 

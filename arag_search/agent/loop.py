@@ -75,7 +75,11 @@ class Agent:
         self.index = index
         self.preset = preset
         self.model = model
-        self.calls = CallRunner(tools_of(preset, index), guarded=preset.loop_guards)
+        self.calls = CallRunner(
+            tools_of(preset, index),
+            guarded=preset.loop_guards,
+            max_calls=preset.max_loops if preset.reproduces is None else None,
+        )
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
         self._system = preset.system_prompt

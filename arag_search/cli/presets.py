@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from arag_search.cli.options.completion import suggest_presets
+from arag_search.cli.options.opening import ScopeFilter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from arag_search.agent.presets import Preset
+    from arag_search.tools.base import Tool
 
 
 def presets_command(
@@ -26,6 +30,15 @@ def presets_command(
     yaml: Annotated[
         bool, typer.Option("--yaml", help="Print one preset as a file with every key.")
     ] = False,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="Also show the tools as a model sees them over this index.",
+            metavar="INDEX",
+            show_default=False,
+        ),
+    ] = None,
+    filter: ScopeFilter = None,
 ) -> int:
     """List the presets, or explain one key by key with its prompt.
 
@@ -38,6 +51,7 @@ def presets_command(
     \b
       arag-search presets
       arag-search presets logical_read
+      arag-search presets logical_read --index my-index
       arag-search presets my-preset.yaml
       arag-search presets logical_read --yaml > all-keys.yaml
     """
@@ -57,14 +71,23 @@ def presets_command(
             allowed="arag-search presets NAME --yaml",
         )
 
+    if index is not None and (yaml or preset is None):
+        raise ArgumentError(
+            "--index is given without a preset to explain.",
+            allowed="arag-search presets NAME --index INDEX",
+        )
+    if filter is not None and index is None:
+        raise ArgumentError("--filter is given without --index.", do="Name the index too.")
+
     if preset is not None:
         chosen = load_preset(preset)
+        tools = {} if index is None else _tools(chosen, index, filter)
         if json:
-            print_json(_preset_json(chosen), pretty=True)
+            print_json({**_preset_json(chosen), **_tools_json(tools)}, pretty=True)
         elif yaml:
             print_bytes(preset_yaml(chosen).encode())  # a file, in UTF-8 on any terminal
         else:
-            print_text(_explained(chosen))
+            print_text(_explained(chosen, tools))
         return 0
     presets = [load_preset(name) for name in preset_names()]
     if json:
@@ -91,8 +114,23 @@ def _preset_json(preset: Preset) -> dict[str, object]:
     }
 
 
-def _explained(preset: Preset) -> str:
-    """Explain every key with its value and meaning, then show the prompt."""
+def _tools(preset: Preset, location: str, filter: str | None) -> dict[str, Tool]:
+    """Return the tools of a preset over an index, which is closed again."""
+    from arag_search.agent.toolbox import tools_of
+    from arag_search.search.index import open_index
+
+    with open_index(location, filter=filter) as index:
+        return tools_of(preset, index)
+
+
+def _tools_json(tools: Mapping[str, Tool]) -> dict[str, object]:
+    """Return the tools as a model gets them, if there are any."""
+    schemas = [tool.openai_schema() for tool in tools.values()]
+    return {"tool_schemas": schemas} if schemas else {}
+
+
+def _explained(preset: Preset, tools: Mapping[str, Tool]) -> str:
+    """Explain every key with its value and meaning, then show the prompt and the tools."""
     from arag_search.agent.presets import Preset, allowed_values
 
     lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
@@ -101,7 +139,11 @@ def _explained(preset: Preset) -> str:
             continue
         lines.append(f"{key}: {_written(getattr(preset, key))}")
         lines.append(f"    {field.description} ({allowed_values(key)})")
-    return "\n".join([*lines, "", "The first message of every question:", "", preset.system_prompt])
+    lines += ["", "The first message of every question:", "", preset.system_prompt]
+    for name, tool in tools.items():
+        arguments = ", ".join(tool.parameters["properties"])
+        lines += ["", f"The tool {name}({arguments}):", "", tool.description]
+    return "\n".join(lines)
 
 
 def _written(value: object) -> str:

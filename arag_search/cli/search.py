@@ -313,7 +313,12 @@ class _Options:
         return self.tool in ("hybrid", "naive")
 
     def search(
-        self, index: Index, query: str | tuple[str, ...], *, snippets: bool = True
+        self,
+        index: Index,
+        query: str | tuple[str, ...],
+        *,
+        snippets: bool = True,
+        hints: bool = False,
     ) -> SearchResult:
         """Run one query: a tuple is keywords, a string is for the tool, and a logical query with
         the keyword tool."""
@@ -336,6 +341,7 @@ class _Options:
             feedback=snippets,
             sort=self.sort,
             per_document=self.per_document,
+            hints=hints,
         )
 
 
@@ -361,7 +367,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     query = tuple(words) if options.tool == "keyword" else " ".join(words)
     with options.opening.open(location) as index:
         try:
-            result = options.search(index, query)
+            result = options.search(index, query, hints=not options.json)
         except QueryError as error:
             if options.json:
                 print_json(problems_json(error, options.offset), pretty=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arag_search.engines.base import MAX_TOTAL, Granularity
@@ -14,6 +14,7 @@ from arag_search.query.tree import (
     Node,
     Not,
     Or,
+    Phrase,
     all_of,
     leaves,
     positive_leaves,
@@ -49,13 +50,15 @@ class Feedback:
     ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts the
     query without one clause, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
     granularity, the count of the whole query at chunk granularity, else None. ``missing`` are the
-    metadata clauses without a match, each with the values that there are.
+    metadata clauses without a match, each with the values that there are. ``loosened`` are the
+    phrases that match with a slop, but not without.
     """
 
     alone: tuple[ClauseCount, ...]
     without: tuple[ClauseCount, ...]
     in_chunks: int | None = None
     missing: tuple[MissingValue, ...] = ()
+    loosened: tuple[ClauseCount, ...] = ()
 
     def __str__(self) -> str:
         explained = {value.clause for value in self.missing}
@@ -89,12 +92,16 @@ def count_text(count: int) -> str:
 
 
 def feedback(
-    query: Node, granularity: Granularity, count: Counter, read_values: ValueReader | None = None
+    query: Node,
+    granularity: Granularity,
+    count: Counter,
+    read_values: ValueReader | None = None,
+    loosened: Sequence[Phrase] = (),
 ) -> Feedback:
     """Count the parts of a query that matched nothing.
 
-    ``count`` is called once, with at most 41 queries; ``read_values``, if given, at most once, for
-    the metadata clauses without a match.
+    ``count`` is called once, with at most 41 queries and the ``loosened`` phrases; ``read_values``,
+    if given, at most once, for the metadata clauses without a match.
     """
     clauses: tuple[Node | Not, ...] = (query,)
     if isinstance(query, And | Or):
@@ -121,16 +128,19 @@ def feedback(
         queries.append((query, "chunk"))
     variants = case_variants(query) if read_values is not None else []
     queries.extend((variant, "chunk") for variant in variants)
+    queries.extend((phrase, granularity) for phrase in loosened)
     counts = count(queries)
+    of_loosened = counts[len(counts) - len(loosened) :]
+    counts = counts[: len(counts) - len(loosened)]
     alone = [ClauseCount(row[0], n, row[1], row[2]) for row, n in zip(rows, counts, strict=False)]
     without = [
         ClauseCount(str(clause), n, False)
         for (clause, _), n in zip(rest, counts[len(rows) :], strict=False)
         if n
     ]
+    nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
     missing: tuple[MissingValue, ...] = ()
     if read_values is not None:
-        nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
         unmatched = [
             leaf
             for leaf in positive_leaves(query)
@@ -140,7 +150,12 @@ def feedback(
         held = [(variant, chunks) for variant, chunks in of_variants if chunks]
         missing = missing_values(unmatched, held, read_values)
     in_chunks = counts[len(rows) + len(rest)] if granularity == "sentence" else None
-    return Feedback(tuple(alone), tuple(without), in_chunks, missing)
+    near = tuple(
+        ClauseCount(str(phrase), n, True)
+        for phrase, n in zip(loosened, of_loosened, strict=True)
+        if n and str(replace(phrase, slop=0)) in nowhere
+    )
+    return Feedback(tuple(alone), tuple(without), in_chunks, missing, near)
 
 
 def _without_each(query: And) -> list[tuple[Node | Not, Node]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from arag_search.engines.base import FieldsRequest, FieldValues, SearchEngine, ValueCount
 from arag_search.engines.deadline import Deadline
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, QueryTimeoutError
+from arag_search.field_counts import KEPT_VALUES, FieldCounts
 from arag_search.query.dates import date_text
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, FieldKind, Schema
 from arag_search.query.printing import number_text
@@ -73,6 +74,26 @@ def fields_of(
     return FieldsResult(page.chunks, tuple(summaries), milliseconds)
 
 
+def metadata_fields(
+    engine: SearchEngine, scope: Scope | None, deadline: Deadline | None
+) -> tuple[FieldSummary, ...]:
+    """Return the declared fields with their most frequent values, at most KEPT_VALUES, or ranges.
+
+    They are those of the manifest, without a request, if it has them and there is no scope. Else
+    they are counted within the scope, in one round trip; if that takes too long, they are left out.
+    """
+    schema = engine.manifest.query_schema
+    names, counts = tuple(schema.metadata), engine.manifest.field_counts
+    if scope is None and counts.keys() >= schema.metadata.keys():
+        return tuple(_counted(name, counts[name], schema) for name in names)
+    request = FieldsRequest(names, KEPT_VALUES, scope, quick=True, deadline=deadline)
+    try:
+        page = engine.field_values(request) if names else None
+    except QueryTimeoutError:
+        return tuple(FieldSummary(name, schema.metadata[name], 0) for name in names)
+    return tuple(_summary(field, schema) for field in page.fields) if page else ()
+
+
 def bound_text(value: float | None, kind: FieldKind) -> str | None:
     """Return the least or greatest value of a number or date as a query writes it."""
     if value is None:
@@ -86,6 +107,14 @@ def _summary(field: FieldValues, schema: Schema) -> FieldSummary:
     kind = schema.kind(field.name) or "keyword"
     ends = (bound_text(end, kind) for end in (field.least, field.greatest))
     return FieldSummary(field.name, kind, field.chunks, field.distinct, field.frequent, *ends)
+
+
+def _counted(name: str, counts: FieldCounts, schema: Schema) -> FieldSummary:
+    values = tuple(ValueCount(value, chunks) for value, chunks in counts.values.items())
+    distinct = len(values) if counts.is_complete else None
+    kind = schema.metadata[name]
+    ends = (bound_text(end, kind) for end in (counts.least, counts.greatest))
+    return FieldSummary(name, kind, counts.passages, distinct, values, *ends)
 
 
 def _check(names: Sequence[str], values: int, schema: Schema) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -45,9 +46,16 @@ from arag_search.search.documents import (
 )
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
-from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, fields_of
+from arag_search.search.fields import (
+    DEFAULT_VALUES,
+    FieldsResult,
+    FieldSummary,
+    fields_of,
+    metadata_fields,
+)
 from arag_search.search.frequent import FrequentWords
 from arag_search.search.highlights import Highlighter
+from arag_search.search.hints import loosened_phrases, loosening_hints, narrowing_hints
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.nearest import ValueReader
@@ -149,6 +157,7 @@ class Index:
         sort: str | None = None,
         per_document: int | None = None,
         nearest_values: bool = True,
+        hints: bool = False,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -161,7 +170,8 @@ class Index:
         first) or ``year:desc``. Passages without a value come last; equal values are in order of
         score. ``per_document`` shows at most so many passages of a document, 1 to 1,000; the total
         counts all. ``nearest_values`` names, where a metadata clause matches nothing, the nearest
-        values of its field, which takes one request more.
+        values of its field, which takes one request more. ``hints`` adds notes on rarer syntax that
+        would help: a slop, a weight, the granularity.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -186,7 +196,7 @@ class Index:
         )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
             page, explanations, clause_counts = self._executed(
-                request, explain, feedback, nearest_values
+                request, explain, feedback, nearest_values, hints
             )
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
         hits = [
@@ -200,6 +210,9 @@ class Index:
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and (note := self._frequent_words.note(parsed.tree, granularity, deadline)):
             notes.append(note)
+        if hints:
+            notes += narrowing_hints(request, page, self.manifest.has_sentences)
+            notes += loosening_hints(clause_counts) if clause_counts is not None else []
         return search_result(
             query,
             f"{parsed.understood}{within}",
@@ -216,7 +229,12 @@ class Index:
         )
 
     def _executed(
-        self, request: SearchRequest, explain: bool, feedback: bool, nearest_values: bool
+        self,
+        request: SearchRequest,
+        explain: bool,
+        feedback: bool,
+        nearest_values: bool,
+        hints: bool,
     ) -> tuple[Page, list[tuple[LeafScore, ...] | None], Feedback | None]:
         """Return the page of a request, its hits' scores by leaf, and feedback if it is empty."""
         page = self.engine.search(request)
@@ -231,6 +249,7 @@ class Index:
                 request.granularity,
                 lambda queries: self.engine.counts(queries, request.scope, request.deadline),
                 self._value_reader(request) if nearest_values else None,
+                loosened_phrases(request.query) if hints else (),
             )
         return page, explanations, clause_counts
 
@@ -254,6 +273,12 @@ class Index:
         deadline = Deadline.after(self.search_timeout_s)
         with advising_on_timeout(deadline, self.location, lambda: _FEWER_FIELDS):
             return fields_of(self.engine, names, values, scope, deadline)
+
+    @cached_property
+    def metadata_fields(self) -> tuple[FieldSummary, ...]:
+        """The declared fields with frequent values or ranges, within the scope: in descriptions of
+        tools. They are read once, and may be approximate after updates; ``fields`` counts."""
+        return metadata_fields(self.engine, self.scope, Deadline.after(self.search_timeout_s))
 
     @checked
     def keyword_search(

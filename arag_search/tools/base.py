@@ -255,7 +255,7 @@ def allowed_text(schema: Mapping[str, Any]) -> str:
 
 
 def describe(name: str) -> str:
-    """Return the text of a description file."""
+    """Return the text of a description file; ``papers/`` has those that papers' presets keep."""
     return (
         files(__package__ or "").joinpath("descriptions", f"{name}.md").read_text("utf-8").strip()
     )

@@ -18,13 +18,14 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     Arguments,
+    Paper,
     ReadSet,
     Tool,
     ToolResult,
     ToolSettings,
-    describe,
     error_result,
 )
+from arag_search.tools.index_description import described
 from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
@@ -71,9 +72,9 @@ class ChunkRead(Tool):
     """A tool that shows whole chunks; one that does not fit is cut after a sentence, and the reply
     says where to continue.
 
-    A chunk counts as read once all its sentences were shown. A ``marked`` reply says of every chunk
-    what is left out of it, and leaves out sentences that are still visible; it can also show a part
-    of a chunk.
+    A chunk counts as read once all its sentences were shown. Unless the tool ``reproduces`` that of
+    a paper, its reply says of every chunk what is left out of it, and leaves out sentences that are
+    still visible; it can also show a part of a chunk.
     """
 
     name = "chunk_read"
@@ -84,22 +85,22 @@ class ChunkRead(Tool):
         index: Index,
         *,
         max_result_tokens: int = DEFAULT_RESULT_TOKENS,
-        marked: bool = False,
+        reproduces: Paper | None = None,
     ) -> None:
+        self.marked = reproduces is None
         super().__init__(
             index,
-            description=describe("chunk_read"),
+            description=described(self.name, index, reproduces),
             max_result_tokens=max_result_tokens,
-            hidden=() if marked else ("to_sentence", "near"),
+            hidden=() if self.marked else ("to_sentence", "near"),
         )
-        self.marked = marked
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> ChunkRead:
         return cls(
             index,
             max_result_tokens=settings.max_result_tokens,
-            marked=settings.reproduces is None,
+            reproduces=settings.reproduces,
         )
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:

@@ -25,8 +25,8 @@ from arag_search.tools.base import (
     Tool,
     ToolResult,
     ToolSettings,
-    describe,
 )
+from arag_search.tools.index_description import described
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
@@ -78,13 +78,8 @@ class ConnectorTool(Tool):
         index_name: str = "index",
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
     ) -> None:
-        text = describe(self.name)
-        fields = index.manifest.query_schema.describe()
-        super().__init__(
-            index,
-            description=text.replace("{fields}", fields),
-            max_result_tokens=max_result_tokens,
-        )
+        text = described(self.name, index)
+        super().__init__(index, description=text, max_result_tokens=max_result_tokens)
         self.index_name = index_name
 
     @classmethod

@@ -13,10 +13,11 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
+    Paper,
     ToolSettings,
 )
 from arag_search.tools.search import ReplyStyle, SearchTool
-from arag_search.tools.semantic_search import FILTER, QUERY, filter_of, with_fields
+from arag_search.tools.semantic_search import FILTER, QUERY, filter_of, with_filter
 from arag_search.vectors.base import VectorUnit
 
 
@@ -41,15 +42,26 @@ class HybridSearch(SearchTool):
     arguments = HybridSearchArguments
 
     def __init__(
-        self, index: Index, *, vectors: VectorUnit = "passage", style: ReplyStyle | None = None
+        self,
+        index: Index,
+        *,
+        vectors: VectorUnit = "passage",
+        style: ReplyStyle | None = None,
+        reproduces: Paper | None = None,
     ) -> None:
         style = replace(style or ReplyStyle(), full_text=True)
-        super().__init__(index, description=with_fields("hybrid_search", index), style=style)
+        text = with_filter(self.name, index, reproduces)
+        super().__init__(index, description=text, style=style)
         self.vectors: VectorUnit = vectors
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> HybridSearch:
-        return cls(index, vectors=settings.vectors, style=ReplyStyle.of(settings))
+        return cls(
+            index,
+            vectors=settings.vectors,
+            style=ReplyStyle.of(settings),
+            reproduces=settings.reproduces,
+        )
 
     def _search(self, arguments: HybridSearchArguments) -> SearchResult:
         return self.index.hybrid_search(

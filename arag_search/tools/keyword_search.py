@@ -16,13 +16,14 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
+    Paper,
     ReadSet,
     ToolResult,
     ToolSettings,
-    describe,
     error_result,
     not_run,
 )
+from arag_search.tools.index_description import described
 from arag_search.tools.search import ReplyStyle, SearchTool
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
@@ -46,14 +47,25 @@ class KeywordSearch(SearchTool):
     arguments = KeywordSearchArguments
 
     def __init__(
-        self, index: Index, *, matching: Matching = "token", style: ReplyStyle | None = None
+        self,
+        index: Index,
+        *,
+        matching: Matching = "token",
+        style: ReplyStyle | None = None,
+        reproduces: Paper | None = None,
     ) -> None:
-        super().__init__(index, description=describe("keyword_search"), style=style)
+        text = described(self.name, index, reproduces)
+        super().__init__(index, description=text, style=style)
         self.matching: Matching = matching
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> KeywordSearch:
-        return cls(index, matching=settings.matching, style=ReplyStyle.of(settings))
+        return cls(
+            index,
+            matching=settings.matching,
+            style=ReplyStyle.of(settings),
+            reproduces=settings.reproduces,
+        )
 
     def _search(self, arguments: KeywordSearchArguments) -> SearchResult:
         return self.index.keyword_search(

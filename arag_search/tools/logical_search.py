@@ -18,6 +18,7 @@ from arag_search.tools.base import (
     MAX_TOOL_TOP_K,
     Arguments,
     Description,
+    Paper,
     ReadSet,
     ToolResult,
     ToolSettings,
@@ -25,6 +26,7 @@ from arag_search.tools.base import (
     error_result,
     not_run,
 )
+from arag_search.tools.index_description import described
 from arag_search.tools.search import ReplyStyle, SearchTool
 
 _ON_GRANULARITY = re.compile(r'(\n- | )granularity "sentence" .*? counts sentences\.')
@@ -56,7 +58,8 @@ class LogicalSearch(SearchTool):
 
     ``operators`` False rejects AND, OR, NOT, - and !; ``description`` is "full" or "syntax".
     ``refinements`` offers sort (if the index has metadata) and per_document, and names the nearest
-    values of a field where a metadata clause matches nothing.
+    values of a field where a metadata clause matches nothing. The description is made from the
+    index, unless the tool ``reproduces`` that of a paper's preset.
     """
 
     name = "logical_search"
@@ -70,6 +73,7 @@ class LogicalSearch(SearchTool):
         operators: bool = True,
         style: ReplyStyle | None = None,
         refinements: bool = False,
+        reproduces: Paper | None = None,
     ) -> None:
         hidden: list[str] = []
         if not refinements:
@@ -80,14 +84,15 @@ class LogicalSearch(SearchTool):
             hidden.append("default_operator")
         if not index.manifest.has_sentences:
             hidden.append("granularity")
-        name = f"logical_search_{description}" + ("" if operators else "_no_operators")
-        text = describe(name)
-        if "granularity" in hidden:
-            text = _ON_GRANULARITY.sub("", text)
-        fields = f"Fields of this index: {index.manifest.query_schema.describe()}."
-        super().__init__(index, description=f"{text}\n{fields}", style=style, hidden=hidden)
+        if reproduces is None:
+            advice = description == "full"
+            text = described(self.name, index, operators=operators, advice=advice)
+        else:
+            text = _papers_description(index, description, operators)
+        super().__init__(index, description=text, style=style, hidden=hidden)
         self.operators = operators
         self.refinements = refinements
+        self.hints = reproduces is None
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> LogicalSearch:
@@ -97,6 +102,7 @@ class LogicalSearch(SearchTool):
             operators=settings.operators,
             style=ReplyStyle.of(settings),
             refinements=settings.refinements,
+            reproduces=settings.reproduces,
         )
 
     def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:
@@ -119,4 +125,13 @@ class LogicalSearch(SearchTool):
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
             nearest_values=self.refinements,
+            hints=self.hints,
         )
+
+
+def _papers_description(index: Index, description: Description, operators: bool) -> str:
+    """Return the description that presets which reproduce a paper keep."""
+    text = describe(f"papers/logical_search_{description}" + ("" if operators else "_no_operators"))
+    if not index.manifest.has_sentences:
+        text = _ON_GRANULARITY.sub("", text)
+    return f"{text}\nFields of this index: {index.manifest.query_schema.describe()}."

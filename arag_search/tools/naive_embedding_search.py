@@ -12,9 +12,10 @@ from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_TOP_K,
     Arguments,
+    Paper,
     ToolSettings,
-    describe,
 )
+from arag_search.tools.index_description import described
 from arag_search.tools.search import ReplyStyle, SearchTool
 from arag_search.tools.semantic_search import QUERY
 
@@ -32,13 +33,16 @@ class NaiveEmbeddingSearch(SearchTool):
     name = "naive_embedding_search"
     arguments = NaiveEmbeddingSearchArguments
 
-    def __init__(self, index: Index, *, style: ReplyStyle | None = None) -> None:
+    def __init__(
+        self, index: Index, *, style: ReplyStyle | None = None, reproduces: Paper | None = None
+    ) -> None:
         style = replace(style or ReplyStyle(), full_text=True, max_offset=0)
-        super().__init__(index, description=describe("naive_embedding_search"), style=style)
+        text = described(self.name, index, reproduces)
+        super().__init__(index, description=text, style=style)
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> NaiveEmbeddingSearch:
-        return cls(index, style=ReplyStyle.of(settings))
+        return cls(index, style=ReplyStyle.of(settings), reproduces=settings.reproduces)
 
     def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
         return self.index.naive_embedding_search(arguments.query, top_k=arguments.top_k)

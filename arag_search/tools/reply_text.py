@@ -20,6 +20,8 @@ from arag_search.tools.spans import LeftOut, PassageSpan
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""
+CALLS_LEFT = "Note: tool calls left: "
+"""The beginning of the line that an agent adds when few calls are left."""
 
 _TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
 _NOTHING = ("No passage", "No sentence")
@@ -33,7 +35,7 @@ _MARK = re.compile(
 )
 _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _SHOWN_BEFORE = re.compile(rf"[(,] ?\d+ {SHOWN_BEFORE}\)")
-_NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?\Z"
+_NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
     rf"(?:\n{MORE}\d+\.(?: {re.escape(FULL_TEXT)})?|\n{re.escape(FULL_TEXT)})?{_NUDGED}"

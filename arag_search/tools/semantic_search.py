@@ -14,9 +14,10 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
+    Paper,
     ToolSettings,
-    describe,
 )
+from arag_search.tools.index_description import described
 from arag_search.tools.search import ReplyStyle, SearchTool
 
 QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
@@ -38,12 +39,15 @@ class SemanticSearch(SearchTool):
     name = "semantic_search"
     arguments = SemanticSearchArguments
 
-    def __init__(self, index: Index, *, style: ReplyStyle | None = None) -> None:
-        super().__init__(index, description=with_fields("semantic_search", index), style=style)
+    def __init__(
+        self, index: Index, *, style: ReplyStyle | None = None, reproduces: Paper | None = None
+    ) -> None:
+        text = with_filter(self.name, index, reproduces)
+        super().__init__(index, description=text, style=style)
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> SemanticSearch:
-        return cls(index, style=ReplyStyle.of(settings))
+        return cls(index, style=ReplyStyle.of(settings), reproduces=settings.reproduces)
 
     def _search(self, arguments: SemanticSearchArguments) -> SearchResult:
         return self.index.semantic_search(
@@ -54,10 +58,13 @@ class SemanticSearch(SearchTool):
         )
 
 
-def with_fields(name: str, index: Index) -> str:
-    """Return a description with the fields that a filter may name."""
+def with_filter(name: str, index: Index, reproduces: Paper | None) -> str:
+    """Return the description of a tool with a filter, and the fields that it may name."""
+    text = described(name, index, reproduces)
+    if reproduces is None:
+        return text
     fields = replace(index.manifest.query_schema, metadata_only=True).describe()
-    return f"{describe(name)}\nFields for filter: {fields}."
+    return f"{text}\nFields for filter: {fields}."
 
 
 def filter_of(text: str) -> str | None:

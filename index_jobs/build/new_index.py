@@ -16,6 +16,7 @@ from arag_search.errors import (
     UnavailableError,
     WorkerLostError,
 )
+from arag_search.field_counts import kept_counts, no_counts
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.interrupts import Interrupts
@@ -102,7 +103,7 @@ class _Build:
             "the checkpoint format": CHECKPOINT_VERSION,
             "the sources": self._corpus.signature,
         }
-        self._state = BuildState()
+        self._state = BuildState(fields=no_counts(metadata.fields))
         self._ids = SeenIds()
         self._seconds_before = 0.0
         self._resumed_documents = 0
@@ -181,7 +182,12 @@ class _Build:
     def _write_all(self, interrupts: Interrupts) -> None:
         """Read, pack and write the corpus."""
         options = self._options
-        work = partial(pack, packer=self._target.packer, chunk_tokens=options.chunk_tokens)
+        work = partial(
+            pack,
+            packer=self._target.packer,
+            chunk_tokens=options.chunk_tokens,
+            metadata=self._corpus.metadata.fields,
+        )
         with open_packing(self._workers, work) as packing:
             ingestion = Ingestion(
                 packing, self, self._progress, interrupts, self._commit, options.checkpoint_s
@@ -276,6 +282,7 @@ class _Build:
             fingerprint=state.fingerprint,
             placement=state.placement,
             shard_sources=self._corpus.identities,
+            field_counts=kept_counts(state.fields),
         )
 
     # Stopping

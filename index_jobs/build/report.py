@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from arag_search.errors import MissingExtraError
+from arag_search.field_counts import FieldCounts, include_counts
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import duration
 from index_jobs.cutting.packing import Counts
@@ -16,7 +17,7 @@ from index_jobs.sources.converters.registry import EXTRA, file_type_of
 from index_jobs.sources.files.folder import NOT_READ, TOO_LARGE
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
 
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 
@@ -41,6 +42,7 @@ class BuildState:
     seconds: float = 0.0
     skipped_files: int = 0
     skipped_file_examples: list[str] = field(default_factory=list[str])
+    fields: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
 
     @property
     def position(self) -> Position:
@@ -68,6 +70,7 @@ class BuildState:
         self.sentences += counts.sentences
         self.tokens += counts.tokens
         self.title_characters += counts.title_characters
+        include_counts(self.fields, counts.fields)
         self.shard = position.shard
         self.records = position.records
         self.shard_documents = position.shard_documents
@@ -83,7 +86,11 @@ class BuildState:
 
     @staticmethod
     def from_json(text: str) -> BuildState:
-        return BuildState(**json.loads(text))
+        values: dict[str, Any] = json.loads(text)
+        values["fields"] = {
+            name: FieldCounts.from_json(counts) for name, counts in values["fields"].items()
+        }
+        return BuildState(**values)
 
 
 class Report:

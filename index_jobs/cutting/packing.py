@@ -6,19 +6,21 @@ connection, so that worker processes can do it (see ``index_jobs/workers/pool.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from arag_search.corpus import Chunk, Document
 from arag_search.engines.write import Packer
+from arag_search.field_counts import FieldCounts, Fields, counts_of_fields
 from arag_search.manifest import CorpusDigest
+from arag_search.query.fields import MetadataType
 from index_jobs.cutting.chunking import cut
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of a batch. ``digest`` is the digest of its chunks."""
+    """The counts of a batch. ``digest`` is the digest of its chunks, ``fields`` their metadata."""
 
     documents: int
     chunks: int
@@ -26,6 +28,7 @@ class Counts:
     tokens: int
     title_characters: int
     digest: CorpusDigest
+    fields: Fields = field(default_factory=dict[str, FieldCounts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,19 @@ Work = Callable[[Numbered], Packed]
 """The function that packs a batch; it is pickled for worker processes."""
 
 
-def pack(documents: Numbered, packer: Packer, chunk_tokens: int) -> Packed:
-    """Cut, count and pack the documents of a batch.
+def pack(
+    documents: Numbered,
+    packer: Packer,
+    chunk_tokens: int,
+    metadata: Mapping[str, MetadataType] | None = None,
+) -> Packed:
+    """Cut, count and pack the documents of a batch; of ``metadata``, count the values too.
 
     Raises BuildError for a document with too many chunks, and what the packer raises.
     """
     cuts = cut_all(documents, chunk_tokens)
-    return Packed(packer([chunk for chunks, _ in cuts for chunk in chunks]), counts_of(cuts))
+    packed = packer([chunk for chunks, _ in cuts for chunk in chunks])
+    return Packed(packed, counts_of(cuts, metadata))
 
 
 def cut_only(documents: Numbered, chunk_tokens: int) -> Packed:
@@ -69,17 +78,15 @@ def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
     ]
 
 
-def counts_of(cuts: Sequence[Cut]) -> Counts:
-    """Return the counts of these documents together."""
-    digest = CorpusDigest()
-    for chunks, _ in cuts:
-        for chunk in chunks:
-            digest.add(chunk)
+def counts_of(cuts: Sequence[Cut], metadata: Mapping[str, MetadataType] | None = None) -> Counts:
+    """Return the counts of these documents together, with the values of ``metadata``."""
+    every = [chunk for chunks, _ in cuts for chunk in chunks]
     return Counts(
         documents=len(cuts),
-        chunks=sum(len(chunks) for chunks, _ in cuts),
-        sentences=sum(len(chunk.sentence_ends) for chunks, _ in cuts for chunk in chunks),
+        chunks=len(every),
+        sentences=sum(len(chunk.sentence_ends) for chunk in every),
         tokens=sum(tokens for _, tokens in cuts),
         title_characters=sum(len(chunks[0].title) for chunks, _ in cuts),
-        digest=digest,
+        digest=CorpusDigest.of(every),
+        fields=counts_of_fields(every, metadata or {}),
     )

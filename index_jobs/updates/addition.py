@@ -344,7 +344,7 @@ class _Addition:
             source = self._corpus.identities[source_shard(chunks[0].ordinal)]
             written.append((self._places.placed(chunks, source), tokens))
             self._changes["added" if before is None else "replaced"].append(doc_id)
-        counts = counts_of(written)
+        counts = counts_of(written, self._before.metadata)
         self._tally.add(counts)
         self._state.take(counts, position)
         if written and not self._options.dry_run:

@@ -11,6 +11,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.open import open_update
 from arag_search.engines.write import IndexUpdate
 from arag_search.errors import ArgumentError, IndexDamagedError
+from arag_search.field_counts import include_counts, kept_counts, remove_counts
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.tokens import count_tokens
 from index_jobs.cutting.packing import Counts
@@ -32,6 +33,8 @@ class Tally:
         self.sentences = manifest.sentences
         self.tokens = manifest.tokens
         self.title_characters = manifest.title_characters
+        self._metadata = manifest.metadata
+        self._fields = kept_counts(manifest.field_counts)
         self._digest = CorpusDigest(
             int(manifest.fingerprint, 16), int(manifest.placement or "0", 16)
         )
@@ -44,6 +47,7 @@ class Tally:
         self.tokens += counts.tokens
         self.title_characters += counts.title_characters
         self._digest.include(counts.digest)
+        include_counts(self._fields, counts.fields)
 
     def remove(self, chunk: Chunk) -> None:
         """Subtract a chunk; the first chunk of a document also subtracts the document."""
@@ -54,6 +58,7 @@ class Tally:
             self.documents -= 1
             self.title_characters -= len(chunk.title)
         self._digest.add(chunk, -1)
+        remove_counts(self._fields, chunk, self._metadata)
 
     def manifest(self, before: Manifest) -> Manifest:
         """Return the manifest of the next update with these counts."""
@@ -66,6 +71,7 @@ class Tally:
             title_characters=self.title_characters,
             fingerprint=fingerprint_hex(self._digest.fingerprint),
             placement=fingerprint_hex(self._digest.placement),
+            field_counts=kept_counts(self._fields),
             update=before.update + 1,
         )
 

@@ -277,7 +277,7 @@ def test_a_replay_over_another_index_names_the_fields_that_differ(file: Path) ->
     recording.close()
     other = Index(MemoryEngine(chunks, metadata={"year": "number"}), "two")
     record = Agent(other, preset, ReplayModel(file)).ask("Who?", "q1")
-    assert "tool logical_search is described otherwise, now 'Fields of this index: " in str(
+    assert "tool logical_search is described otherwise, now 'Fields: year (number)" in str(
         record.failure
     )
 

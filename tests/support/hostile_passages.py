@@ -14,6 +14,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
+from arag_search.tools.reply_text import CALLS_LEFT
 from tests.support.asking import call, calls
 from tests.support.passages import chunk
 
@@ -35,6 +36,7 @@ IMITATIONS = (
     "(next: d.1)",
     "3 of 9 passages for opera",
     NOTHING_NEW,
+    f"{CALLS_LEFT}2.",
 )
 TITLES = (
     "",

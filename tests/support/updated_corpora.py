@@ -81,6 +81,7 @@ class Corpus:
             document["title"] = f"T{chance.randrange(3)} opera"
         if chance.random() < 0.5:
             document["year"] = chance.randrange(1650, 1750)
+            document["lang"] = chance.choice(("en", "it", "de"))
         return document
 
     def file_of(self, identifiers: Sequence[str]) -> str:
@@ -113,6 +114,7 @@ def comparable(manifest: Manifest) -> Manifest:
         engine="",
         engine_version="",
         skipped_lines=0,
+        field_counts={},
     )
 
 
@@ -128,9 +130,25 @@ def _outcome(result: SearchResult, with_scores: bool) -> object:
     return total, hits, [round(hit.score, 4) for hit in result.hits]
 
 
+def assert_counted(index: Index) -> None:
+    """Compare the values of fields in the manifest with those that the engine counts."""
+    counts = index.manifest.field_counts
+    assert counts.keys() == index.manifest.metadata.keys()
+    for field in index.fields(*counts, values=1000).fields:
+        summary = next(known for known in index.metadata_fields if known.name == field.name)
+        assert summary.passages == field.passages
+        if counts[field.name].is_exact:
+            assert summary.least == field.least
+            assert summary.greatest == field.greatest
+            if counts[field.name].is_complete:
+                assert summary.values == field.values
+
+
 def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
     """Compare the hits and totals, and also scores and order if the updated index is compact."""
     assert comparable(updated.manifest) == comparable(fresh.manifest)
+    for index in (updated, fresh):
+        assert_counted(index)
     chunks = list(updated.scan())
     assert updated.manifest.placement == fingerprint_hex(CorpusDigest.of(chunks).placement)
     assert without_ordinals(chunks) == without_ordinals(list(fresh.scan()))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-SYSTEM_PROMPTS = ("arag", "logicalrag", "agentic_hybrid", "naive_rag", "direct_answer")
+SYSTEM_PROMPTS = (
+    "arag",
+    "logical_read",
+    "logicalrag",
+    "agentic_hybrid",
+    "naive_rag",
+    "direct_answer",
+)
 """What a preset may name; the other files are parts that the loop adds."""
 
 

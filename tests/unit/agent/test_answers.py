@@ -131,6 +131,16 @@ def test_the_prompts_ask_for_not_found_and_it_cites_no_source() -> None:
     assert (answer.short, answer.citation) == (NOT_FOUND, "uncited")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Venice (implied)", "**Venice** (implied)", "**Venice (implied)**", "Venice (Implied)."],
+)
+def test_the_mark_of_an_implied_answer_is_no_part_of_it(text: str) -> None:
+    answer = parse_answer(f"Answer: {text}\nSources: venice.1", {"venice.1"}, lambda ids: ())
+    assert (answer.short, answer.cited_ids, answer.invented_ids) == ("Venice", ("venice.1",), ())
+    assert parse_answer("Answer: An (implied) Venice").short == "An (implied) Venice"
+
+
 def test_an_answer_line_within_a_thought_does_not_count() -> None:
     assert has_answer_line("Well.\n**Answer:** yes")
     assert not has_answer_line("<think>\nAnswer: yes</think> 1. Find the answer: the city.")

@@ -14,6 +14,8 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record
 from arag_search.search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.reply_text import CALLS_LEFT, read_spans
 from tests.support.asking import FINAL, QUESTION, Ask, call, calls, read, search
 
 # Bad calls
@@ -148,6 +150,20 @@ def test_three_steps_with_nothing_new_get_a_nudge(ask: Ask) -> None:
     nudged = [step.step for step in session.steps if step.tool_output.endswith(f"\n{NOTHING_NEW}")]
     assert nudged == [5]
     assert session.last[-3].content != session.last[-1].content
+
+
+@pytest.mark.parametrize("reproduces", [None, "A-RAG"])
+def test_the_last_results_say_how_many_calls_are_left(ask: Ask, reproduces: str | None) -> None:
+    script = [search(word) for word in ("venice", "opera", "goldoni", "griselda", "water")]
+    steps = ask(*script, FINAL, max_loops=5, reproduces=reproduces).steps
+    left = [step.tool_output.rpartition("\n")[2].removeprefix(CALLS_LEFT) for step in steps]
+    expected = ["3.", "2.", "1."] if reproduces is None else []
+    assert [number for number in left if number[0].isdigit()] == expected
+    for step in steps:
+        assert count_tokens(step.tool_output) == step.result_tokens
+        assert [span.end for span in read_spans(step.tool_output, ids=step.hit_ids)] == [
+            span.end for span in step.passages or ()
+        ]
 
 
 def test_without_guards_calls_are_run_again_without_a_notice(ask: Ask) -> None:

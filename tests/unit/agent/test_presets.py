@@ -27,7 +27,7 @@ from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
 from arag_search.tools.base import Tool
-from tests.support.passages import VIVALDI
+from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 
 KEYS = (
@@ -354,8 +354,8 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         ('operators: "\\ud800"', r"'\ud800'. Allowed: true or false."),
         (
             "prompt: other",
-            '"other". Allowed: arag, logicalrag, agentic_hybrid, naive_rag, direct_answer, or the '
-            "name of an .md file beside the preset.",
+            '"other". Allowed: arag, logical_read, logicalrag, agentic_hybrid, naive_rag, '
+            "direct_answer, or the name of an .md file beside the preset.",
         ),
         (
             "tools: [logical_search, semantic]",
@@ -415,7 +415,7 @@ def test_the_fingerprint_covers_what_a_model_is_asked(tmp_path: Path) -> None:
     assert first.fingerprint.startswith("logical_read-")
     same = user_preset(tmp_path, ("description", "description: Another sentence."))
     assert load_preset(same).fingerprint == first.fingerprint
-    (tmp_path / "copy.md").write_text(prompt_text("arag"), "utf-8")
+    (tmp_path / "copy.md").write_text(prompt_text("logical_read"), "utf-8")
     assert load_preset(user_preset(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint == (
         first.fingerprint
     )
@@ -461,7 +461,8 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
         "without vectors. The default of ask, run and mcp.",
-        "                         logical_search, chunk_read, fields; 15 turns, prompt arag",
+        "                         logical_search, chunk_read, fields; 15 turns, prompt "
+        "logical_read",
     ]
     assert lines[2:4] == [
         "arag_full                A-RAG: keywords, meaning, and reading in full.",
@@ -521,3 +522,37 @@ def test_yaml_is_of_one_preset_and_nothing_else(
 @pytest.mark.parametrize("command", [ask_command, run_command])
 def test_the_preset_of_a_command_is_the_default_one(command: Callable[..., int]) -> None:
     assert signature(command).parameters["preset"].default == DEFAULT_PRESET
+
+
+def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:
+    for name in SHIPPED:
+        preset = load_preset(name)
+        if preset.reproduces is not None:
+            assert preset.prompt != "logical_read"
+        elif name != "connector":
+            assert (preset.prompt, preset.plan_first) == ("logical_read", False)
+            for words in ("counts as read", "join them with OR", "(implied)", "contradict"):
+                assert words in preset.system_prompt
+
+
+def test_the_command_shows_the_tools_over_an_index_as_a_model_gets_them(
+    presets: PresetsCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = index_of(*VIVALDI)
+    monkeypatch.setattr("arag_search.search.index.open_index", lambda *_, **__: index)
+    tools = tools_of(load_preset("logical_read"), index)
+    text = presets("logical_read", "--index", "my-index")
+    for name, tool in tools.items():
+        assert f"\n\nThe tool {name}({', '.join(tool.parameters['properties'])}):\n\n" in text
+        assert f"\n\n{tool.description}\n" in text
+    shown = json.loads(presets("logical_read", "--index", "my-index", "--json"))
+    assert shown["tool_schemas"] == [tool.openai_schema() for tool in tools.values()]
+
+
+def test_an_index_needs_a_preset_to_explain_and_a_filter_an_index(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["presets", "--index", "my-index"]) == 1
+    assert "--index is given without a preset to explain." in capsys.readouterr().err
+    assert run(["presets", "logical_read", "--filter", "lang:en"]) == 1
+    assert "--filter is given without --index." in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees_and_reset() -> N
         search_tool = tools["logical_search"]
         assert search_tool.description is not None
         assert search_tool.description.endswith(
-            "Fields of this index: title, content, doc_id, year (number), lang (keyword)."
+            'Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
         )
         assert search_tool.inputSchema["required"] == ["query"]
         assert "index" not in search_tool.inputSchema["properties"]
@@ -319,9 +319,10 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         description = tools["logical_search"].description
         assert description is not None
         assert description.splitlines()[-2:] == [
-            "memory: Fields of this index: title, content, doc_id, year (number), lang (keyword).",
-            "other: Fields of this index: title, content, doc_id.",
+            'memory: Clauses on metadata: field:"value", field:[1670 TO 1680], field:>=1970.',
+            'memory: Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").',
         ]
+        assert description.count("Words search title and text.") == 1
         result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
         assert text_of(result) == IN_FULL
         result = await client.call_tool("chunk_read", {**READ, "index": "other"})

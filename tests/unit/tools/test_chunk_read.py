@@ -88,7 +88,10 @@ def test_unknown_ids_are_named_and_are_an_error_only_if_all_ids_are_unknown(
 
 def test_ids_are_looked_up_in_nfc() -> None:
     index = index_of(chunk(0, "caf\u00e9", "", "Coffee."))
-    assert ChunkRead(index).run({"chunk_ids": ["cafe\u0301.1"]}).text == "[caf\u00e9.1]\nCoffee."
+    assert (
+        ChunkRead(index, reproduces="A-RAG").run({"chunk_ids": ["cafe\u0301.1"]}).text
+        == "[caf\u00e9.1]\nCoffee."
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,14 +142,14 @@ def test_reading_from_the_middle_does_not_mark_the_beginning_as_read(read: Chunk
 
 def test_a_chunk_without_text_is_its_header_and_is_read_at_once() -> None:
     read_set = ReadSet()
-    tool = ChunkRead(index_of(chunk(0, "d", "Only a title")))
+    tool = ChunkRead(index_of(chunk(0, "d", "Only a title")), reproduces="A-RAG")
     assert tool.run({"chunk_ids": ["d.1"]}, read_set).text == "[d.1] Only a title"
     assert read_set.read == {"d.1"}
 
 
 def test_a_scope_hides_chunks_from_reads_and_from_neighbours() -> None:
     index = index_of(*VIVALDI, scope="NOT doc_id:page AND year:[1678 TO 1721]")
-    tool = ChunkRead(index)
+    tool = ChunkRead(index, reproduces="A-RAG")
     assert tool.run({"chunk_ids": ["griselda.1"]}).status == "error"
     assert tool.run({"chunk_ids": ["page.1"]}).status == "error"
     assert tool.run({"chunk_ids": ["scarlatti.1"]}).status == "ok"
@@ -156,7 +159,9 @@ def test_a_scope_hides_chunks_from_reads_and_from_neighbours() -> None:
 
 def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     sentences = [f"Sentence {number} is about an opera by {'la ' * 9}. " for number in range(40)]
-    tool = ChunkRead(index_of(chunk(0, "d", "Long", *sentences)), max_result_tokens=200)
+    tool = ChunkRead(
+        index_of(chunk(0, "d", "Long", *sentences)), max_result_tokens=200, reproduces="A-RAG"
+    )
     read_set = ReadSet()
     text, first, steps = "", 1, 0
     while True:
@@ -184,7 +189,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
 
 def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown() -> None:
     chunks = [chunk(n, f"d{n}", "", "la " * length) for n, length in enumerate((90, 90, 9, 200))]
-    tool = ChunkRead(index_of(*chunks), max_result_tokens=200)
+    tool = ChunkRead(index_of(*chunks), max_result_tokens=200, reproduces="A-RAG")
     read_set = ReadSet()
     result = tool.run({"chunk_ids": [passage.id for passage in chunks] + ["nope"]}, read_set)
     assert result.text == (
@@ -203,7 +208,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown(
 @settings(max_examples=examples(10), deadline=None)
 def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: int) -> None:
     chunks = random_chunks(random)
-    tool = ChunkRead(index_of(*chunks), max_result_tokens=bound)
+    tool = ChunkRead(index_of(*chunks), max_result_tokens=bound, reproduces="A-RAG")
     ids = random.sample([passage.id for passage in chunks], k=min(len(chunks), 12))
     result = tool.run({"chunk_ids": [*ids, "nope"]})
     assert count_tokens(result.text) == result.result_tokens <= bound

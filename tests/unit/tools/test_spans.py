@@ -92,7 +92,10 @@ def test_a_result_gives_the_place_of_each_passage_whatever_the_passages_contain(
     chunks = {chunk.id: chunk for chunk in hostile_chunks(random)}
     style = ReplyStyle(full_text=full_text, suppress_shown=True, max_result_tokens=bound)
     index = index_of(*chunks.values())
-    search, read = LogicalSearch(index, style=style), ChunkRead(index, max_result_tokens=bound)
+    search, read = (
+        LogicalSearch(index, style=style),
+        ChunkRead(index, max_result_tokens=bound, reproduces="A-RAG"),
+    )
     read_set = ReadSet()
     for query in ("opera", "goldoni", "opera OR venice"):
         check_result(search.run({"query": query, "top_k": 20}, read_set), chunks)

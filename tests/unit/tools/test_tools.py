@@ -362,11 +362,13 @@ def test_the_schema_is_that_of_openai_compatible_endpoints(
 @pytest.mark.parametrize("sentences", [True, False])
 @pytest.mark.parametrize("operators", [True, False])
 @pytest.mark.parametrize("description", ["full", "syntax"])
-def test_a_description_of_logical_search_is_short_and_fits_its_arguments(
+def test_the_description_of_a_papers_preset_fits_its_arguments(
     description: Description, operators: bool, sentences: bool
 ) -> None:
     index = index_of(*VIVALDI, sentences=sentences)
-    tool = LogicalSearch(index, description=description, operators=operators)
+    tool = LogicalSearch(
+        index, description=description, operators=operators, reproduces="LogicalRAG"
+    )
     assert count_tokens(tool.description) < 400
     assert ("granularity" in tool.description) == sentences
     assert "  " not in tool.description

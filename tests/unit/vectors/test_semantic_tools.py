@@ -161,10 +161,13 @@ def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[Sea
     search_tool = tool(index)  # type: ignore[call-arg]
     schema = search_tool.openai_schema()
     assert count_tokens(str(schema)) < 400
-    fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
-    assert search_tool.description.endswith(fields) is (
-        "filter" in search_tool.parameters["properties"]
-    )
+    fields = '\nFields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
+    of_paper = tool(index, reproduces="A-RAG")  # type: ignore[call-arg]
+    papers_fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
+    for described, ending in ((search_tool, fields), (of_paper, papers_fields)):
+        assert described.description.endswith(ending) is (
+            "filter" in search_tool.parameters["properties"]
+        )
     assert search_tool.parameters["required"] == ["query"]
 
 
@@ -211,7 +214,7 @@ def test_a_passage_that_was_read_is_not_shown_again_and_snippets_do_not_count_as
     first = search.run({"query": "who revised it?", "top_k": 1}, read_set)
     assert (read_set.shown, read_set.read) == (set(), set())
     assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text == first.text
-    ChunkRead(index).run({"chunk_ids": ["griselda.1"]}, read_set)
+    ChunkRead(index, reproduces="A-RAG").run({"chunk_ids": ["griselda.1"]}, read_set)
     assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text.splitlines()[1] == (
         "[griselda.1] Griselda (Vivaldi) (shown before)"
     )

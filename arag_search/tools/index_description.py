@@ -1,0 +1,110 @@
+"""Descriptions of tools that are made from the index: its fields and values, and no feature that it
+lacks.
+
+A description file may hold ``{feature?text}``, which is kept if the index has the feature,
+``{!feature?text}``, which is kept if it lacks it, and ``<fields>``, the metadata fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from arag_search.query.printing import quoted
+from arag_search.search.fields import FieldSummary
+from arag_search.search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import Paper, describe
+
+MAX_DESCRIPTION_TOKENS = 300
+"""The bound of a description that names fields."""
+MAX_VALUES = 3
+_MAX_CHARACTERS = 40
+"""A longer value or name of a field is left out: cut, a query could not use it."""
+_FIELDS = "<fields>"
+_CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")
+_EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+def described(name: str, index: Index, reproduces: Paper | None = None, **features: bool) -> str:
+    """Return the description of a tool over an index. ``features`` are those of the tool itself. A
+    tool that ``reproduces`` that of a paper's preset keeps its text.
+
+    With fields it has at most MAX_DESCRIPTION_TOKENS tokens: the values go first, then the last
+    fields. Reads the values once for an index, see ``Index.metadata_fields``.
+    """
+    if reproduces is not None:
+        return describe(f"papers/{name}")
+    text = _with_features(describe(name), {**_features_of(index), **features})
+    if _FIELDS not in text:
+        return text
+    room = MAX_DESCRIPTION_TOKENS - count_tokens(text.replace(_FIELDS, ""))
+    return text.replace(_FIELDS, fields_within(index.metadata_fields, room))
+
+
+def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:
+    """Return fields with their types and values on one line, as much as fits; the number of fields
+    alone if there is no room for one. O(fields), apart from the search for the number of them."""
+    named = [field for field in fields if len(field.name) <= _MAX_CHARACTERS]
+    for values in range(MAX_VALUES, -1, -1):
+        text = _fields_text(fields, [_field_text(field, values) for field in named])
+        if count_tokens(text) < max_tokens:  # a token less: words joined may count one more
+            return text
+    shortest = [_field_text(field, 0) for field in named]
+    low, high = 0, len(shortest)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(_fields_text(fields, shortest[:middle])) < max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return _fields_text(fields, shortest[:low])
+
+
+def _fields_text(fields: Sequence[FieldSummary], shown: Sequence[str]) -> str:
+    """Return the texts of some fields, and how many others there are."""
+    others = len(fields) - len(shown)
+    if not others:
+        return ", ".join(shown)
+    return f"{', '.join(shown)} and {others:,} more" if shown else f"{others:,}"
+
+
+def _field_text(field: FieldSummary, most: int) -> str:
+    """Return a field with its type and at most so many values: ``lang (keyword: "en", "de")``."""
+    about = field.kind
+    if most and field.least is not None:
+        about += f", {field.least} to {field.greatest}"
+    values = [count.value for count in field.values if _can_be_shown(count.value)][:most]
+    if values:
+        about += f": {', '.join(map(quoted, values))}"
+        about += "" if len(values) == field.distinct else ", ..."
+    return f"{field.name} ({about})"
+
+
+def _can_be_shown(value: str) -> bool:
+    """Return whether a value is short, and of characters that print on one line: the values of a
+    corpus may hold anything."""
+    return len(value) <= _MAX_CHARACTERS and value.isprintable()
+
+
+def _features_of(index: Index) -> dict[str, bool]:
+    """Return what the index has."""
+    manifest = index.manifest
+    return {
+        "titles": manifest.has_titles,
+        "sentences": manifest.has_sentences,
+        "metadata": bool(manifest.metadata),
+        "ranges": any(kind != "keyword" for kind in manifest.metadata.values()),
+        "neighbours": manifest.already_chunked or manifest.chunks > manifest.documents,
+    }
+
+
+def _with_features(text: str, features: Mapping[str, bool]) -> str:
+    """Resolve the conditions of a description, the inner ones first."""
+    while (
+        resolved := _CONDITION.sub(
+            lambda match: match[3] if features[match[2]] is not bool(match[1]) else "", text
+        )
+    ) != text:
+        text = resolved
+    return _EMPTY_LINES.sub("\n\n", text).strip()

@@ -1,0 +1,108 @@
+"""Notes on rarer syntax: given where it would help, without a request of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
+from arag_search.corpus import Chunk
+from arag_search.engines.base import Granularity, Page, SearchRequest
+from arag_search.engines.deadline import Deadline
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.query.tree import Node, Scope
+from arag_search.search.hints import BY_SENTENCE, MAX_LOOSENED
+from arag_search.search.index import Index
+from tests.support.passages import VIVALDI, chunk, index_of
+
+COMMON = [
+    chunk(n, f"d{n}", "Opera", "The opera opera opera was long. ", "Venice is old.")
+    for n in range(1_001)
+]
+RARE = chunk(2_000, "rare", "A page", "Opera and " + "more of this " * 60 + "Miklos Rozsa.")
+
+
+class CountingEngine(MemoryEngine):
+    """An engine that counts its requests."""
+
+    requests = 0
+
+    def search(self, request: SearchRequest) -> Page:
+        self.requests += 1
+        return super().search(request)
+
+    def counts(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> list[int]:
+        self.requests += 1
+        return super().counts(queries, scope, deadline)
+
+
+def notes(query: str, *chunks: Chunk, **options: object) -> tuple[str, ...]:
+    """Return the notes that hints add, having checked that they take no request."""
+    noted: list[tuple[str, ...]] = []
+    requests: list[int] = []
+    for hints in (True, False):
+        with Index(CountingEngine(chunks), "memory") as index:
+            result = index.logical_search(query, hints=hints, **options)  # type: ignore[arg-type]
+            noted.append(result.notes)
+            requests.append(index.engine.requests)  # type: ignore[attr-defined]
+    assert requests[0] == requests[1]
+    return tuple(note for note in noted[0] if note not in noted[1])
+
+
+def test_a_phrase_that_occurs_only_loosened_is_shown_with_a_slop() -> None:
+    assert notes('"carlo venice"', *VIVALDI) == ()
+    assert notes('"goldoni carlo"', *VIVALDI) == (
+        '"goldoni carlo"~5 (words near each other) finds 1.',
+    )
+    assert notes('"antonio vivaldi" AND "opera antonio"', *VIVALDI) == (
+        '"opera antonio"~5 (words near each other) finds 1.',
+    )
+    # It occurs, or is loosened already, or is excluded, or is one word.
+    for query in (
+        '"antonio vivaldi" AND nowhere',
+        '"opera by revised"~2',
+        'nowhere NOT "opera antonio"',
+        '"nowhere"',
+    ):
+        assert notes(query, *VIVALDI) == (), query
+
+
+def test_only_the_first_phrases_are_loosened() -> None:
+    query = " AND ".join(f'"goldoni carlo {word}"' for word in ("the", "young", "by", "was", "in"))
+    assert len(notes(query, *VIVALDI)) <= MAX_LOOSENED
+
+
+def test_too_many_matches_of_a_conjunction_suggest_single_sentences() -> None:
+    assert notes("opera AND venice", *COMMON) == (BY_SENTENCE,)
+    assert notes("opera AND venice", *COMMON[:50]) == ()
+    assert notes("opera AND venice", *COMMON, offset=5) == ()
+    assert notes("opera OR venice", *COMMON) == ()
+    assert notes("opera AND long", *COMMON, granularity="sentence") == ()
+
+
+def test_a_phrase_that_a_common_word_crowds_out_is_shown_with_a_weight() -> None:
+    query = 'opera OR "was long" OR "this opera"'
+    assert notes(query, *COMMON, RARE) == (
+        'no passage here has "this opera": "this opera"^3 would weigh more.',
+    )
+    for other in (
+        'opera OR "was long"',  # it is there
+        'opera OR "this opera"^2',  # the syntax is known
+        '"the opera" OR "this opera"',  # no common word
+    ):
+        assert notes(other, *COMMON, RARE) == (), other
+
+
+@pytest.mark.parametrize("name", ["logical_read", "logicalrag", "logicalrag_syntax_only"])
+def test_presets_that_reproduce_a_paper_give_no_hints(name: str) -> None:
+    preset = load_preset(name)
+    tool = tools_of(preset, index_of(*VIVALDI))["logical_search"]
+    reply = tool.run({"query": '"goldoni carlo"'}).text
+    assert ("~5" in reply) is (preset.reproduces is None)

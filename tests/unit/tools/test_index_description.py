@@ -1,0 +1,215 @@
+"""Descriptions that are made from an index: its fields, and no feature that it lacks."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.agent.presets import load_preset, preset_names
+from arag_search.agent.toolbox import tools_of
+from arag_search.corpus import Chunk
+from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.errors import QueryTimeoutError
+from arag_search.field_counts import counts_of_fields, kept_counts
+from arag_search.query.fields import MetadataType
+from arag_search.query.parser import parse_scope
+from arag_search.search.fields import FieldSummary
+from arag_search.search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools import base
+from arag_search.tools.base import describe
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.index_description import MAX_DESCRIPTION_TOKENS, fields_within
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.registry import TOOLS
+from arag_search.tools.semantic_search import SemanticSearch
+from tests.support.examples import examples
+from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
+
+TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "day": "date"}
+FIELDS_OF_ALL = 'year (number, 1678 to 1735), lang (keyword: "en", "it").'
+BARE = (chunk(0, "a", "", "An opera."), chunk(1, "b", "", "A libretto."))
+
+
+def counted_index(*chunks: Chunk, scope: str | None = None) -> Index:
+    """Return an index whose manifest has the values, as that of a build, and whose engine does not
+    count without a scope."""
+
+    class Engine(MemoryEngine):
+        def field_values(self, request: FieldsRequest) -> FieldsPage:
+            assert request.scope is not None
+            return super().field_values(request)
+
+    engine = Engine(chunks, metadata=SCHEMA.metadata)
+    counts = kept_counts(counts_of_fields(chunks, SCHEMA.metadata))
+    engine._manifest = replace(engine.manifest, field_counts=counts)  # pyright: ignore
+    return Index(engine, "memory", None if scope is None else parse_scope(scope, SCHEMA))
+
+
+# What an index has
+
+
+def test_fields_are_described_by_their_values_and_ranges() -> None:
+    for index in (counted_index(*VIVALDI), index_of(*VIVALDI)):  # of a build, and of an old index
+        description = LogicalSearch(index).description
+        assert description.endswith(
+            f'\n\nClauses on metadata: field:"value", field:[1670 TO 1680], field:>=1970.\n'
+            f"Fields: {FIELDS_OF_ALL}"
+        )
+
+
+def test_an_index_without_titles_metadata_and_parts_is_not_said_to_have_them() -> None:
+    index = Index(MemoryEngine(BARE, sentences=False), "memory")
+    for tool in (LogicalSearch(index), KeywordSearch(index), SemanticSearch(index)):
+        assert "title" not in tool.description
+        assert "field" not in tool.description.lower()
+        assert "year" not in tool.description
+    assert "metadata" not in ChunkRead(index).description
+    assert "before and after" not in ChunkRead(index).description
+    assert "granularity" not in LogicalSearch(index).parameters["properties"]
+    whole = index_of(*VIVALDI)
+    assert "title:word" in LogicalSearch(whole).description
+    assert "Words search title and text." in LogicalSearch(whole).description
+    assert "ids of the passages before and after" in ChunkRead(whole).description
+
+
+def test_ranges_are_mentioned_where_a_field_has_one() -> None:
+    keywords = MemoryEngine(BARE, metadata={"lang": "keyword"})
+    description = LogicalSearch(Index(keywords, "memory")).description
+    assert description.endswith('field:"value".\nFields: lang (keyword).')
+
+
+def test_rare_syntax_is_not_described() -> None:
+    description = LogicalSearch(index_of(*VIVALDI)).description
+    assert not {"~", "^", "granularity"} & set(description.split())
+    assert "~" not in description
+    assert "^" not in description
+
+
+def test_the_description_says_what_the_analyser_does() -> None:
+    texts = ("Vivaldi's café: «the END».", "Vivaldi")
+    index = Index(
+        MemoryEngine([chunk(n, f"d{n}", "Films", text) for n, text in enumerate(texts)]), "memory"
+    )
+
+    def found(query: str) -> int | None:
+        return index.logical_search(query).total
+
+    assert [found(query) for query in ("vivaldi", "cafe", "film", "the end", '"café the end"')] == [
+        1, 0, 0, 1, 1
+    ]  # fmt: skip
+    assert [found(query) for query in ("FILMS", "vivaldi's", "vivaldi*")] == [2, 1, 2]
+
+
+def test_the_example_joins_two_subjects_by_or_and_runs_as_written() -> None:
+    example = '"antonio vivaldi" OR "johann adolph hasse"'
+    index = index_of(*VIVALDI)
+    assert example in LogicalSearch(index).description
+    assert index.logical_search(example).hits[0].id == "vivaldi.1"
+    without = LogicalSearch(index, operators=False).description
+    assert example not in without
+    assert "AND, OR, NOT, - and ! are refused" in without
+
+
+# Scopes
+
+
+def test_within_a_scope_only_its_values_are_shown() -> None:
+    index = counted_index(*VIVALDI, scope="year:>=1700")
+    assert LogicalSearch(index).description.endswith(
+        "Fields: year (number, 1721 to 1735), lang (keyword)."
+    )
+    index = counted_index(*VIVALDI, scope="lang:en")
+    assert LogicalSearch(index).description.endswith(
+        'Fields: year (number, 1678 to 1678), lang (keyword: "en", "it").'
+    )
+
+
+def test_values_that_take_too_long_to_count_are_left_out() -> None:
+    class Slow(MemoryEngine):
+        def field_values(self, request: FieldsRequest) -> FieldsPage:
+            raise QueryTimeoutError("The query took too long.")
+
+    engine = Slow(VIVALDI, metadata=SCHEMA.metadata)
+    description = LogicalSearch(Index(engine, "memory", parse_scope("lang:en", SCHEMA))).description
+    assert description.endswith("Fields: year (number), lang (keyword).")
+
+
+# Hostile fields and values
+
+odd = st.sampled_from('ab \n\r\t"\\*[]{}<>?!\u2028\u0085\u202e\x00\x1b東🧿é')
+hostile = st.text(odd | st.characters(codec="utf-8"), max_size=70)
+names = st.from_regex(r"[a-z東][a-z0-9_.-]{0,60}", fullmatch=True)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.dictionaries(names, st.sampled_from(["keyword", "number", "date"]), max_size=60),
+    st.lists(hostile, max_size=6),
+    st.integers(1, 80),
+)
+def test_a_description_keeps_its_bound_and_its_lines_whatever_the_values(
+    metadata: dict[str, MetadataType], values: list[str], repeated: int
+) -> None:
+    metadata = {f"{name}{number}": kind for name, kind in metadata.items() for number in range(2)}
+    keywords: dict[str, Any] = {
+        name: tuple(value * repeated for value in values) + tuple(values)
+        for name, kind in metadata.items()
+        if kind == "keyword" and values
+    }
+    chunks = [chunk(0, "a", "A", "Text.", parts=2, **keywords)]
+    index = Index(MemoryEngine(chunks, metadata=metadata), "memory")
+    plain = LogicalSearch(Index(MemoryEngine(chunks, metadata={}), "memory")).description
+    description = LogicalSearch(index).description
+    assert count_tokens(description) <= MAX_DESCRIPTION_TOKENS
+    assert len(description.splitlines()) == len(plain.splitlines()) + 3 * bool(metadata)
+    assert description.startswith(plain)
+    assert all(character.isprintable() for character in description if character != "\n")
+
+
+def test_of_many_fields_the_values_go_first_and_then_the_last_fields() -> None:
+    def field(name: str, *values: str) -> FieldSummary:
+        return FieldSummary(name, "keyword", 1, 9, tuple(ValueCount(value, 1) for value in values))
+
+    fields = [field("lang", "en", "de", "fr", "it"), field("x" * 50, "y"), field("kind", "opera")]
+    assert fields_within(fields, 200) == (
+        'lang (keyword: "en", "de", "fr", ...), kind (keyword: "opera", ...) and 1 more'
+    )
+    assert fields_within(fields, 18) == "lang (keyword), kind (keyword) and 1 more"
+    assert fields_within(fields, 11) == "lang (keyword) and 2 more"
+    assert fields_within(fields, 3) == "3"
+    assert fields_within([field("lang", 'a "b" \\*')], 50) == r'lang (keyword: "a \"b\" \\\*", ...)'
+    assert fields_within([field("lang", "a\nb", "y" * 41)], 50) == "lang (keyword)"
+
+
+# Presets
+
+
+def test_the_texts_of_papers_presets_never_change() -> None:
+    folder = Path(base.__file__).parent / "descriptions" / "papers"
+    texts = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.md"))}
+    assert len(texts) == 9
+    digest = hashlib.sha256(repr(texts).encode()).hexdigest()
+    assert digest == "bbcc3b9ca59508d418c68e7ddad1fa839c771de2489c373155a19b7bab4a8ec3"
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_that_reproduces_a_paper_keeps_its_descriptions(name: str) -> None:
+    preset = load_preset(name)
+    tools = tuple(tool for tool in preset.tools if TOOLS[tool].vectors is None)
+    preset = preset.model_copy(update={"tools": tools, "given_passages": 0})
+    for tool in tools_of(preset, index_of(*VIVALDI)).values():
+        if tool.name in ("chunk_read", "keyword_search"):
+            of_paper = describe(f"papers/{tool.name}")
+            assert (tool.description == of_paper) is (preset.reproduces is not None)
+        if tool.name == "logical_search":
+            fields = "Fields of this index: title, content, doc_id, year (number), lang (keyword)."
+            assert tool.description.endswith(fields) is (preset.reproduces is not None)
