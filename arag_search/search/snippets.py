@@ -71,8 +71,8 @@ def best_sentence(words: str, text: Sentences, among: range) -> int | None:
     sentence ``among`` these has any."""
     patterns = [Pattern(((word,),)) for word in dict.fromkeys(analysis.terms(words))]
     points = _points(patterns, text)
-    found = [number for number in points if number in among]
-    return min(found, key=lambda number: (-points[number], number), default=None)
+    numbers = [number for number in points if number in among]
+    return min(numbers, key=lambda number: (-points[number], number), default=None)
 
 
 def first_sentence(hit: Hit) -> list[int]:

@@ -211,9 +211,10 @@ def _block(
 
 def note_seen(block: Block, read_set: ReadSet) -> None:
     """Record the sentences that a block shows in full."""
-    if block.cut is None:
-        shown = (checksum(block.sentences[number]) for number in block.shown)
-        read_set.seen.setdefault(block.id, set()).update(shown)
+    texts = [block.sentences[number] for number in block.shown]
+    if block.cut is not None:
+        texts = [text for text in texts if text.strip() in block.cut]
+    read_set.seen.setdefault(block.id, set()).update(map(checksum, texts))
 
 
 def marked_part(

@@ -10,18 +10,21 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 
 
 def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
-    done = arag("search", "my-index", '"antonio vivaldi" AND librett*', "--top-k", "2")
+    done = arag("search", "my-index", '"antonio vivaldi" AND librett*', "--top-k", "2",
+                "--whole-up-to", "0")  # fmt: skip
     assert done == CommandResult(
         0,
         '2 of 8 passages for ("antonio vivaldi" AND librett*)\n'
         "[vivaldi.1] Antonio Vivaldi\n"
         "Antonio Vivaldi was an Italian composer and violinist, born in Venice on 4 March 1678. "
-        "... He also composed several dozen operas and worked with many different librettists. "
-        "...\n"
+        "He trained as a priest, was ordained in 1703, and was nicknamed the Red Priest because of "
+        "the colour of his hair. (2 left out) He also composed several dozen operas and worked "
+        "with many different librettists. (2 left out)\n"
         "[orlando-vivaldi.1] Orlando furioso (Vivaldi)\n"
         "Orlando furioso is an opera in three acts by Antonio Vivaldi, listed in the catalogue of "
-        "his works as RV 728. ... The libretto is by Grazio Braccioli and draws on the epic poem "
-        "by Ludovico Ariosto. ...\n"
+        "his works as RV 728. It was first given at the Teatro Sant'Angelo in Venice in the autumn "
+        "of 1727. The libretto is by Grazio Braccioli and draws on the epic poem by Ludovico "
+        "Ariosto. (2 left out)\n"
         "More: offset=2. Full text: chunk_read.\n",
         "",
     )
@@ -214,17 +217,18 @@ def test_fields_lists_fields_with_their_values(arag: Command) -> None:
 
 def test_each_keyword_is_an_argument(arag: Command) -> None:
     done = arag("search", "my-index", "--tool", "keyword", "Antonio Vivaldi", "libretto",
-                "--top-k", "2", "--explain")  # fmt: skip
+                "--top-k", "2", "--explain", "--whole-up-to", "0")  # fmt: skip
     assert done == CommandResult(
         0,
         '2 of 13 passages for "Antonio Vivaldi", "libretto"\n'
         "[vivaldi.1] Antonio Vivaldi\n"
         "Antonio Vivaldi was an Italian composer and violinist, born in Venice on 4 March 1678. "
-        "...\n"
+        "He trained as a priest, was ordained in 1703, and was nicknamed the Red Priest because of "
+        "the colour of his hair. (5 left out)\n"
         "[griselda-vivaldi.1] Griselda (Vivaldi)\n"
         "Griselda is an opera in three acts by Antonio Vivaldi. Its libretto had been written by "
         "Apostolo Zeno in 1701 and was revised for this production by the young Carlo Goldoni. "
-        "...\n"
+        "(4 left out)\n"
         "More: offset=2. Full text: chunk_read.\n"
         "\n"
         "Scores:\n"
@@ -243,7 +247,7 @@ def test_substring_matching_finds_parts_of_words(arag: Command) -> None:
     assert arag(*keyword).out == 'No passage matches "tonio vi".\n'
     assert arag(*keyword, "--matching", "substring", "--top-k", "1").lines[:2] == [
         '1 of 13 passages for "tonio vi"',
-        "[vivaldi.1] Antonio Vivaldi",
+        "[vivaldi.1] Antonio Vivaldi (whole)",
     ]
 
 
@@ -286,8 +290,8 @@ def test_an_index_without_titles_says_so(arag: Command) -> None:
         "Note: no passage of this index has a title: title: finds nothing.\n"
     )
     assert arag("search", "plain", "beta").out == (
-        "2 of 2 passages for beta\n[n1.1]\nBeta gamma beta.\n[n0.1]\nAlpha beta. ...\n"
-        "Full text: chunk_read.\n"
+        "2 of 2 passages for beta\n[n1.1] (whole)\nBeta gamma beta.\n"
+        "[n0.1] (whole)\nAlpha beta. Gamma delta.\n"
     )
 
 
@@ -347,11 +351,11 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
 
     assert page("--offset", "10", "--top-k", "2").lines[0] == "Passages 11 to 12 of 13 for vivaldi"
     done = page("--offset", "12")
-    assert (done.lines[0], done.lines[-1]) == (
-        "Passage 13 of 13 for vivaldi",
-        "Full text: chunk_read.",
+    assert done.lines[0] == "Passage 13 of 13 for vivaldi"
+    assert not done.lines[-1].startswith("More: ")
+    beyond_end = CommandResult(
+        0, "Only 13 passages match vivaldi: there are no further ones.\n", ""
     )
-    beyond_end = CommandResult(0, "Only 13 passages match vivaldi; offset must be below 13.\n", "")
     assert page("--offset", "13") == beyond_end
     assert page("--offset", "9000", "--top-k", "1000") == beyond_end
     assert len(page("--top-k", "1000", "--json").json["hits"]) == 13

@@ -28,8 +28,8 @@ from tests.support.mcp_servers import (
 from tests.support.passages import SCHEMA, VIVALDI, chunk
 
 READ = {"chunk_ids": ["scarlatti.1"]}
-IN_FULL = "[scarlatti.1] Griselda (Scarlatti)\n(year: 1721)\nThis opera is older."
-READ_BEFORE = "[scarlatti.1] This chunk has been read before."
+IN_FULL = "[scarlatti.1] Griselda (Scarlatti) (whole)\n(year: 1721)\nThis opera is older."
+READ_BEFORE = IN_FULL.replace("(whole)", "(whole, shown before)")
 
 
 async def error_text(client: ClientSession, name: str, **arguments: object) -> str:
@@ -89,15 +89,15 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
     async def talk(client: ClientSession) -> None:
         result = await client.call_tool("logical_search", {"query": "opera AND older"})
         assert text_of(result) == (
-            "1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti)\n"
-            "This opera is older.\nFull text: chunk_read."
+            "1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti) (whole)\n"
+            "This opera is older."
         )
         # Clients would show structured content instead of the text.
         assert result.structuredContent is None
         assert result.meta is not None
         numbers = result.meta["arag_search"]
         assert (numbers["status"], numbers["ids"], numbers["total"]) == ("ok", ["scarlatti.1"], 1)
-        assert text_of(await client.call_tool("chunk_read", READ)) == IN_FULL
+        assert text_of(await client.call_tool("chunk_read", READ)) == READ_BEFORE
 
     LocalServer().serve(talk)
 
@@ -326,7 +326,7 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
         assert text_of(result) == IN_FULL
         result = await client.call_tool("chunk_read", {**READ, "index": "other"})
-        assert text_of(result) == "[scarlatti.1] Another\nThe same id."
+        assert text_of(result) == "[scarlatti.1] Another (whole)\nThe same id."
         result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
         assert text_of(result) == READ_BEFORE
 
@@ -369,11 +369,11 @@ def test_chunks_and_documents_have_addresses() -> None:
         assert (await client.list_resources()).resources == []
         assert await contents(client, "arag://memory/chunk/scarlatti.1") == IN_FULL
         assert await contents(client, "arag://memory/document/vivaldi") == (
-            "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
+            "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole)\n"
             "(next: vivaldi.2; year: 1678; lang: en, it)\n"
             "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. "
             "Each libretto was new.\n"
-            "[vivaldi.2] Antonio Vivaldi, part 2 of 2\n"
+            "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole)\n"
             "(previous: vivaldi.1; year: 1678; lang: en, it)\n"
             "He died in Vienna. Vivaldi's music was forgotten."
         )
@@ -465,10 +465,7 @@ def test_a_client_gets_the_name_of_the_server_and_instructions() -> None:
         greeting = await client.initialize()
         assert greeting.serverInfo.name == "arag-search"
         assert greeting.instructions is not None
-        assert (
-            "What was read is not shown again. Call reset when a new question begins, or to read a "
-            "passage again that you no longer have."
-        ) in greeting.instructions
+        assert "Call reset when a new question begins." in greeting.instructions
         assert greeting.capabilities.tools is not None
         assert greeting.capabilities.prompts is not None
         assert greeting.capabilities.resources is not None

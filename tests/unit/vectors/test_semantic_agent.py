@@ -63,7 +63,7 @@ def test_these_presets_need_vectors() -> None:
     ("preset", "tool", "shows"),
     [
         ("arag_full", "semantic_search", "sentences"),
-        ("arag_logical", "semantic_search", "sentences"),
+        ("arag_logical", "semantic_search", "passages"),
         ("arag_without_keyword", "semantic_search", "sentences"),
         ("arag_without_chunk_read", "semantic_search", "passages"),
         ("arag_naive", "naive_embedding_search", "passages"),

@@ -1,0 +1,187 @@
+"""Replies that say of every passage what is left out of it, and show nothing twice."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
+from arag_search.corpus import Chunk
+from arag_search.search.index import Index
+from arag_search.tools.base import ReadSet, Tool, ToolResult
+from arag_search.tools.marked import begins_with_pronoun
+from arag_search.tools.spans import check_spans
+from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
+
+FILLER = [
+    f"The canal number {number} is long, and boats of many kinds cross it. " for number in range(30)
+]
+LONG = chunk(9, "canals", "The canals", "The canals are old. ", "They were dug by hand. ", *FILLER,
+             "A gondola is black. ", "In 1562 that became a law.")  # fmt: skip
+
+
+def tools(*chunks: Chunk, whole_up_to: int = 160) -> dict[str, Tool]:
+    preset = load_preset("logical_read")
+    preset = preset.model_copy(update={"whole_up_to_tokens": whole_up_to})
+    return tools_of(preset, index_of(*chunks))
+
+
+def search(offered: dict[str, Tool], query: str, read_set: ReadSet | None = None) -> ToolResult:
+    return offered["logical_search"].run({"query": query}, read_set)
+
+
+def read(offered: dict[str, Tool], read_set: ReadSet | None = None, **arguments: object) -> str:
+    return offered["chunk_read"].run(arguments, read_set).text
+
+
+def test_a_short_passage_is_whole_and_a_long_one_counts_its_gaps() -> None:
+    assert search(tools(*VIVALDI, LONG), "older OR gondola").text == (
+        "2 of 2 passages for (older OR gondola)\n"
+        "[scarlatti.1] Griselda (Scarlatti) (whole)\nThis opera is older.\n"
+        "[canals.1] The canals\n"
+        "(32 left out) A gondola is black. In 1562 that became a law.\nFull text: chunk_read."
+    )
+
+
+def test_without_a_length_up_to_which_passages_are_whole_all_are_snippets() -> None:
+    long = chunk(1, "d", "Opera", "An opera by Vivaldi. ", *FILLER)
+    offered = tools(long, whole_up_to=0)
+    assert "Opera\nAn opera by Vivaldi. The canal number 0" in search(offered, "vivaldi").text
+
+
+def test_a_sentence_after_a_match_is_shown_if_it_begins_with_a_pronoun() -> None:
+    text = (
+        "The long history of the architect who built it is told in every book about the town. " * 3
+    )
+    passage = chunk(1, "d", "Bridge", text, "He was born in Kuwait. ", *FILLER)
+    assert f"{text}He was born in Kuwait. (30 left out)" in search(tools(passage), "architect").text
+    assert begins_with_pronoun('"Sie kam.')
+    assert not begins_with_pronoun("Hers Street is long.".replace("Hers", "Herz"))
+    assert not begins_with_pronoun("")
+
+
+def test_a_snippet_is_never_the_title_alone() -> None:
+    name = "The Very Long Title of a Film " * 12
+    passage = chunk(1, "d", name, f"{name}! ", "It is a film of 1919. ", *FILLER)
+    assert "It is a film of 1919." in search(tools(passage), '"very long title"').text
+
+
+def test_what_is_visible_is_not_shown_again_sentence_by_sentence() -> None:
+    offered, read_set = tools(LONG), ReadSet()
+    first = search(offered, "gondola", read_set)
+    assert first.passages[0].sentences == (33, 34)
+    again = search(offered, "gondola AND 1562", read_set)
+    assert again.text.splitlines()[1:] == [
+        "[canals.1] The canals (shown before, 32 left out)", "Full text: chunk_read."
+    ]  # fmt: skip
+    assert (again.passages[0].left_out, again.retrieved_tokens < 5) == ("shown", True)
+    more = search(offered, "dug OR gondola", read_set)
+    assert "They were dug by hand. The canal number 0" in more.text
+    assert "2 shown before)" in more.text
+    rest = read(offered, read_set, chunk_ids=["canals.1"])
+    assert "gondola" not in rest
+    assert "dug" not in rest
+    assert (
+        read(offered, read_set, chunk_ids=["canals.1"])
+        == "[canals.1] The canals (shown before, whole)"
+    )
+
+
+def test_clients_that_may_have_forgotten_see_everything_again_with_a_mark() -> None:
+    offered, read_set = tools(*VIVALDI), ReadSet(is_kept=False)
+    search(offered, "older", read_set)
+    line = "[scarlatti.1] Griselda (Scarlatti) (whole, shown before)"
+    assert search(offered, "older", read_set).text.splitlines()[1:] == [
+        line,
+        "This opera is older.",
+    ]
+    assert read(offered, read_set, chunk_ids=["scarlatti.1"]).endswith("This opera is older.")
+
+
+def test_a_changed_text_counts_as_new() -> None:
+    read_set = ReadSet()
+    search(tools(chunk(0, "d", "Opera", "An old opera.")), "opera", read_set)
+    text = search(tools(chunk(0, "d", "Opera", "A new opera.")), "opera", read_set).text
+    assert text.endswith("[d.1] Opera (whole)\nA new opera.")
+
+
+def test_near_duplicates_share_a_line_and_stay_hits() -> None:
+    copies = [chunk(n, f"d{n}", f"Copy {n}", *FILLER, f"Edition {n}. ") for n in range(3)]
+    other = chunk(7, "x", "Canal", "Another canal.")
+    result = search(tools(*copies, other), "canal")
+    assert sorted(result.ids) == ["d0.1", "d1.1", "d2.1", "x.1"]
+    assert result.total == 4
+    assert "\nNearly the same text: [d1.1], [d2.1].\n" in result.text
+    assert [span.id for span in result.passages if span.left_out == "same"] == ["d1.1", "d2.1"]
+    check_spans(result.passages, result.text)
+
+
+def test_a_part_of_a_chunk_is_read_by_sentences_or_near_words() -> None:
+    offered = tools(LONG)
+    part = read(offered, chunk_ids=["canals.1"], from_sentence=2, to_sentence=3)
+    assert part == (
+        "[canals.1] The canals\n(1 left out) They were dug by hand. The canal number 0 is long, "
+        "and boats of many kinds cross it. (31 left out)"
+    )
+    near = read(offered, chunk_ids=["canals.1"], near="black gondola law")
+    assert near.endswith("A gondola is black. In 1562 that became a law.")
+    assert "(24 left out)" in near
+    assert "no sentence of chunk" in read(offered, chunk_ids=["canals.1"], near="violin")
+    assert "It is 0 or at least 5" in read(
+        offered, chunk_ids=["canals.1"], from_sentence=5, to_sentence=2
+    )
+    assert "takes one id" in read(offered, chunk_ids=["canals.1", "x"], near="law")
+    assert "(2 left out)" in read(offered, chunk_ids=["canals.1"], from_sentence=3, to_sentence=900)
+
+
+def test_a_long_read_says_where_to_go_on() -> None:
+    sentences = [
+        f"Sentence {number} is about the canals of the town and its old bridges. "
+        for number in range(400)
+    ]
+    offered = tools(chunk(0, "d", "Long", *sentences))
+    read_set = ReadSet()
+    text = read(offered, read_set, chunk_ids=["d.1"])
+    last = text.splitlines()[-1]
+    assert last.startswith("Shown up to sentence ")
+    go_on = int(last.rstrip(".").rpartition(" ")[2])
+    rest = read(offered, read_set, chunk_ids=["d.1"], from_sentence=go_on)
+    assert f"Sentence {go_on - 1} is" in rest
+    assert f"Sentence {go_on - 2} is" not in rest
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_sentence_is_shown_twice_and_every_reply_is_bounded(seed: int) -> None:
+    random = Random(seed)
+    chunks = random_chunks(random)
+    index: Index = index_of(*chunks)
+    preset = load_preset("logical_read").model_copy(
+        update={
+            "whole_up_to_tokens": random.choice((0, 30, 160)),
+            "max_result_tokens": random.choice((200, 4000)),
+        }
+    )
+    offered, read_set = tools_of(preset, index), ReadSet()
+    texts = {passage.id: passage.sentences() for passage in chunks}
+    shown: set[tuple[str, str]] = set()
+    for _ in range(8):
+        before = set(shown)
+        if random.random() < 0.7:
+            query = random.choice(("opera", "opera OR la", "naïve", "a.b.c"))
+            result = search(offered, query, read_set)
+        else:
+            result = offered["chunk_read"].run({"chunk_ids": [random.choice(chunks).id]}, read_set)
+        check_spans(result.passages, result.text)
+        assert result.result_tokens <= preset.max_result_tokens
+        for span in result.passages:
+            whole = True
+            for number in span.sentences or ():
+                sentence = texts[span.id][number - 1].strip()
+                if sentence in span.text_in(result.text):
+                    assert (span.id, sentence) not in before
+                    shown.add((span.id, sentence))
+                else:
+                    whole = False  # cut, because it alone is too long
+            assert span.whole is not True or whole
