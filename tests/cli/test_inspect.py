@@ -375,7 +375,8 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         '("antonio vivaldi" AND librett* AND year:>=1690 AND NOT title:griselda)\n',
         "\nNo passage matches (",
         "\n  (error, 99 tokens)\n",
-        "\n> chunk_read orlando-vivaldi.1\n[orlando-vivaldi.1] Orlando furioso (Vivaldi) (shown before, whole)\n",
+        "\n> chunk_read orlando-vivaldi.1\n"
+        "[orlando-vivaldi.1] Orlando furioso (Vivaldi) (shown before, whole)\n",
         "with the offline model: plain rules, no language model.\nSet ARAG_MODEL",
         "\n? In which town was the engineer",
         "top_k=2  (1 of 1 hits, 186 tokens, ",
