@@ -181,7 +181,7 @@ class _Build:
     def _write_all(self, interrupts: Interrupts) -> None:
         """Read, pack and write the corpus."""
         options = self._options
-        work = partial(pack, packer=self._target.packer, chunk_tokens=options.chunk_tokens)
+        work = partial(pack, packer=self._target.packer, cutting=options.cutting)
         with open_packing(self._workers, work) as packing:
             ingestion = Ingestion(
                 packing, self, self._progress, interrupts, self._commit, options.checkpoint_s
@@ -265,6 +265,7 @@ class _Build:
             tokens=state.tokens,
             title_characters=state.title_characters,
             chunk_tokens=options.chunk_tokens,
+            sentence_rule=options.sentence_rule,
             already_chunked=self._already_chunked,
             k1=options.k1,
             b=options.b,
