@@ -53,9 +53,9 @@ def cut(
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
     ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
-    be. A ``whole`` document becomes one chunk with the id of the document; a ``ready`` document
-    already has its chunks. Sentences of sources that have none are those of ``sentence_rule``. Raises BuildError for a document with more chunks than an ordinal can
-    number.
+    be. Where the source does not give the sentences, ``sentence_rule`` finds them. A ``whole``
+    document becomes one chunk with the id of the document; a ``ready`` document already has its
+    chunks. Raises BuildError for a document with more chunks than an ordinal can number.
     """
     if document.ready is not None:
         return list(document.ready[0]), document.ready[1]

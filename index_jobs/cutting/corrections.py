@@ -8,6 +8,7 @@ are plain, and one comparison settles these; only the others are looked at close
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,11 +16,12 @@ from itertools import pairwise
 ENCLOSED_CHARACTERS = 300
 """The longest parenthesis that holds a sentence together; a longer one is taken for unbalanced."""
 
-JOINED_CHARACTERS = 600
-"""A sentence of this length is not joined with the next."""
+WINDOW_CHARACTERS = 4_000
+"""How much text is examined at once; no sentence is longer."""
 
-MAX_CHARACTERS = 4_000
-"""No sentence becomes longer by being joined."""
+LONG_CHARACTERS = 600
+"""A longer sentence is assumed to be several sentences that were not separated, and is not joined
+with the next."""
 
 CLAUSE_CHARACTERS = 80
 """The length from which a sentence in a script without marks is cut at the next blank."""
@@ -29,7 +31,10 @@ _MARKS_WITHOUT_BLANK = frozenset("。！？｡．…‥।॥؟۔።፧፨။។
 _CLOSING = "\"'”’»)\\]」』）】》〉"
 _OPENING = "\"'“‘«„‚(\\[¿¡「『（【《〈"
 
-_PLAIN = re.compile(r"[^\W\d_]{5}\. ")
+_PLAIN = re.compile(
+    r"(?:(?:[a-z \d](?!geb)[a-z]{3}|.\d{3}|\d{3}s|.{3}[)\]\"])[.!?]|.{3}[.!?][)\"]) [A-Z]",
+    re.DOTALL,
+)
 _LAST = re.compile(
     rf"(?:^|.*[\s{_OPENING}])([^\s]*?)([{_MARK}]+)((?:\[\d+\]|[\s{_CLOSING}])*)\Z", re.DOTALL
 )
@@ -43,104 +48,135 @@ _CLOSING_OF = {"(": ")", "[": "]", "（": "）", "「": "」", "『": "』"}
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*\Z")
 _MARK_IN_TITLE = re.compile(rf"[{_MARK}]\W*\s")
 _UNMARKED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff]")
+_FREQUENT_UNMARKED = "านານ។៕"
+"""A text in Thai or Lao has one of these letters. They are looked for before anything else."""
+
 _UNMARKED_END = re.compile(
     rf"[^\n]{{{CLAUSE_CHARACTERS}}}[^\s]*[^\S\n]+(?=[\u0e00-\u0eff])|\n\s*|[។៕][\s{_CLOSING}]*"
 )
 
-_BEFORE_NAME = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_BEFORE_NAME = _words(
     "Dr Prof Mr Mrs Ms Mx Messrs Mme Mmes Mlle Mgr Sr Sra Sres Srta Dn Dña Fr Rev Hon Gov Sen Rep"
     " Gen Col Maj Capt Cdr Lt Sgt Cpl St Ste Hl Ing Dipl Hr Fn Dott Sig Avv EE им ул просп пр проф"
-    " акад тов см св ср архиеп еп митр ген адм Проф Акад Им См geb".split()
+    " акад тов см св ср архиеп еп митр ген адм Проф Акад Им См geb"
 )
 """Abbreviations that a name or another capital follows, in the languages of Europe."""
 
-_BEFORE_NUMBER = frozenset(
+_BEFORE_NUMBER = _words(
     "No Nos Nr Nrs Vol Vols Bd Bde Fig Figs Ch Sec Art Op Opp Abb Tab Kap Abs pp fig figs vol vols"
-    " nr nos núm pág págs fasc approx ca cf geb gest um circa ungef стр рис табл гл ок No № § art op"
-    " Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec p S c b d n r fl т л".split()
+    " nr nos núm pág págs fasc approx ca cf geb gest um circa ungef стр рис табл гл ок No № §"
+    " Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec p S c b d n r fl т л art op"
 )
 """Abbreviations that a number follows."""
 
-_AFTER_ORDINAL = frozenset(
+_AFTER_ORDINAL = _words(
     "Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember"
-    " Jahrhundert Jahrhunderts Jh Jhd Jahrtausend Klasse Auflage Etage Stock Platz Bezirk".split()
+    " Jahrhundert Jahrhunderts Jh Jhd Jahrtausend Klasse Auflage Etage Stock Platz Bezirk"
 )
 """German nouns that follow an ordinal number, which has a point."""
 
-_STARTERS = frozenset(
+_STARTERS = _words(
     "The A An He She It They We You I This That These Those There In On At From During After Before"
     " When While As His Her Its Their My Our But And Or So If Then However Although For With By To"
-    " Of What Who Why How No Not Some Many Most All Both Each Its Since Later Also"
+    " Of Born Between Until Under Following Despite Because Due Among According Other Another"
+    " Several Two Three First Second Only Such Once Where Here Today Now Even What Who Why"
+    " How No Not Some Many Most All Each Since Later Also"
     " Der Die Das Er Sie Es Wir Ein Eine Im Am Nach Und Aber Dann Seit Sein Seine Ihre"
     " Le La Les L Il Elle Ils Elles Un Une En Dans Et Mais Ce Cette Son Sa Ses"
     " El Los Las Una Su Sus Pero Y"
-    " Он Она Оно Они Это Этот Эта В Во На И Но По С У После Его Её А Я Мы".split()
+    " Он Она Оно Они Это Этот Эта В Во На И Но По С У После Его Её А Я Мы"
 )
 """Words that begin sentences and no names."""
 
 
-def corrected(text: str, ends: Sequence[int], title: str) -> list[int]:
+def corrected(text: str, ends: list[int], title: str) -> list[int]:
     """Return the ends of sentences after correction; ``ends`` are those of the rule ``sentencex``.
 
-    ``title`` is the title of the document. A sentence longer than JOINED_CHARACTERS is not joined
+    ``title`` is the title of the document. A sentence longer than LONG_CHARACTERS is not joined
     with the next, so that a wrong join cannot run on. Time is linear in the length of the text.
     """
     if len(ends) > 1:
-        ends = list(_joined(text, ends, title))
-    if text.isascii() or not _UNMARKED.search(text):
-        return list(ends)
+        ends = _joined(text, ends, title)
+    if text.isascii() or not any(letter in text for letter in _FREQUENT_UNMARKED):
+        return ends
     return list(_cut(text, ends))
 
 
-def _joined(text: str, ends: Sequence[int], title: str) -> Iterator[int]:
-    """Yield the ends that are right, and at last the end of the text."""
-    judge = _Judge(text, title)
+def _joined(text: str, ends: list[int], title: str) -> list[int]:
+    """Return the ends that are right."""
+    # In a short text, sentencex keeps plain parentheses together.
+    has_brackets = len(text) > LONG_CHARACTERS or "「" in text or "『" in text
+    name = _DISAMBIGUATION.sub("", title) if _MARK_IN_TITLE.search(title) else ""
+    judge: _Judge | None = None
+    is_plain, count = _PLAIN.match, text.count
+    right: list[int] = []
     start = 0
     for end, following in pairwise(ends):
-        if end - 7 >= start and _PLAIN.match(text, end - 7) and text[end].isupper():
-            is_end = not judge.has_spans or not judge.is_inside(end)
-        else:
-            end = _before_opening(text, start, end)
-            is_end = (
-                end - start > JOINED_CHARACTERS
-                or following - start > MAX_CHARACTERS
-                or judge.is_end(start, end)
-            )
-        if is_end:
-            yield end
-            start = end
-    yield ends[-1]
+        plain = is_plain(text, end - 6 if end > 6 else 0)
+        is_clear = plain and not (
+            name or (has_brackets and count("(", start, end) != count(")", start, end))
+        )
+        is_long = end - start > LONG_CHARACTERS or following - start > WINDOW_CHARACTERS
+        if not is_clear and not is_long:
+            if judge is None:
+                judge = _Judge(text, name, has_brackets)
+            if plain:
+                is_end = not judge.is_inside(start, end)
+            else:
+                end = _placed(text, start, end, following)
+                is_end = judge.is_end(start, end)
+            if not is_end:
+                continue
+        right.append(end)
+        start = end
+    right.append(ends[-1])
+    return right
 
 
-def _before_opening(text: str, start: int, end: int) -> int:
-    """Return the end, moved before an opening quote that was taken for a closing one."""
-    if text[end - 1] in "\"'“‘«(" and end - 2 > start and text[end - 2].isspace():
+def _placed(text: str, start: int, end: int, following: int) -> int:
+    """Return the place of an end, which may be on the wrong side of a straight quote."""
+    if text[end - 1] == '"' and end - 2 > start and text[end - 2].isspace():
         return end if text[end].isspace() else end - 1
+    if text[end] == '"' and not text[end - 1].isspace():
+        after = end + 1
+        while after < following and text[after].isspace():
+            after += 1
+        if end + 1 < after < following and text.count('"', start, end) % 2:
+            return after
     return end
 
 
 class _Judge:
-    """The judge of the ends of one text. ``spans`` are its parentheses and the occurrences of its
-    title, as pairs of offsets; no sentence ends inside them. Ends have to be asked in order."""
+    """The judge of the ends of one text, to be asked about them in order.
 
-    def __init__(self, text: str, title: str) -> None:
-        self.spans = [*_enclosed(text), *_titles(text, title)]
-        self.spans.sort(reverse=True)
-        self.has_spans = bool(self.spans)
-        self._reach = 0
+    ``name`` is the title if a sentence could end inside it, else empty. With ``has_brackets``, no
+    sentence ends inside brackets.
+    """
+
+    def __init__(self, text: str, name: str, has_brackets: bool) -> None:
         self._text = text
-        self._has_capitals: bool | None = None
+        self._name = name
+        self._has_brackets = has_brackets
+        self._name_start = text.find(name) if name else -1
 
-    def is_inside(self, end: int) -> bool:
-        """Return whether an offset is inside a parenthesis or a title."""
-        while self.spans and self.spans[-1][0] < end:
-            self._reach = max(self._reach, self.spans.pop()[1])
-        return end < self._reach
+    def is_inside(self, start: int, end: int) -> bool:
+        """Return whether the end of a sentence is inside the title, or inside brackets."""
+        text, length = self._text, len(self._name)
+        while 0 <= self._name_start <= end - length:
+            self._name_start = text.find(self._name, self._name_start + length)
+        if 0 <= self._name_start < end:
+            return True
+        return self._has_brackets and _is_enclosed(text, start, end)
 
     def is_end(self, start: int, end: int) -> bool:
         """Return whether the sentence from ``start`` ends at ``end``."""
         text = self._text
-        if self.has_spans and self.is_inside(end):
+        if self.is_inside(start, end):
             return False
         tail = text[max(start, end - 60) : end]
         last = _LAST.match(tail)
@@ -151,7 +187,7 @@ class _Judge:
         following = _NEXT.match(text, end)
         assert following is not None
         if not tail[-1].isspace():
-            return _ends_without_blank(last, text, end)
+            return not following[1].islower() and _ends_without_blank(last, text, end)
         if _is_label(text[start:end]):
             return "\n" in tail[len(tail.rstrip()) :]
         if _is_before_remark(last[2], text, end):
@@ -161,19 +197,21 @@ class _Judge:
             return self._ends_before(word, after, last, following.end(1))
         if number:
             return last[1] not in _BEFORE_NUMBER or last[2] != "."
-        return text[following.end() : following.end() + 1] not in _CLOSING_AND_MARKS
+        return text[end] not in _STRAY or text.startswith("..", end)
 
     def _ends_before(self, word: str, after: str, last: re.Match[str], word_end: int) -> bool:
         """Return whether a sentence ends before this word; ``after`` is the point or parenthesis
         that follows it."""
         if word[0].islower():
-            if after == ")" and len(word) <= 3:
-                return True  # the label of an item
-            if not word.islower() or self._text.startswith("://", word_end):
-                return True  # such as mRNA, or an address
-            if len(word) == 1 and last[2] == "." and _is_bullet(self._text, word_end):
-                return True
-            return not self.has_capitals
+            return (
+                not word.islower()  # such as mRNA
+                or (after == ")" and len(word) <= 3)  # the label of an item
+                or self._text.startswith("://", word_end)
+                or (after == "." and word == "www")
+                or self._text[word_end : word_end + 1].isdecimal()
+                or (word in _BULLETS and _is_before_capital(self._text, word_end))
+                or not self.has_capitals
+            )
         if last[2] != "." or last[3].strip():
             return True
         before = last[1]
@@ -181,23 +219,26 @@ class _Judge:
             return word in _STARTERS and not after
         if before.isdecimal() and len(before) <= 2:
             return word not in _AFTER_ORDINAL
-        if _is_initial(before):
+        if _is_initial(before) and before not in _ROMAN:
             return word in _STARTERS and (after != "." or len(word) > 1)
         return True
 
-    @property
+    @functools.cached_property
     def has_capitals(self) -> bool:
         """Whether the text is written with capitals, so that a lower-case word begins nothing."""
-        if self._has_capitals is None:
-            self._has_capitals = not self._text.islower()
-        return self._has_capitals
+        return not self._text.islower()
 
 
-_CLOSING_AND_MARKS = frozenset("\"'”’»)].!?…,;:")
+_ROMAN = frozenset("IVX")
+"""Letters that are more often the number of a king or a war than an initial; ``sentencex`` judges
+these."""
+
+_STRAY = frozenset("”’»)].!?,;:")
+_BULLETS = frozenset("bcdfghjklmnpqrtvwxz")
 
 
-def _is_bullet(text: str, at: int) -> bool:
-    """Return whether a single letter before ``at`` stands before a capital, as a bullet does."""
+def _is_before_capital(text: str, at: int) -> bool:
+    """Return whether a blank and a capital follow, as they follow the sign of an item."""
     return text[at : at + 1] == " " and text[at + 1 : at + 2].isupper()
 
 
@@ -216,7 +257,7 @@ def _ends_without_blank(last: re.Match[str], text: str, end: int) -> bool:
     """Return whether a sentence ends where no white space follows its mark."""
     mark, closing, following = last[2][-1], last[3], text[end]
     if mark not in _MARKS_WITHOUT_BLANK:
-        return following == "<"
+        return following == "<" or (following == '"' and text[end + 1 : end + 2].isspace())
     if mark == "．" and following.isdecimal():
         return False
     if mark == "…" and not closing:
@@ -236,39 +277,31 @@ def _is_before_remark(marks: str, text: str, end: int) -> bool:
         return reference is not None and reference[1].islower()
     if text[end] != "(" or _LABEL.match(text, end):
         return False
+    is_title = marks[-1] in "!?"
     inside = text[end + 1 : end + 3].strip()
-    if inside[:1].isdecimal() or inside[:1].islower():
+    if is_title and (inside[:1].isdecimal() or inside[:1].islower()):
         return True
     remark = _REMARK.match(text, end)
     if remark is None:
         return False
-    return remark[2].islower() or remark[2] in (",;" if marks[-1] == "." else ",;.")
+    return remark[2].islower() or remark[2] in (",;." if is_title else ",;")
 
 
-def _enclosed(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the parentheses that are balanced, within ENCLOSED_CHARACTERS and one paragraph."""
-    if not any(bracket in text for bracket in _CLOSING_OF):
-        return
+def _is_enclosed(text: str, start: int, end: int) -> bool:
+    """Return whether the end of a sentence is inside balanced brackets within ENCLOSED_CHARACTERS
+    and one paragraph."""
     opened: list[tuple[int, str]] = []
-    for match in _BRACKETS.finditer(text):
+    for match in _BRACKETS.finditer(text, start, end + ENCLOSED_CHARACTERS):
         bracket, place = match[0], match.start()
+        if place >= end and not (opened and opened[0][0] < end):
+            return False
         if bracket in _CLOSING_OF:
             opened.append((place, _CLOSING_OF[bracket]))
         elif opened and opened[-1][1] == bracket:
             begin, _ = opened.pop()
-            if place - begin <= ENCLOSED_CHARACTERS and not _BLANK_LINE.search(text, begin, place):
-                yield begin, place + 1
-
-
-def _titles(text: str, title: str) -> Iterator[tuple[int, int]]:
-    """Yield the occurrences of the document's title, if a sentence could end inside it."""
-    name = _DISAMBIGUATION.sub("", title)
-    if not _MARK_IN_TITLE.search(name):
-        return
-    place = text.find(name)
-    while place >= 0:
-        yield place, place + len(name)
-        place = text.find(name, place + len(name))
+            if begin < end <= place <= begin + ENCLOSED_CHARACTERS:
+                return not _BLANK_LINE.search(text, begin, place)
+    return False
 
 
 def _cut(text: str, ends: Sequence[int]) -> Iterator[int]:

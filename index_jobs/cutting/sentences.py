@@ -20,13 +20,7 @@ import sentencex
 from arag_search.errors import IndexVersionError
 from arag_search.manifest import FIRST_SENTENCE_RULE
 from arag_search.system.terminal import visible
-from index_jobs.cutting.corrections import corrected
-
-WINDOW_CHARACTERS = 4_000
-"""How much text is examined at once; no sentence is longer."""
-
-LONG_CHARACTERS = 600
-"""A longer sentence is assumed to be several sentences that were not separated."""
+from index_jobs.cutting.corrections import LONG_CHARACTERS, WINDOW_CHARACTERS, corrected
 
 SENTENCE_RULE = "sentencex-joined"
 """The rule of new indexes."""
