@@ -47,12 +47,12 @@ _BRACKETS = re.compile(r"[()\[\]（）「」『』]")
 _CLOSING_OF = {"(": ")", "[": "]", "（": "）", "「": "」", "『": "』"}
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*\Z")
 _MARK_IN_TITLE = re.compile(rf"[{_MARK}]\W*\s")
-_UNMARKED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff]")
+_NOTE = re.compile(r"(?:\[[^\[\]\n]{1,40}\])+\s*")
 _FREQUENT_UNMARKED = "านານ។៕"
 """A text in Thai or Lao has one of these letters. They are looked for before anything else."""
 
 _UNMARKED_END = re.compile(
-    rf"[^\n]{{{CLAUSE_CHARACTERS}}}[^\s]*[^\S\n]+(?=[\u0e00-\u0eff])|\n\s*|[។៕][\s{_CLOSING}]*"
+    rf"[\u0e00-\u0eff](?:[^\S\n]+(?=[\u0e00-\u0eff])|[^\S\n]*\n\s*)|[។៕][\s{_CLOSING}]*"
 )
 
 
@@ -62,10 +62,13 @@ def _words(text: str) -> frozenset[str]:
 
 _BEFORE_NAME = _words(
     "Dr Prof Mr Mrs Ms Mx Messrs Mme Mmes Mlle Mgr Sr Sra Sres Srta Dn Dña Fr Rev Hon Gov Sen Rep"
-    " Gen Col Maj Capt Cdr Lt Sgt Cpl St Ste Hl Ing Dipl Hr Fn Dott Sig Avv EE им ул просп пр проф"
+    " Gen Col Maj Capt Cdr Lt Sgt Cpl St Ste Hl Ing Dipl Hr Fn av Dott Sig Avv EE им ул просп пр проф"
     " акад тов см св ср архиеп еп митр ген адм Проф Акад Им См geb"
 )
 """Abbreviations that a name or another capital follows, in the languages of Europe."""
+
+_MAY_END = _words("St Ste Sr Fr EE ул просп пр св ср")
+"""Those among them that also end sentences."""
 
 _BEFORE_NUMBER = _words(
     "No Nos Nr Nrs Vol Vols Bd Bde Fig Figs Ch Sec Art Op Opp Abb Tab Kap Abs pp fig figs vol vols"
@@ -139,10 +142,15 @@ def _joined(text: str, ends: list[int], title: str) -> list[int]:
 
 
 def _placed(text: str, start: int, end: int, following: int) -> int:
-    """Return the place of an end, which may be on the wrong side of a straight quote."""
+    """Return the place of an end, which may be on the wrong side of a straight quote or a note."""
     if text[end - 1] == '"' and end - 2 > start and text[end - 2].isspace():
         return end if text[end].isspace() else end - 1
-    if text[end] == '"' and not text[end - 1].isspace():
+    if text[end - 1].isspace():
+        return end
+    if text[end] == "[":
+        note = _NOTE.match(text, end)
+        return note.end() if note and note.end() < following else end
+    if text[end] == '"':
         after = end + 1
         while after < following and text[after].isspace():
             after += 1
@@ -216,7 +224,7 @@ class _Judge:
             return True
         before = last[1]
         if before in _BEFORE_NAME:
-            return word in _STARTERS and not after
+            return before in _MAY_END and word in _STARTERS and not after
         if before.isdecimal() and len(before) <= 2:
             return word not in _AFTER_ORDINAL
         if _is_initial(before) and before not in _ROMAN:
@@ -256,6 +264,8 @@ def _is_label(sentence: str) -> bool:
 def _ends_without_blank(last: re.Match[str], text: str, end: int) -> bool:
     """Return whether a sentence ends where no white space follows its mark."""
     mark, closing, following = last[2][-1], last[3], text[end]
+    if any(map(str.isspace, closing)):
+        return True
     if mark not in _MARKS_WITHOUT_BLANK:
         return following == "<" or (following == '"' and text[end + 1 : end + 2].isspace())
     if mark == "．" and following.isdecimal():
@@ -308,9 +318,14 @@ def _cut(text: str, ends: Sequence[int]) -> Iterator[int]:
     """Yield the ends, and ends inside sentences of scripts that ``sentencex`` does not separate."""
     start = 0
     for end in ends:
-        if _UNMARKED.search(text, start, end):
-            for match in _UNMARKED_END.finditer(text, start, end):
-                if match.end() < end:
-                    yield match.end()
+        for match in _UNMARKED_END.finditer(text, start, end):
+            is_blank = "\n" not in match[0] and match[0][0] not in "។៕"
+            if match.end() == end or (is_blank and match.end() - start < CLAUSE_CHARACTERS):
+                continue
+            if not is_blank or text.count("(", start, match.end()) == text.count(
+                ")", start, match.end()
+            ):
+                yield match.end()
+                start = match.end()
         yield end
         start = end
