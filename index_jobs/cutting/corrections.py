@@ -62,8 +62,8 @@ def _words(text: str) -> frozenset[str]:
 
 _BEFORE_NAME = _words(
     "Dr Prof Mr Mrs Ms Mx Messrs Mme Mmes Mlle Mgr Sr Sra Sres Srta Dn Dña Fr Rev Hon Gov Sen Rep"
-    " Gen Col Maj Capt Cdr Lt Sgt Cpl St Ste Hl Ing Dipl Hr Fn av Dott Sig Avv EE им ул просп пр проф"
-    " акад тов см св ср архиеп еп митр ген адм Проф Акад Им См geb"
+    " Gen Col Maj Capt Cdr Lt Sgt Cpl St Ste Hl Ing Dipl Hr Fn av Dott Sig Avv EE им ул просп пр"
+    " проф акад тов см св ср архиеп еп митр ген адм Проф Акад Им См geb"
 )
 """Abbreviations that a name or another capital follows, in the languages of Europe."""
 
