@@ -33,10 +33,10 @@ class Manifest:
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
     the next update or ``arag-search embed``. ``sentence_rule`` names the rule by which texts were
-    cut into sentences. ``file_metadata`` names the fields in ``metadata``
-    that documents from files have without a declaration. ``shard_sources`` has the source of each
-    source shard, the real path of a folder or file; it is empty where that is not known. ``update``
-    counts published changes and is the same in the chunk and the sentence index.
+    cut into sentences. ``file_metadata`` names the fields in ``metadata`` that documents from files
+    have without a declaration. ``shard_sources`` has the source of each source shard, the real path
+    of a folder or file; it is empty where that is not known. ``update`` counts published changes
+    and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION

@@ -67,7 +67,7 @@ _BEFORE_NAME = _words(
 )
 """Abbreviations that a name or another capital follows, in the languages of Europe."""
 
-_MAY_END = _words("St Ste Sr Fr EE ул просп пр св ср")
+_MAY_END = _words("St Ste Sr Fr av EE ул просп пр св ср")
 """Those among them that also end sentences."""
 
 _BEFORE_NUMBER = _words(
@@ -120,7 +120,7 @@ def _joined(text: str, ends: list[int], title: str) -> list[int]:
     right: list[int] = []
     start = 0
     for end, following in pairwise(ends):
-        plain = is_plain(text, end - 6 if end > 6 else 0)
+        plain = is_plain(text, end - 6)
         is_clear = plain and not (
             name or (has_brackets and count("(", start, end) != count(")", start, end))
         )
@@ -301,7 +301,8 @@ def _is_enclosed(text: str, start: int, end: int) -> bool:
     """Return whether the end of a sentence is inside balanced brackets within ENCLOSED_CHARACTERS
     and one paragraph."""
     opened: list[tuple[int, str]] = []
-    for match in _BRACKETS.finditer(text, start, end + ENCLOSED_CHARACTERS):
+    begin = max(start, end - ENCLOSED_CHARACTERS)
+    for match in _BRACKETS.finditer(text, begin, end + ENCLOSED_CHARACTERS):
         bracket, place = match[0], match.start()
         if place >= end and not (opened and opened[0][0] < end):
             return False
