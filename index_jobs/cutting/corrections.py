@@ -96,6 +96,13 @@ _STARTERS = _words(
 )
 """Words that begin sentences and no names."""
 
+_ROMAN = frozenset("IVX")
+"""Letters that are more often the number of a king or a war than an initial; ``sentencex`` judges
+these."""
+
+_STRAY = frozenset("”’»)].!?,;:")
+_BULLETS = frozenset("bcdfghjklmnpqrtvwxz")
+
 
 def corrected(text: str, ends: list[int], title: str) -> list[int]:
     """Return the ends of sentences after correction; ``ends`` are those of the rule ``sentencex``.
@@ -115,6 +122,7 @@ def _joined(text: str, ends: list[int], title: str) -> list[int]:
     # In a short text, sentencex keeps plain parentheses together.
     has_brackets = len(text) > LONG_CHARACTERS or "「" in text or "『" in text
     name = _DISAMBIGUATION.sub("", title) if _MARK_IN_TITLE.search(title) else ""
+    name = name.lstrip(_MARK + " ")
     judge: _Judge | None = None
     is_plain, count = _PLAIN.match, text.count
     right: list[int] = []
@@ -170,16 +178,27 @@ class _Judge:
         self._text = text
         self._name = name
         self._has_brackets = has_brackets
-        self._name_start = text.find(name) if name else -1
+        self._name_start = self._find_name(0) if name else -1
+
+    def _find_name(self, start: int) -> int:
+        """Return the place of the next occurrence of the name as whole words, or -1."""
+        text, name = self._text, self._name
+        place = text.find(name, start)
+        while place >= 0:
+            after = place + len(name)
+            if not (text[place - 1 : place].isalnum() or text[after : after + 1].isalnum()):
+                break
+            place = text.find(name, place + 1)
+        return place
 
     def is_inside(self, start: int, end: int) -> bool:
         """Return whether the end of a sentence is inside the title, or inside brackets."""
-        text, length = self._text, len(self._name)
+        length = len(self._name)
         while 0 <= self._name_start <= end - length:
-            self._name_start = text.find(self._name, self._name_start + length)
+            self._name_start = self._find_name(self._name_start + length)
         if 0 <= self._name_start < end:
             return True
-        return self._has_brackets and _is_enclosed(text, start, end)
+        return self._has_brackets and _is_enclosed(self._text, start, end)
 
     def is_end(self, start: int, end: int) -> bool:
         """Return whether the sentence from ``start`` ends at ``end``."""
@@ -190,7 +209,7 @@ class _Judge:
         last = _LAST.match(tail)
         if _BLANK_LINE.search(tail[len(tail.rstrip()) :]):
             return True
-        if last is None:
+        if last is None:  # the end of a line or a window
             return text[end - 1].isspace()
         following = _NEXT.match(text, end)
         assert following is not None
@@ -235,14 +254,6 @@ class _Judge:
     def has_capitals(self) -> bool:
         """Whether the text is written with capitals, so that a lower-case word begins nothing."""
         return not self._text.islower()
-
-
-_ROMAN = frozenset("IVX")
-"""Letters that are more often the number of a king or a war than an initial; ``sentencex`` judges
-these."""
-
-_STRAY = frozenset("”’»)].!?,;:")
-_BULLETS = frozenset("bcdfghjklmnpqrtvwxz")
 
 
 def _is_before_capital(text: str, at: int) -> bool:

@@ -70,9 +70,9 @@ def test_additions_and_synchronisations_continue_with_the_rule_of_their_index() 
     source("a.jsonl", "1", "2", text=TEXT + " Oh! my.")
     assert sync_documents([a], INDEX).replaced == 2
     changed = [*FIRST[:2], "It is old. ", "Oh! ", "my."]
-    rule, found = rule_and_sentences()
+    rule, changes = rule_and_sentences()
     assert rule == FIRST_SENTENCE_RULE
-    assert sorted(found) == sorted([FIRST, changed, changed])
+    assert sorted(changes) == sorted([FIRST, changed, changed])
 
 
 def test_an_addition_with_another_rule_is_refused() -> None:

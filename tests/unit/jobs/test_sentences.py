@@ -166,6 +166,16 @@ def test_a_sentence_ends_where_a_reader_would_end_it(kind: str, marked: str) -> 
     assert parts == [part.strip() for part in marked.split("|")], kind
 
 
+@pytest.mark.parametrize("title", ["A. B", ". B", "! ", "(", "a. B (film)", "x. " * 500])
+def test_a_title_that_occurs_only_inside_words_hides_no_end(title: str) -> None:
+    assert sentences("It is in the USA. Bob went. No! Stay.", title) == [
+        "It is in the USA. ",
+        "Bob went. ",
+        "No! ",
+        "Stay.",
+    ]
+
+
 def test_the_table_has_real_cases_of_many_kinds() -> None:
     assert len(TABLE) >= 60
     assert len({marked for _, marked in TABLE}) == len(TABLE)
