@@ -17,6 +17,9 @@ from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
 
 FORMAT_VERSION = 1
+FIRST_SENTENCE_RULE = "sentencex"
+"""The rule for the ends of sentences of every index whose manifest names none."""
+
 DIGEST_BYTES = 32
 """The length of a chunk's fingerprint, and of its placement."""
 
@@ -30,12 +33,12 @@ class Manifest:
     ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``) and
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
-    the next update or ``arag-search embed``. ``file_metadata`` names the fields in ``metadata``
-    that documents from files have without a declaration. ``shard_sources`` has the source of each
-    source shard, the real path of a folder or file; it is empty where that is not known.
-    ``field_counts`` has the values of each field in ``metadata``; it is empty in indexes of an
-    earlier version. ``update`` counts published changes and is the same in the chunk and the
-    sentence index.
+    the next update or ``arag-search embed``. ``sentence_rule`` names the rule by which texts were
+    cut into sentences. ``file_metadata`` names the fields in ``metadata`` that documents from files
+    have without a declaration. ``shard_sources`` has the source of each source shard, the real path
+    of a folder or file; it is empty where that is not known. ``field_counts`` has the values of
+    each field in ``metadata``; it is empty in indexes of an earlier version. ``update`` counts
+    published changes and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -51,6 +54,7 @@ class Manifest:
     tokens: int
     title_characters: int = 0
     chunk_tokens: int
+    sentence_rule: str = FIRST_SENTENCE_RULE
     already_chunked: bool = False
     k1: float = 1.2
     b: float = 0.75

@@ -244,6 +244,7 @@ def _lines(
         f"  holds        {_count(manifest.documents, 'document')}, "
         f"{_count(manifest.chunks, 'passage')} ({chunking}), "
         f"{_count(manifest.sentences, 'sentence')}, {_count(manifest.tokens, 'token')}",
+        f"  sentences    by the rule {manifest.sentence_rule}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
         f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",
         f"  ranking      BM25, k1 {manifest.k1:g}, b {manifest.b:g}; {manifest.analyser} analyser",

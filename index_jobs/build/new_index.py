@@ -185,7 +185,7 @@ class _Build:
         work = partial(
             pack,
             packer=self._target.packer,
-            chunk_tokens=options.chunk_tokens,
+            cutting=options.cutting,
             metadata=self._corpus.metadata.fields,
         )
         with open_packing(self._workers, work) as packing:
@@ -271,6 +271,7 @@ class _Build:
             tokens=state.tokens,
             title_characters=state.title_characters,
             chunk_tokens=options.chunk_tokens,
+            sentence_rule=options.sentence_rule,
             already_chunked=self._already_chunked,
             k1=options.k1,
             b=options.b,

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from arag_search.errors import ArgumentError
-from arag_search.manifest import FORMAT_VERSION
+from arag_search.manifest import FIRST_SENTENCE_RULE, FORMAT_VERSION
 from arag_search.query.fields import MetadataType
 from index_jobs.cutting.chunking import (
     CHUNKING_VERSION,
@@ -17,6 +17,8 @@ from index_jobs.cutting.chunking import (
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
 )
+from index_jobs.cutting.packing import Cutting
+from index_jobs.cutting.sentences import SENTENCE_RULE, SENTENCE_RULES
 from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
@@ -31,6 +33,7 @@ MAX_SHARDS = 1024
 MAX_WORKERS = 64
 MAX_KEPT = 100
 MAX_NODE_WAIT_S = 86_400
+SENTENCE_RULE_OPTION = "--sentence-rule"
 LEAVABLE = ("sentences", "exact")
 """The parts that a build can leave out; the index then does not support what needs them.
 keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
@@ -41,7 +44,8 @@ class BuildOptions:
     """The options of a build.
 
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
-    names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b``
+    names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens.
+    ``sentence_rule`` is the rule for the ends of sentences, one of SENTENCE_RULES. ``k1`` and ``b``
     are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names what to
     leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped.
     ``files`` says which files are read, and whether bad ones are skipped. A
@@ -56,6 +60,7 @@ class BuildOptions:
     format: Format | None = None
     fields: Fields = DEFAULT_FIELDS
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS
+    sentence_rule: str = SENTENCE_RULE
     k1: float = DEFAULT_K1
     b: float = DEFAULT_B
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
@@ -85,6 +90,12 @@ class BuildOptions:
             raise ArgumentError(
                 f"--chunk-tokens: {self.chunk_tokens:,} is out of range.",
                 allowed=f"{MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS:,}",
+            )
+        if self.sentence_rule not in SENTENCE_RULES:
+            raise ArgumentError(
+                f'{SENTENCE_RULE_OPTION}: "{self.sentence_rule}" is not known.',
+                allowed=", ".join(SENTENCE_RULES),
+                do="Leave it out, unless an index is to have the sentences of an earlier one.",
             )
         if not 0 <= self.k1 <= MAX_K1 or not 0 <= self.b <= 1:  # false for NaN too
             raise ArgumentError(
@@ -121,8 +132,17 @@ class BuildOptions:
             )
         check_metadata(self.metadata)
 
+    @property
+    def cutting(self) -> Cutting:
+        """How documents are cut."""
+        return Cutting(self.chunk_tokens, self.sentence_rule)
+
     def signature(self) -> dict[str, Any]:
-        """Return the options that must be unchanged for an interrupted build to be resumed."""
+        """Return the options that must be unchanged for an interrupted build to be resumed.
+
+        The first rule for sentences is left out, as in builds from before it had a name.
+        """
+        is_first = self.sentence_rule == FIRST_SENTENCE_RULE
         return {
             "--format": self.format,
             "--id-field": self.fields.id,
@@ -133,6 +153,7 @@ class BuildOptions:
             "--metadata": list(self.metadata.items()),
             "--without": sorted(self.without),
             "--shards": self.shards,
+            **({} if is_first else {SENTENCE_RULE_OPTION: self.sentence_rule}),
             **self.files.signature(),
             "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
         }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
 from arag_search.tokens import characters_of, count_tokens, count_up_to
-from index_jobs.cutting.sentences import sentence_ends
+from index_jobs.cutting.sentences import SENTENCE_RULE, sentence_ends
 
 CHUNKING_VERSION = 2
 """Increased when the same document would be cut differently, so that a resumed build never mixes
@@ -41,24 +41,29 @@ class Passage:
 
 
 def cut(
-    document: Document, *, shard: int, number: int, chunk_tokens: int
+    document: Document,
+    *,
+    shard: int,
+    number: int,
+    chunk_tokens: int,
+    sentence_rule: str = SENTENCE_RULE,
 ) -> tuple[list[Chunk], int]:
     """Return the chunks of a document in order, and their total number of tokens.
 
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
     ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
-    be. A ``whole`` document becomes one chunk with the id of the document; a ``ready`` document
-    already has its chunks. Raises BuildError for a document with more chunks than an ordinal can
-    number.
+    be. Where the source does not give the sentences, ``sentence_rule`` finds them. A ``whole``
+    document becomes one chunk with the id of the document; a ``ready`` document already has its
+    chunks. Raises BuildError for a document with more chunks than an ordinal can number.
     """
     if document.ready is not None:
         return list(document.ready[0]), document.ready[1]
     text = nfc(document.text)
-    if document.whole:
-        passages = [_whole(text, document.sentence_ends)]
-    else:
-        passages = list(passages_of(text, document.sentence_ends, chunk_tokens))
+    ends = document.sentence_ends
+    if ends is None:
+        ends = sentence_ends(text, nfc(document.title), sentence_rule)
+    passages = [_whole(text, ends)] if document.whole else [*passages_of(text, ends, chunk_tokens)]
     parts = len(passages)
     chunks: list[Chunk] = []
     total = 0
@@ -81,13 +86,11 @@ def cut(
     return chunks, total
 
 
-def passages_of(text: str, ends: Sequence[int] | None, chunk_tokens: int) -> Iterator[Passage]:
-    """Cut a text into passages. ``ends`` are the ends of its sentences, or None if unknown.
+def passages_of(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[Passage]:
+    """Cut a text into passages. ``ends`` are the ends of its sentences.
 
     An empty text becomes one empty passage.
     """
-    if ends is None:
-        ends = sentence_ends(text)
     if len(ends) <= MAX_SENTENCES and len(text) <= chunk_tokens * _CHARACTERS_PER_TOKEN:
         tokens = count_tokens(text)
         if tokens <= chunk_tokens:
@@ -96,9 +99,9 @@ def passages_of(text: str, ends: Sequence[int] | None, chunk_tokens: int) -> Ite
     yield from _packed(text, _fitting(text, ends, chunk_tokens), chunk_tokens)
 
 
-def _whole(text: str, ends: Sequence[int] | None) -> Passage:
+def _whole(text: str, ends: Sequence[int]) -> Passage:
     """Return the text as one passage, whatever its length."""
-    offsets = tuple(sentence_ends(text) if ends is None else ends)
+    offsets = tuple(ends)
     if len(offsets) > MAX_SENTENCES:
         offsets = (*offsets[: MAX_SENTENCES - 1], len(text))
     return Passage(0, len(text), offsets, count_tokens(text))

@@ -45,6 +45,15 @@ Cut = tuple[list[Chunk], int]
 Numbered = Sequence[tuple[int, int, Document]]
 """Documents, each with its shard and its number in the shard."""
 
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How documents are cut: the most tokens of a chunk, and the rule for sentences."""
+
+    chunk_tokens: int
+    sentence_rule: str
+
+
 Work = Callable[[Numbered], Packed]
 """The function that packs a batch; it is pickled for worker processes."""
 
@@ -52,28 +61,34 @@ Work = Callable[[Numbered], Packed]
 def pack(
     documents: Numbered,
     packer: Packer,
-    chunk_tokens: int,
+    cutting: Cutting,
     metadata: Mapping[str, MetadataType] | None = None,
 ) -> Packed:
     """Cut, count and pack the documents of a batch; of ``metadata``, count the values too.
 
     Raises BuildError for a document with too many chunks, and what the packer raises.
     """
-    cuts = cut_all(documents, chunk_tokens)
+    cuts = cut_all(documents, cutting)
     packed = packer([chunk for chunks, _ in cuts for chunk in chunks])
     return Packed(packed, counts_of(cuts, metadata))
 
 
-def cut_only(documents: Numbered, chunk_tokens: int) -> Packed:
+def cut_only(documents: Numbered, cutting: Cutting) -> Packed:
     """Cut the documents of a batch, and neither pack nor count them, for a target that takes some
     of them. The result holds a list of Cut."""
-    return Packed(cut_all(documents, chunk_tokens), counts_of(()))
+    return Packed(cut_all(documents, cutting), counts_of(()))
 
 
-def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
+def cut_all(documents: Numbered, cutting: Cutting) -> list[Cut]:
     """Cut documents. Raises BuildError for a document with too many chunks."""
     return [
-        cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
+        cut(
+            document,
+            shard=shard,
+            number=number,
+            chunk_tokens=cutting.chunk_tokens,
+            sentence_rule=cutting.sentence_rule,
+        )
         for shard, number, document in documents
     ]
 

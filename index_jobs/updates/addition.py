@@ -33,7 +33,7 @@ from arag_search.system.interrupts import Interrupts
 from arag_search.system.progress import Progress, SilentProgress, duration
 from index_jobs.build.corpus import Corpus, summed
 from index_jobs.build.ingestion import Ingestion
-from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
+from index_jobs.build.options import DEFAULT_FIELDS, SENTENCE_RULE_OPTION, BuildOptions
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
@@ -42,7 +42,8 @@ from index_jobs.build.report import (
     left_out_lines,
     source_lines,
 )
-from index_jobs.cutting.packing import Cut, Packed, counts_of, cut_only
+from index_jobs.cutting.packing import Cut, Cutting, Packed, counts_of, cut_only
+from index_jobs.cutting.sentences import check_rule
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
@@ -83,6 +84,7 @@ class AddOptions:
     skip_bad_lines: bool = False
     files: FileSelection = USUAL_FILES
     chunk_tokens: int | None = None
+    sentence_rule: str | None = None
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
     without: tuple[str, ...] | None = None
@@ -238,6 +240,7 @@ class _Addition:
         self._progress = progress
         self._target = target
         _check_options(target.manifest, options, self._where)
+        check_rule(target.manifest.sentence_rule, self._where)
         metadata = metadata_reader(target.manifest)
         opened = open_sources(names, options.format, options.fields, metadata, options.files)
         self._corpus = Corpus(opened, metadata)
@@ -299,7 +302,8 @@ class _Addition:
     def _write_all(self, interrupts: Interrupts) -> None:
         """Read, cut and write the sources; the number of a source stands for its shard."""
         self._progress.begin("documents", self._corpus.size)
-        work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
+        cutting = Cutting(self._before.chunk_tokens, self._before.sentence_rule)
+        work = partial(cut_only, cutting=cutting)
         with open_packing(self._corpus.workers(self._options.workers), work) as packing:
             ingestion = Ingestion(packing, self, self._progress, interrupts)
             reader = CorpusReader(
@@ -582,6 +586,7 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
     """Raise ArgumentError if options differ from those with which the index was built."""
     checks: tuple[tuple[str, object, object, Callable[[Any], str]], ...] = (
         ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens, lambda n: f"{n:,}"),
+        (SENTENCE_RULE_OPTION, options.sentence_rule, manifest.sentence_rule, str),
         (
             "--bm25",
             options.bm25,

@@ -8,6 +8,7 @@ import pytest
 
 from arag_search import tokens
 from index_jobs.cutting import chunking
+from index_jobs.cutting.sentences import sentence_ends
 
 
 @pytest.mark.parametrize(
@@ -32,11 +33,11 @@ def test_an_endless_word_or_line_is_cut_without_loss_and_its_characters_are_coun
         monkeypatch.setattr(chunking, name, counting(getattr(tokens, name)))
     chance = Random(1)
     word = "".join(chance.choice(alphabet) for _ in range(40_000))
-    passages = list(chunking.passages_of(word, None, 500))
+    passages = list(chunking.passages_of(word, sentence_ends(word), 500))
     assert counted < 8 * len(word)
     assert "".join(word[passage.start : passage.end] for passage in passages) == word
     for passage in passages:
         assert passage.tokens == tokens.count_tokens(word[passage.start : passage.end]) <= 500
     count_of_one_word, counted = counted, 0
-    list(chunking.passages_of(2 * word, None, 500))
+    list(chunking.passages_of(2 * word, sentence_ends(2 * word), 500))
     assert counted < 2.2 * count_of_one_word

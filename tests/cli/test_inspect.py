@@ -175,6 +175,7 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         f"  built        TIME from {SAMPLE} (documents)\n"
         "  holds        63 documents, 63 passages (cut at 1,000 tokens), 393 sentences, 8,916 "
         "tokens\n"
+        "  sentences    by the rule sentencex-joined\n"
         "  serves       chunks and sentences; fields title, content, doc_id, year (number), kind "
         "(keyword)\n"
         "  titles       yes\n"

@@ -69,6 +69,16 @@ ChunkTokens = Annotated[
     int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
 ]
 
+SentenceRule = Annotated[
+    str | None,
+    typer.Option(
+        help="Rule for the ends of sentences, sentencex or sentencex-joined; sentencex is that of "
+        "earlier indexes. Stored in the index.  [default: sentencex-joined]",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+
 Bm25 = Annotated[
     str,
     typer.Option(
@@ -209,6 +219,7 @@ def build_options(
     title_field: str | None = None,
     text_field: str | None = None,
     chunk_tokens: int | None = None,
+    sentence_rule: str | None = None,
     bm25: str | None = None,
     metadata: str | None = None,
     without: str | None = None,
@@ -231,6 +242,8 @@ def build_options(
         others["k1"], others["b"] = parse_bm25(bm25)
     if chunk_tokens is not None:
         others["chunk_tokens"] = chunk_tokens
+    if sentence_rule is not None:
+        others["sentence_rule"] = sentence_rule
     return BuildOptions(
         format=None if format == AUTO else str(format),
         fields=Fields(id=id_field, title=title_field, text=text_field),
