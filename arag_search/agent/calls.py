@@ -86,8 +86,9 @@ class CallRunner:
     def _record_shown(self, state: State, name: str, result: ToolResult) -> ToolResult:
         """Add what was shown to the state, and the notes to the result that are due."""
         is_read = name in READ_TOOLS and result.retrieved_tokens > 0
-        is_new = is_read or not state.shown_ids.issuperset(result.ids)
-        state.shown_ids.update(result.ids)
+        shown = {*result.ids, *(span.id for span in result.passages)}
+        is_new = is_read or not state.shown_ids.issuperset(shown)
+        state.shown_ids.update(shown)
         state.stale_steps = 0 if is_new else state.stale_steps + 1
         lines = [result.text]
         if self.guarded and state.stale_steps >= STALE_STEPS:

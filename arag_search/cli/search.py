@@ -318,10 +318,10 @@ class _Options:
         query: str | tuple[str, ...],
         *,
         snippets: bool = True,
-        hints: bool = False,
+        alone: bool = False,
     ) -> SearchResult:
         """Run one query: a tuple is keywords, a string is for the tool, and a logical query with
-        the keyword tool."""
+        the keyword tool. A query ``alone``, not of a file, gets all that a model would get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
         if not isinstance(query, str):
             return index.keyword_search(query, **page, matching=self.matching, explain=self.explain)
@@ -341,7 +341,9 @@ class _Options:
             feedback=snippets,
             sort=self.sort,
             per_document=self.per_document,
-            hints=hints,
+            hints=alone and not self.json,
+            relax=alone,
+            branches=alone,
         )
 
 
@@ -367,7 +369,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     query = tuple(words) if options.tool == "keyword" else " ".join(words)
     with options.opening.open(location) as index:
         try:
-            result = options.search(index, query, hints=not options.json)
+            result = options.search(index, query, alone=True)
         except QueryError as error:
             if options.json:
                 print_json(problems_json(error, options.offset), pretty=True)
@@ -382,6 +384,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
         max_result_tokens=options.bound,
         max_offset=MAX_REACH - options.top_k,
         marked=True,
+        relax=True,
         whole_up_to_tokens=WHOLE_UP_TO_TOKENS if whole_up_to is None else whole_up_to,
     )
     print_text(reply(result, style, ReadSet()).text)

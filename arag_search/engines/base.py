@@ -277,6 +277,21 @@ class SearchEngine(Protocol):
         """
         ...
 
+    def counts_and_pages(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        requests: Sequence[SearchRequest],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> tuple[list[int], list[Page]]:
+        """Return what ``counts`` returns, and the pages of searches of chunks.
+
+        All share one round trip. A page is that of ``search``, except that its count may stop at
+        MAX_TOTAL for a single clause too. The requests have no ``per_document``. Raises
+        QueryTimeoutError.
+        """
+        ...
+
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """Count chunks by the values of fields, exactly. Raises QueryTimeoutError."""
         ...

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import (
@@ -35,7 +36,8 @@ from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.tree import KeywordEquals, Scope, TextLeaf, leaves
+from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, leaves
+from arag_search.search.branches import Branches
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.documents import (
     MAX_COMPARED,
@@ -44,7 +46,7 @@ from arag_search.search.documents import (
     nearest_ids,
     unknown_document,
 )
-from arag_search.search.feedback import Feedback
+from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.fields import (
     DEFAULT_VALUES,
@@ -59,7 +61,10 @@ from arag_search.search.hints import loosened_phrases, loosening_hints, narrowin
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.nearest import ValueReader
+from arag_search.search.relaxing import nearest_hits, relaxed_requests
 from arag_search.search.results import (
+    BranchHit,
+    NearestHit,
     ReadChunk,
     SearchResult,
     check_page,
@@ -75,6 +80,27 @@ from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
 _FEWER_FIELDS = "Name fewer fields, or narrow the scope with a filter."
+
+
+class _Extras(NamedTuple):
+    """What a logical search returns besides its page; see Index.logical_search."""
+
+    feedback: bool
+    nearest_values: bool
+    hints: bool
+    relax: bool
+    branches: bool
+
+
+@dataclass(slots=True)
+class _Executed:
+    """What a logical search has found."""
+
+    page: Page
+    feedback: Feedback | None = None
+    nearest: tuple[NearestHit, ...] = ()
+    branches: tuple[ClauseCount, ...] = ()
+    unheard: tuple[BranchHit, ...] = ()
 
 
 class Index:
@@ -158,6 +184,8 @@ class Index:
         per_document: int | None = None,
         nearest_values: bool = True,
         hints: bool = False,
+        relax: bool = False,
+        branches: bool = False,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -172,6 +200,13 @@ class Index:
         counts all. ``nearest_values`` names, where a metadata clause matches nothing, the nearest
         values of its field, which takes one request more. ``hints`` adds notes on rarer syntax that
         would help: a slop, a weight, the granularity.
+
+        With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages, those
+        that miss the fewest of its conditions, by the score of the others. Exclusions and scope
+        hold. They are found in the same request as the counts of the parts. ``branches`` counts, in
+        the request of the search itself, the phrases, title clauses and alternatives of a query
+        that has several, and adds to a first page the best passage of each alternative of an OR
+        that has none on it. None of these are hits.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -195,9 +230,14 @@ class Index:
             sorting, per_document,
         )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
-            page, explanations, clause_counts = self._executed(
-                request, explain, feedback, nearest_values, hints
+            done = self._executed(
+                request, _Extras(feedback, nearest_values, hints, relax, branches)
             )
+            page, clause_counts = done.page, done.feedback
+            explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
+            if explain:
+                ids = [hit.id for hit in page.hits]
+                explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
         hits = [
             hit_of(hit, chooser.choose(hit) if chooser else (), explanation)
@@ -225,33 +265,58 @@ class Index:
             feedback=clause_counts,
             sort=sorting,
             per_document=per_document,
+            nearest=done.nearest,
+            branches=done.branches,
+            unheard=done.unheard,
             highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
         )
 
-    def _executed(
-        self,
-        request: SearchRequest,
-        explain: bool,
-        feedback: bool,
-        nearest_values: bool,
-        hints: bool,
-    ) -> tuple[Page, list[tuple[LeafScore, ...] | None], Feedback | None]:
-        """Return the page of a request, its hits' scores by leaf, and feedback if it is empty."""
-        page = self.engine.search(request)
-        explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
-        if explain:
-            ids = [hit.id for hit in page.hits]
-            explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
-        clause_counts = None
-        if feedback and page.count == 0:
-            clause_counts = feedback_on(
+    def _executed(self, request: SearchRequest, options: _Extras) -> _Executed:
+        """Return what a search has found, in one round trip, or in two if it is nothing.
+
+        On a server, values of fields take one more.
+        """
+        engine = self.engine
+        parts = Branches(request) if options.branches and _is_plain(request) else None
+        if parts is not None and parts.requests:
+            _, pages = engine.counts_and_pages(
+                (), [request, *parts.requests], request.scope, request.deadline
+            )
+            done = _Executed(pages[0])
+            if done.page.count:
+                done.branches = parts.counts(pages[1:])
+                done.unheard = parts.unheard(done.page, pages[1:], self.manifest)
+        else:
+            done = _Executed(engine.search(request))
+        if done.page.count == 0 and (options.feedback or options.relax):
+            self._explain_nothing(request, options, done)
+        return done
+
+    def _explain_nothing(self, request: SearchRequest, options: _Extras, done: _Executed) -> None:
+        """Count the parts of a query that found nothing, and find the nearest passages."""
+        relaxed = relaxed_requests(request) if options.relax and request.with_text else []
+        pages: list[Page] = []
+
+        def counts(queries: Sequence[tuple[Node, Granularity]]) -> list[int]:
+            counted, found = self.engine.counts_and_pages(
+                queries, relaxed, request.scope, request.deadline
+            )
+            pages.extend(found)
+            return counted
+
+        if options.feedback:
+            done.feedback = feedback_on(
                 request.query,
                 request.granularity,
-                lambda queries: self.engine.counts(queries, request.scope, request.deadline),
-                self._value_reader(request) if nearest_values else None,
-                loosened_phrases(request.query) if hints else (),
+                counts,
+                self._value_reader(request) if options.nearest_values else None,
+                loosened_phrases(request.query) if options.hints else (),
             )
-        return page, explanations, clause_counts
+        elif relaxed:
+            counts(())
+        if pages:
+            metadata = self.manifest.metadata
+            done.nearest = nearest_hits(request.query, relaxed, pages, metadata)
 
     def _value_reader(self, search: SearchRequest) -> ValueReader:
         """Return a reader of the values of fields, within the scope and deadline of a search."""
@@ -528,6 +593,17 @@ def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
         where=location,
         allowed="ids as searches show them in brackets",
         do="Search first, and copy the id.",
+    )
+
+
+def _is_plain(request: SearchRequest) -> bool:
+    """Return whether a search is for the first passages by score, with their text."""
+    return (
+        request.granularity == "chunk"
+        and not request.offset
+        and request.with_text
+        and request.sort is None
+        and request.per_document is None
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.engines.base import Hit, LeafScore, Page, SortBy
 from arag_search.errors import ArgumentError
-from arag_search.search.feedback import Feedback
+from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.highlights import Highlighter, Highlights
 from arag_search.tokens import count_tokens
 
@@ -81,6 +81,31 @@ class SearchHit(NamedTuple):
         return values
 
 
+@dataclass(frozen=True, slots=True)
+class NearestHit:
+    """A passage that meets all but some conditions of a query; ``lacks`` are those, as written. It
+    is empty if the passage meets all, but no sentence of it does."""
+
+    hit: SearchHit
+    lacks: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the passage in types of JSON."""
+        return {**self.hit.to_dict(), "lacks": list(self.lacks)}
+
+
+@dataclass(frozen=True, slots=True)
+class BranchHit:
+    """The best passage of a branch of an OR that has none on the page."""
+
+    hit: SearchHit
+    branch: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the passage in types of JSON."""
+        return {**self.hit.to_dict(), "branch": self.branch}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class SearchResult:
     """The passages of a search, with their total and notes.
@@ -91,6 +116,9 @@ class SearchResult:
     passages that can be paged through if it is known, else None. ``feedback`` is present if
     nothing matched a logical query. ``sort`` is the field that ordered the passages, such as
     ``year:desc``, empty for the score; ``per_document`` is the limit of passages of a document.
+    ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
+    nothing, ``branches`` the counts of its parts alone, and ``unheard`` the best passages of
+    branches that have none among the hits; if they were requested. None of these are hits.
     ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
     """
 
@@ -107,6 +135,9 @@ class SearchResult:
     milliseconds: float
     sort: str = ""
     per_document: int | None = None
+    nearest: tuple[NearestHit, ...] = ()
+    branches: tuple[ClauseCount, ...] = ()
+    unheard: tuple[BranchHit, ...] = ()
     highlighter: Highlighter | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -159,9 +190,17 @@ class SearchResult:
             "notes": list(self.notes),
             "problems": [],
             "feedback": None if self.feedback is None else self.feedback.to_dict(),
+            **({"nearest": [near.to_dict() for near in self.nearest]} if self.nearest else {}),
+            **self._branches_dict(),
             "retrieved_tokens": self.retrieved_tokens,
             "milliseconds": round(self.milliseconds, 3),
         }
+
+    def _branches_dict(self) -> dict[str, Any]:
+        counts = [{"clause": part.clause, "count": part.count} for part in self.branches]
+        unheard = [branch.to_dict() for branch in self.unheard]
+        named = {"branches": counts, "unheard": unheard}
+        return {name: values for name, values in named.items() if values}
 
     def _hit_dict(self, hit: SearchHit) -> dict[str, Any]:
         highlights = self.highlights(hit)
@@ -226,6 +265,9 @@ def search_result(
     feedback: Feedback | None = None,
     sort: SortBy | None = None,
     per_document: int | None = None,
+    nearest: tuple[NearestHit, ...] = (),
+    branches: tuple[ClauseCount, ...] = (),
+    unheard: tuple[BranchHit, ...] = (),
     highlighter: Highlighter | None = None,
 ) -> SearchResult:
     """Return a result, timed since ``started`` (of ``time.perf_counter``).
@@ -246,6 +288,9 @@ def search_result(
         milliseconds=(time.perf_counter() - started) * 1000,
         sort="" if sort is None else str(sort),
         per_document=per_document,
+        nearest=nearest,
+        branches=branches,
+        unheard=unheard,
         highlighter=highlighter,
     )
 

@@ -125,6 +125,8 @@ class LogicalSearch(SearchTool):
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
             nearest_values=self.refinements,
+            relax=self.style.relax,
+            branches=self.style.marked,
             hints=self.hints,
         )
 

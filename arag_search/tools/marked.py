@@ -14,7 +14,7 @@ from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens, count_up_to
 from arag_search.tools.base import ReadSet
 from arag_search.tools.rendering import Block, header_line
-from arag_search.tools.spans import LeftOut, PassageSpan
+from arag_search.tools.spans import Kind, LeftOut, PassageSpan
 
 WHOLE = "whole"
 SHOWN_BEFORE = "shown before"
@@ -57,12 +57,14 @@ class MarkedBlock(Block):
     """One passage whose header and gaps say what they leave out.
 
     ``before`` are the numbers (0-based) of the sentences that were shown earlier, ``about`` is a
-    line between header and text, ``at`` is the
+    line between header and text, ``intro`` one above the header, ``at`` is the
     place of the passage among the hits, ``same`` its near-duplicates, which share a line below it.
     """
 
     before: frozenset[int] = frozenset()
     about: str = ""
+    intro: str = ""
+    kind: Kind = "hit"
     at: int = 0
     same: list[NearDuplicate] = field(default_factory=list[NearDuplicate])
 
@@ -108,7 +110,7 @@ class MarkedBlock(Block):
     def lines(self) -> list[str]:
         """Return the header and, if there is any, the text."""
         header = f"{self.header} ({self.mark})" if self.mark else self.header
-        return [line for line in (header, self.about, self.body) if line]
+        return [line for line in (self.intro, header, self.about, self.body) if line]
 
     def same_lines(self) -> list[str]:
         """Return the line of the near-duplicates, if there are any."""
@@ -133,12 +135,13 @@ class MarkedBlock(Block):
         yield PassageSpan(
             id=self.id,
             title=self.title,
-            start=start,
+            start=start + len(self.intro) + bool(self.intro),
             text_start=end - len(self.body),
             end=end,
             sentences=self.shown_sentences(),
             whole=self.is_whole,
             left_out=self.left_out,
+            kind=self.kind,
         )
         place = end + 1 + len(SAME)
         for other in self.same:

@@ -21,6 +21,7 @@ from arag_search.tools.base import (
     ToolSettings,
     error_result,
 )
+from arag_search.tools.beside import blocks_beside, branch_counts
 from arag_search.tools.marked import join_near_duplicates, marked_block, note_seen
 from arag_search.tools.rendering import (
     Block,
@@ -53,7 +54,8 @@ class ReplyStyle:
 
     ``marked`` says of every passage what is left out of it, and leaves out sentences that are still
     visible; ``suppress_shown`` then has no effect. Passages of at most ``whole_up_to_tokens`` are
-    shown whole in this style. Presets that reproduce a paper are not marked.
+    shown whole in this style, and with ``relax`` a query that matches nothing shows the nearest
+    ones. Presets that reproduce a paper are not marked.
     """
 
     full_text: bool = False
@@ -63,6 +65,7 @@ class ReplyStyle:
     max_offset: int = MAX_TOOL_OFFSET
     marked: bool = False
     whole_up_to_tokens: int = 0
+    relax: bool = False
 
     @staticmethod
     def of(settings: ToolSettings) -> ReplyStyle:
@@ -74,6 +77,7 @@ class ReplyStyle:
             max_result_tokens=settings.max_result_tokens,
             marked=settings.reproduces is None,
             whole_up_to_tokens=settings.whole_up_to_tokens,
+            relax=settings.relax and settings.reproduces is None,
         )
 
     @property
@@ -119,16 +123,22 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
     understood = cut_to(result.understood, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
-    if not result.hits:
+    blocks = _blocks(result, style, read_set)
+    if not blocks:
         lines = [*_empty_lines(result, understood, style), *([notes] if notes else [])]
         return _tool_result(Fitted(cut_to("\n".join(lines), style.bound), [], ()), result)
+    hits = {hit.id for hit in result.hits}
 
     def frame(kept: Sequence[Block]) -> tuple[str, str]:
-        shown = sum(len(block.ids) for block in kept)
-        head = _heading(result, understood, shown)
-        return f"{head}\n{notes}" if notes else head, _footer(result, kept, shown, style)
+        shown = len(hits.intersection(id for block in kept for id in block.ids))
+        heading = [_heading(result, understood, shown)]
+        if not hits:
+            heading = _empty_lines(result, understood, style)
+        lines = [*heading, branch_counts(result), notes]
+        head = "\n".join(line for line in lines if line)
+        return head, _footer(result, kept, shown, style)
 
-    fitted = fit(frame, _blocks(result.hits, style, read_set), style.bound, whole=style.full_text)
+    fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     if style.marked:
         for kept in fitted.blocks:
             note_seen(kept, read_set)
@@ -142,10 +152,11 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
 def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     text, kept, spans = fitted
     shown = {id for block in kept for id in block.ids}
+    ids = tuple(hit.id for hit in result.hits if hit.id in shown)
     return ToolResult(
         text=text,
-        status="ok" if kept else "empty",
-        ids=tuple(hit.id for hit in result.hits if hit.id in shown),
+        status="ok" if ids else "empty",
+        ids=ids,
         total=result.total,
         total_is_exact=result.total_is_exact,
         retrieved_tokens=retrieved_tokens(kept),
@@ -155,21 +166,17 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     )
 
 
-def _blocks(hits: Sequence[SearchHit], style: ReplyStyle, read_set: ReadSet) -> Sequence[Block]:
-    """Return the passages of hits; near-duplicates share one if the style marks passages."""
+def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Sequence[Block]:
+    """Return the passages to show; if the style marks them, near-duplicates share one, and those
+    beside the hits are at the end."""
     if not style.marked:
-        return [_block(hit, style, read_set) for hit in hits]
-    return join_near_duplicates(
-        [
-            marked_block(
-                hit,
-                at,
-                read_set,
-                whole_up_to=None if style.full_text else style.whole_up_to_tokens,
-            )
-            for at, hit in enumerate(hits)
-        ]
-    )
+        return [_block(hit, style, read_set) for hit in result.hits]
+    whole_up_to = None if style.full_text else style.whole_up_to_tokens
+    hits = [
+        marked_block(hit, at, read_set, whole_up_to=whole_up_to)
+        for at, hit in enumerate(result.hits)
+    ]
+    return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
 
 
 def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:

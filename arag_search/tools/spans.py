@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+Kind = Literal["hit", "nearest", "branch"]
 LeftOut = Literal["read", "shown", "same"]
 
 
@@ -20,7 +21,9 @@ class PassageSpan:
     from 1, of the sentences of which anything is shown; ``whole`` is whether nothing of the
     passage's text is missing. Both are None if the span was parsed from a text, which does not
     contain them. ``left_out`` says why there is no text: the passage was "read" or "shown"
-    before, or its text is nearly the "same" as that of the passage above it.
+    before, or its text is nearly the "same" as that of the passage above it. ``kind`` is "nearest"
+    or "branch" for a passage beside the hits of a search: one of those nearest to a query that
+    matches nothing, or the best of a branch of an OR.
     """
 
     id: str
@@ -31,6 +34,7 @@ class PassageSpan:
     sentences: tuple[int, ...] | None = None
     whole: bool | None = None
     left_out: LeftOut | None = None
+    kind: Kind = "hit"
 
     def text_in(self, reply: str) -> str:
         """Return the part of the passage's own text that the reply shows."""

@@ -156,6 +156,16 @@ class LuceneEngine:
                     by_query.update(zip(by_query, numbers, strict=True))
             return [counts[unit][query] for query, unit in pairs]
 
+    def counts_and_pages(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        requests: Sequence[SearchRequest],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> tuple[list[int], list[Page]]:
+        """See SearchEngine."""
+        return self.counts(queries, scope, deadline), list(map(self.search, requests))
+
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. One pass over the values of the fields, in one call to Java."""
         with self._calls:

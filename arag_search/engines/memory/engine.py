@@ -154,6 +154,16 @@ class MemoryEngine:
             result.append(min(count, MAX_TOTAL + 1))
         return result
 
+    def counts_and_pages(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        requests: Sequence[SearchRequest],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> tuple[list[int], list[Page]]:
+        """See SearchEngine."""
+        return self.counts(queries, scope, deadline), list(map(self.search, requests))
+
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine."""
         documents = self._documents("chunk", request.deadline)

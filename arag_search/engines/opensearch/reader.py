@@ -170,6 +170,16 @@ class OpenSearchEngine:
         deadline: Deadline | None = None,
     ) -> list[int]:
         """See SearchEngine."""
+        return self.counts_and_pages(queries, (), scope, deadline)[0]
+
+    def counts_and_pages(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        requests: Sequence[SearchRequest],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> tuple[list[int], list[Page]]:
+        """See SearchEngine."""
         with self._calls:
             within = None if scope is None else compile.scope_filter(scope)
             bodies = [
@@ -183,8 +193,14 @@ class OpenSearchEngine:
                 )
                 for node, granularity in queries
             ]
-            answers = self._searcher.searches(bodies, deadline=deadline)
-        return [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers]
+            asked = [self._request_body(request) for request in requests]
+            chunks = self._searcher.place("chunk")
+            bodies += [(chunks, body) for body, _ in asked]
+            scored = any(scored for _, scored in asked)
+            answers = self._searcher.searches(bodies, scored=scored, deadline=deadline)
+        counts = [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers[: len(queries)]]
+        found = zip(answers[len(queries) :], requests, strict=True)
+        return counts, [page_of(answer, request) for answer, request in found]
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. Sends one request, unless a keyword field has more than 1,000 values:

@@ -1,0 +1,129 @@
+"""The passages nearest to a query that finds nothing: those that miss the fewest of its conditions.
+
+They are found by ordinary queries, so that every engine gives the same ones in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import comb
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import Hit, Page, SearchRequest
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.query.fields import MetadataType
+from arag_search.query.tree import And, Node, Not, all_of, any_of, leaves
+from arag_search.search.results import NearestHit, hit_of
+from arag_search.search.snippets import Snippets
+
+MAX_CLAUSES = 8
+"""Queries with more clauses at the top are not relaxed."""
+MAX_LEAVES = 500
+"""A step of relaxing that takes more leaves is not tried."""
+MAX_NEAREST = 5
+
+
+def relaxed_queries(query: Node) -> list[Node]:
+    """Return the queries for passages that miss one condition of an AND, two, and so on.
+
+    As long as none matches with fewer, a passage matches exactly one alternative of each, and its
+    score is the sum of the scores of the conditions that it meets. Exclusions stay. Other queries
+    have no conditions to miss.
+    """
+    if not isinstance(query, And):
+        return []
+    conditions, excluded = _parts(query)
+    if not 2 <= len(conditions) <= MAX_CLAUSES:
+        return []
+    in_all = sum(1 for _ in leaves(query))
+    queries: list[Node] = []
+    for missing in range(1, len(conditions)):
+        if in_all * comb(len(conditions), missing) > MAX_LEAVES:
+            break
+        kept = combinations(conditions, len(conditions) - missing)
+        queries.append(any_of(*(all_of(*some, *excluded) for some in kept)))
+    return queries
+
+
+def relaxed_requests(request: SearchRequest) -> list[SearchRequest]:
+    """Return the searches for the passages nearest to one that finds nothing, nearest first.
+
+    Conditions on a sentence are first judged on the whole passage.
+    """
+    whole = [request.query] if request.granularity == "sentence" else []
+    return [
+        replace(
+            request,
+            query=query,
+            top_k=min(request.top_k, MAX_NEAREST),
+            offset=0,
+            granularity="chunk",
+            sort=None,
+            per_document=None,
+        )
+        for query in [*whole, *relaxed_queries(request.query)]
+    ]
+
+
+def nearest_hits(
+    query: Node,
+    requests: Sequence[SearchRequest],
+    pages: Sequence[Page],
+    metadata: Mapping[str, MetadataType],
+) -> tuple[NearestHit, ...]:
+    """Return the passages of the first page that has any, each with what it lacks."""
+    found = next(
+        ((asked, page) for asked, page in zip(requests, pages, strict=True) if page.hits), None
+    )
+    if found is None:
+        return ()
+    asked, page = found
+    conditions = _parts(query)[0] if isinstance(query, And) else []
+    met = [meeting(condition, page.hits, metadata) for condition in conditions]
+    chooser = Snippets(asked.query)
+    return tuple(
+        NearestHit(
+            hit_of(hit, chooser.choose(hit), None),
+            tuple(
+                str(condition)
+                for condition, ids in zip(conditions, met, strict=True)
+                if hit.id not in ids
+            ),
+        )
+        for hit in page.hits
+    )
+
+
+def meeting(condition: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]) -> set[str]:
+    """Return the ids of the hits, which carry their text, that match a condition.
+
+    The engine in memory judges them. O(length of their texts).
+    """
+    engine = MemoryEngine(
+        [_chunk(hit, metadata) for hit in hits], metadata=metadata, sentences=False
+    )
+    page = engine.search(SearchRequest(condition, top_k=max(len(hits), 1), with_text=False))
+    return {hit.id for hit in page.hits}
+
+
+def _chunk(hit: Hit, metadata: Mapping[str, MetadataType]) -> Chunk:
+    declared = {name: value for name, value in hit.metadata.items() if name in metadata}
+    return Chunk(
+        id=hit.id,
+        doc_id=hit.doc_id,
+        title=hit.title,
+        content=hit.content or "",
+        part=hit.part,
+        parts=hit.parts,
+        ordinal=hit.ordinal,
+        sentence_ends=hit.sentence_ends,
+        metadata=declared,
+    )
+
+
+def _parts(query: And) -> tuple[list[Node], list[Not]]:
+    """Return the conditions and the exclusions of an AND."""
+    conditions = [child for child in query.children if not isinstance(child, Not)]
+    return conditions, [child for child in query.children if isinstance(child, Not)]
