@@ -20,7 +20,7 @@ from arag_search.search.snippets import Snippets
 
 MAX_CLAUSES = 8
 """Queries with more clauses at the top are not relaxed."""
-MAX_LEAVES = 500
+MAX_LEAVES = 1_000
 """A step of relaxing that takes more leaves is not tried."""
 MAX_NEAREST = 5
 
@@ -40,7 +40,7 @@ def relaxed_queries(query: Node) -> list[Node]:
     in_all = sum(1 for _ in leaves(query))
     queries: list[Node] = []
     for missing in range(1, len(conditions)):
-        if in_all * comb(len(conditions), missing) > MAX_LEAVES:
+        if in_all * comb(len(conditions) - 1, missing) > MAX_LEAVES:  # a clause is in so many
             break
         kept = combinations(conditions, len(conditions) - missing)
         queries.append(any_of(*(all_of(*some, *excluded) for some in kept)))
@@ -87,9 +87,11 @@ def nearest_hits(
         NearestHit(
             hit_of(hit, chooser.choose(hit), None),
             tuple(
-                str(condition)
-                for condition, ids in zip(conditions, met, strict=True)
-                if hit.id not in ids
+                dict.fromkeys(
+                    str(condition)
+                    for condition, ids in zip(conditions, met, strict=True)
+                    if hit.id not in ids
+                )
             ),
         )
         for hit in page.hits

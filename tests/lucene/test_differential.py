@@ -55,6 +55,13 @@ def in_lucene(
     return engine
 
 
+def test_lucene_finds_the_passages_nearest_to_a_query_that_matches_nothing(
+    pairs: list[Pair],
+) -> None:
+    agreement.agree_on_relaxing(pairs, EXAMPLES // 3)
+    agreement.agree_on_relaxing([(memory, memory) for memory, _ in pairs], EXAMPLES // 6)
+
+
 def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     agreement.agree_on_pages(pairs)
 

@@ -46,6 +46,12 @@ def test_opensearch_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None
     agreement.agree_on_pages(pairs, agreement.EXAMPLES // 3)
 
 
+def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
+    pairs: list[Pair],
+) -> None:
+    agreement.agree_on_relaxing(pairs, agreement.EXAMPLES // 6)
+
+
 def test_opensearch_sorts_and_limits_per_document_as_memory_does(
     pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:

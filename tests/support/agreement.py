@@ -30,8 +30,19 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
-from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, Term, leaves
+from arag_search.query.tree import (
+    And,
+    KeywordEquals,
+    Node,
+    Not,
+    Phrase,
+    Scope,
+    Term,
+    all_of,
+    leaves,
+)
 from arag_search.search.frequent import FrequentWords
+from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
 from tests.support.strategies import (
     METADATA,
     WORDS,
@@ -144,6 +155,64 @@ def agree_on_pages(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
 
     assert sum(with_hits) >= 0.3 * len(with_hits)
     assert len(with_hits) >= examples
+
+
+def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
+    """Check the passages nearest to a query that matches nothing against counts of the conditions
+    that each passage meets, and scores that are the sums of theirs in the reference engine."""
+    with_nearest: list[bool] = []
+
+    @run_on_examples(
+        examples,
+        st.sampled_from(pairs),
+        st.lists(trees(max_leaves=3), min_size=2, max_size=4),
+        st.lists(trees(max_leaves=2), max_size=1),
+        _SCOPES,
+    )
+    def check(pair: Pair, clauses: list[Node], excluded: list[Node], scope: Scope | None) -> None:
+        right, tested = pair
+        plain = [node for node in excluded if getattr(node, "weight", 1) == 1]
+        query = all_of(*clauses, *map(Not, plain))
+        assert isinstance(query, And)
+        if has_a_loose_repetition(query):
+            return
+        note(f"{query} within {scope}")
+        requests = relaxed_requests(SearchRequest(query, scope=scope))
+        conditions = [str(clause) for clause in query.children if not isinstance(clause, Not)]
+        if right.search(SearchRequest(query, scope=scope)).count:
+            return
+        if len(requests) < len(conditions) - 1:  # too many clauses
+            return
+        _, pages = tested.counts_and_pages((), requests, scope)
+        nearest = nearest_hits(query, requests, pages, METADATA)
+        met: dict[str, list[str]] = {}
+        scores: dict[str, float] = {}
+        without: set[str] = set()
+        for clause in query.children:
+            asked = clause.child if isinstance(clause, Not) else clause
+            for hit in right.search(SearchRequest(asked, _EVERYTHING, scope=scope)).hits:
+                if isinstance(clause, Not):
+                    without.add(hit.id)
+                else:
+                    met.setdefault(hit.id, []).append(str(clause))
+                    scores[hit.id] = scores.get(hit.id, 0.0) + hit.score
+        met = {id: clauses for id, clauses in met.items() if id not in without}
+        with_nearest.append(bool(met))
+        if not met:
+            assert nearest == ()
+            return
+        most = max(map(len, met.values()))
+        best = sorted(
+            (scores[id] for id, clauses in met.items() if len(clauses) == most), reverse=True
+        )
+        assert len(nearest) == min(len(best), MAX_NEAREST)
+        for near, score in zip(nearest, best, strict=False):
+            assert near.hit.score == pytest.approx(score, rel=TOLERANCE)
+            assert scores[near.hit.id] == pytest.approx(score, rel=TOLERANCE)
+            assert set(near.lacks) == set(conditions).difference(met[near.hit.id])
+            assert len(met[near.hit.id]) == most
+
+    assert sum(with_nearest) >= 0.2 * examples
 
 
 def agree_on_orders(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:

@@ -1,0 +1,106 @@
+"""Queries that find nothing get the nearest passages, and branches that are not on the page are
+heard."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
+from arag_search.query.parser import parse
+from arag_search.search.index import Index
+from arag_search.search.relaxing import MAX_CLAUSES, relaxed_queries
+from arag_search.tools.base import ReadSet, ToolResult
+from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
+
+BRIDGES = chunk(7, "bridges", "Bridges", "The Rialto bridge crosses the canal.", lang="en")
+
+
+@pytest.fixture(name="relaxed")
+def index_to_relax() -> Index:
+    return index_of(*VIVALDI, BRIDGES)
+
+
+def run(index: Index, **arguments: object) -> ToolResult:
+    tool = tools_of(load_preset("logical_read"), index)["logical_search"]
+    return tool.run(arguments, ReadSet())
+
+
+def test_the_passages_that_miss_the_fewest_conditions_are_shown(relaxed: Index) -> None:
+    result = run(relaxed, query='"antonio vivaldi" AND gondola AND goldoni NOT older')
+    assert (result.status, result.total, result.ids) == ("empty", 0, ())
+    assert result.text.splitlines()[2:] == [
+        "Nearest, without gondola:",
+        "[griselda.1] Griselda (Vivaldi) (whole)",
+        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
+        "revised by the young Carlo Goldoni.",
+    ]
+    assert [(span.id, span.kind) for span in result.passages] == [("griselda.1", "nearest")]
+
+
+def test_passages_that_lack_different_conditions_stand_under_different_lines(
+    relaxed: Index,
+) -> None:
+    near = relaxed.logical_search("rialto AND gondola AND priest", relax=True).nearest
+    assert {(hit.hit.id, hit.lacks) for hit in near} == {
+        ("bridges.1", ("gondola", "priest")),
+        ("vivaldi.1", ("rialto", "gondola")),
+    }
+
+
+def test_exclusions_and_scopes_hold(relaxed: Index) -> None:
+    assert relaxed.logical_search("griselda AND nowhere NOT opera", relax=True).nearest == ()
+    within = relaxed.logical_search("venice AND nowhere", relax=True, filter="year:<=1700")
+    assert [near.hit.id for near in within.nearest] == ["vivaldi.1"]
+
+
+def test_a_passage_that_meets_all_but_in_no_single_sentence_is_nearest(relaxed: Index) -> None:
+    result = run(relaxed, query="taught AND wrote", granularity="sentence")
+    assert "\nIn no single sentence, but in these passages:\n[vivaldi.1]" in result.text
+
+
+def test_only_an_and_is_relaxed_and_only_up_to_a_number_of_clauses() -> None:
+    def steps(query: str) -> int:
+        return len(relaxed_queries(parse(query, SCHEMA).tree))
+
+    words = [f"w{number}" for number in range(MAX_CLAUSES + 1)]
+    assert steps("a OR b") == steps('"a b"') == steps("a NOT b") == 0
+    assert (steps("a AND b"), steps("a AND b AND c NOT d")) == (1, 2)
+    assert steps(" AND ".join(words)) == 0
+    assert steps(" AND ".join(words[:MAX_CLAUSES])) >= 2
+
+
+def test_without_relaxing_nothing_is_near(relaxed: Index) -> None:
+    result = relaxed.logical_search("venice AND nowhere")
+    assert (result.nearest, "nearest" in result.to_dict()) == ((), False)
+    shown = relaxed.logical_search("venice AND nowhere", relax=True).to_dict()["nearest"]
+    assert {near["id"]: near["lacks"] for near in shown} == {
+        "vivaldi.1": ["nowhere"], "griselda.1": ["nowhere"]
+    }  # fmt: skip
+
+
+def test_parts_are_counted_and_a_branch_without_a_hit_is_heard(relaxed: Index) -> None:
+    query = '"antonio vivaldi" OR "rialto bridge" OR "no such phrase"'
+    result = run(relaxed, query=query, top_k=1)
+    lines = result.text.splitlines()
+    assert lines[1] == (
+        'Alone: "antonio vivaldi" 3; "rialto bridge" 1; "no such phrase" occurs nowhere.'
+    )
+    assert result.ids == ("bridges.1",) or "[bridges.1]" in result.text
+    heard = run(relaxed, query=query, top_k=1, offset=1)
+    assert "Best for" not in heard.text
+    everything = run(relaxed, query=query)
+    assert "Best for" not in everything.text
+
+
+def test_order_and_total_of_the_page_do_not_change(relaxed: Index) -> None:
+    query = 'title:vivaldi OR "rialto bridge" OR (priest AND violin)'
+    plain = relaxed.logical_search(query, top_k=2)
+    heard = relaxed.logical_search(query, top_k=2, branches=True)
+    assert (heard.hits, heard.total) == (plain.hits, plain.total)
+    assert [part.count for part in heard.branches] == [3, 1, 1]
+
+
+def test_plain_words_are_not_counted(relaxed: Index) -> None:
+    assert relaxed.logical_search("venice OR opera OR priest", branches=True).branches == ()
+    assert relaxed.logical_search('"antonio vivaldi" AND priest', branches=True).branches == ()
