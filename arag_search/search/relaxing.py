@@ -14,7 +14,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, Page, SearchRequest
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import And, Node, Not, all_of, any_of, leaves
+from arag_search.query.tree import And, Node, Not, Or, all_of, any_of, leaves
 from arag_search.search.results import NearestHit, hit_of
 from arag_search.search.snippets import Snippets
 
@@ -29,21 +29,28 @@ def relaxed_queries(query: Node) -> list[Node]:
     """Return the queries for passages that miss one condition of an AND, two, and so on.
 
     As long as none matches with fewer, a passage matches exactly one alternative of each, and its
-    score is the sum of the scores of the conditions that it meets. Exclusions stay. Other queries
-    have no conditions to miss.
+    score is the sum of the scores of the conditions that it meets. Exclusions stay. Of an OR, every
+    alternative is relaxed. Other queries have no conditions to miss.
     """
-    if not isinstance(query, And):
-        return []
-    conditions, excluded = _parts(query)
-    if not 2 <= len(conditions) <= MAX_CLAUSES:
+    alternatives = _alternatives(query)
+    most = max(len(conditions) for conditions, _ in alternatives)
+    if most > MAX_CLAUSES:
         return []
     in_all = sum(1 for _ in leaves(query))
     queries: list[Node] = []
-    for missing in range(1, len(conditions)):
-        if in_all * comb(len(conditions) - 1, missing) > MAX_LEAVES:  # a clause is in so many
+    for missing in range(1, most):
+        if in_all * comb(most - 1, missing) > MAX_LEAVES:  # a clause is in so many
             break
-        kept = combinations(conditions, len(conditions) - missing)
-        queries.append(any_of(*(all_of(*some, *excluded) for some in kept)))
+        queries.append(
+            any_of(
+                *(
+                    all_of(*kept, *excluded)
+                    for conditions, excluded in alternatives
+                    if len(conditions) > missing
+                    for kept in combinations(conditions, len(conditions) - missing)
+                )
+            )
+        )
     return queries
 
 
@@ -80,22 +87,31 @@ def nearest_hits(
     if found is None:
         return ()
     asked, page = found
-    conditions = _parts(query)[0] if isinstance(query, And) else []
-    met = [meeting(condition, page.hits, metadata) for condition in conditions]
     chooser = Snippets(asked.query)
+    lacks = _lacking(query, page.hits, metadata)
     return tuple(
-        NearestHit(
-            hit_of(hit, chooser.choose(hit), None),
-            tuple(
-                dict.fromkeys(
-                    str(condition)
-                    for condition, ids in zip(conditions, met, strict=True)
-                    if hit.id not in ids
-                )
-            ),
-        )
-        for hit in page.hits
+        NearestHit(hit_of(hit, chooser.choose(hit), None), lacks[hit.id]) for hit in page.hits
     )
+
+
+def _lacking(
+    query: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+) -> dict[str, tuple[str, ...]]:
+    """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
+    lacks: dict[str, tuple[str, ...]] = {}
+    for conditions, excluded in _alternatives(query):
+        met = [meeting(condition, hits, metadata) for condition in conditions]
+        out = set[str]().union(*(meeting(one.child, hits, metadata) for one in excluded))
+        for hit in hits:
+            own = [
+                str(condition)
+                for condition, ids in zip(conditions, met, strict=True)
+                if hit.id not in ids
+            ]
+            is_fewer = hit.id not in lacks or len(own) < len(lacks[hit.id])
+            if hit.id not in out and len(own) < max(len(conditions), 2) and is_fewer:
+                lacks[hit.id] = tuple(dict.fromkeys(own))
+    return lacks
 
 
 def meeting(condition: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]) -> set[str]:
@@ -125,7 +141,14 @@ def _chunk(hit: Hit, metadata: Mapping[str, MetadataType]) -> Chunk:
     )
 
 
-def _parts(query: And) -> tuple[list[Node], list[Not]]:
-    """Return the conditions and the exclusions of an AND."""
-    conditions = [child for child in query.children if not isinstance(child, Not)]
-    return conditions, [child for child in query.children if isinstance(child, Not)]
+def _alternatives(query: Node) -> list[tuple[list[Node], list[Not]]]:
+    """Return the conditions and the exclusions of a query, or of each alternative of an OR."""
+    return [
+        (
+            [part for part in child.children if not isinstance(part, Not)],
+            [part for part in child.children if isinstance(part, Not)],
+        )
+        if isinstance(child, And)
+        else ([child], [])
+        for child in (query.children if isinstance(query, Or) else (query,))
+    ]

@@ -48,6 +48,17 @@ def test_passages_that_lack_different_conditions_stand_under_different_lines(
     }
 
 
+def test_every_alternative_of_an_or_is_relaxed(relaxed: Index) -> None:
+    query = "(rialto AND nowhere) OR (goldoni AND venice AND none NOT older)"
+    near = relaxed.logical_search(query, relax=True).nearest
+    assert {hit.hit.id: hit.lacks for hit in near} == {
+        "bridges.1": ("nowhere",),
+        "griselda.1": ("none",),
+    }
+    near = relaxed.logical_search("(rialto AND no NOT canal) OR (bridge AND none)", relax=True)
+    assert [hit.lacks for hit in near.nearest] == [("none",)]
+
+
 def test_exclusions_and_scopes_hold(relaxed: Index) -> None:
     assert relaxed.logical_search("griselda AND nowhere NOT opera", relax=True).nearest == ()
     within = relaxed.logical_search("venice AND nowhere", relax=True, filter="year:<=1700")
@@ -59,11 +70,12 @@ def test_a_passage_that_meets_all_but_in_no_single_sentence_is_nearest(relaxed: 
     assert "\nIn no single sentence, but in these passages:\n[vivaldi.1]" in result.text
 
 
-def test_only_an_and_is_relaxed_and_only_up_to_a_number_of_clauses() -> None:
+def test_only_conditions_are_relaxed_and_only_up_to_a_number_of_clauses() -> None:
     def steps(query: str) -> int:
         return len(relaxed_queries(parse(query, SCHEMA).tree))
 
     words = [f"w{number}" for number in range(MAX_CLAUSES + 1)]
+    assert steps("(a AND b) OR (c AND d AND e)") == 2
     assert steps("a OR b") == steps('"a b"') == steps("a NOT b") == 0
     assert (steps("a AND b"), steps("a AND b AND c NOT d")) == (1, 2)
     assert steps(" AND ".join(words)) == 0
