@@ -33,6 +33,7 @@ BENCHES = {
     "parity": "bench.cluster.parity",
     "recall": "bench.quality.recall",
     "replay": "bench.replay.replay",
+    "replies": "bench.replay.replies",
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",
     "vector_sequences": "bench.quality.vector_sequences",

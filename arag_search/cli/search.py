@@ -326,11 +326,11 @@ class _Options:
         if not isinstance(query, str):
             return index.keyword_search(query, **page, matching=self.matching, explain=self.explain)
         if self.tool == "semantic":
-            return index.semantic_search(query, **page)
+            return index.semantic_search(query, **page, names=alone)
         if self.tool == "hybrid":
-            return index.hybrid_search(query, **page, vectors=self.unit)
+            return index.hybrid_search(query, **page, vectors=self.unit, names=alone)
         if self.tool == "naive":
-            return index.naive_embedding_search(query, **page)
+            return index.naive_embedding_search(query, **page, names=alone)
         return index.logical_search(
             query,
             **page,

@@ -17,6 +17,7 @@ from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.tree import Node, Scope, Term, any_of
 from arag_search.search.fusion import fuse
+from arag_search.search.names import missing_names_note
 from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout
 from arag_search.search.passages import NearPassage, NearPassages, near_passages
 from arag_search.search.results import (
@@ -86,18 +87,30 @@ class VectorSearch:
                 self.open().encoder.encode_queries(list(dict.fromkeys(texts)))
 
     def semantic(
-        self, query: str, top_k: int, offset: int, filter: str | None, snippets: bool
+        self,
+        query: str,
+        top_k: int,
+        offset: int,
+        filter: str | None,
+        snippets: bool,
+        names: bool = False,
     ) -> SearchResult:
         """See Index.semantic_search."""
         check_page(top_k, offset)
-        return self._by_nearness(query, "sentence", top_k, offset, filter, snippets)
+        return self._by_nearness(query, "sentence", top_k, offset, filter, snippets, names)
 
     def naive(
-        self, query: str, top_k: int, offset: int, filter: str | None, snippets: bool
+        self,
+        query: str,
+        top_k: int,
+        offset: int,
+        filter: str | None,
+        snippets: bool,
+        names: bool = False,
     ) -> SearchResult:
         """See Index.naive_embedding_search."""
         check_page(top_k, offset)
-        return self._by_nearness(query, "passage", top_k, offset, filter, snippets)
+        return self._by_nearness(query, "passage", top_k, offset, filter, snippets, names)
 
     def hybrid(
         self,
@@ -107,6 +120,7 @@ class VectorSearch:
         filter: str | None,
         unit: VectorUnit,
         snippets: bool,
+        names: bool = False,
     ) -> SearchResult:
         """See Index.hybrid_search."""
         started = time.perf_counter()
@@ -132,7 +146,7 @@ class VectorSearch:
             proofs = {passage.ordinal: passage for passage in near.passages}
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
-        notes = [*_notes(opened, missing), *notes]
+        notes = [*_notes(opened, missing), *notes, *self._on_names(text, scope, names)]
         return search_result(query, understood, offset, hits, notes, started, passages=len(fused))
 
     def close(self) -> None:
@@ -148,6 +162,7 @@ class VectorSearch:
         offset: int,
         filter: str | None,
         snippets: bool,
+        names: bool,
     ) -> SearchResult:
         started = time.perf_counter()
         text, scope, understood = self._understood(query, filter)
@@ -159,8 +174,16 @@ class VectorSearch:
             proofs = {passage.ordinal: passage for passage in shown}
             hits, missing = self._hits(shown, proofs, scope, snippets)
         end_of_all = len(near.passages) if near.complete else None
-        notes = _notes(opened, missing)
+        notes = [*_notes(opened, missing), *self._on_names(text, scope, names)]
         return search_result(query, understood, offset, hits, notes, started, passages=end_of_all)
+
+    def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
+        """Return the note on names that no passage contains, if requested and needed."""
+        if not names:
+            return []
+        deadline = Deadline.after(self._search_timeout_s)
+        note = missing_names_note(self._engine, text, scope, deadline)
+        return [note] if note else []
 
     def _understood(self, query: str, filter: str | None) -> tuple[str, Scope | None, str]:
         """Return the query as it is encoded, the scope to obey, and both in words."""

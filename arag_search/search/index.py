@@ -405,15 +405,18 @@ class Index:
         offset: int = 0,
         filter: str | None = None,
         snippets: bool = True,
+        names: bool = False,
     ) -> SearchResult:
         """Return passages by the cosine of their best sentence with the query (A-RAG Eq. 3).
 
         The nearest passage comes first; its nearest sentences are the snippet. Pages and
-        ``filter`` are as in ``logical_search``; there is no total. Raises QueryError for a query
-        that is empty or too long and for the filter, ArgumentError, NotServedError if there are no
-        sentence vectors, IndexClosedError, and what opening the vectors raises.
+        ``filter`` are as in ``logical_search``; there is no total. ``names`` adds a note on names
+        in the query that no passage contains, which takes a request for their counts. Raises
+        QueryError for a query that is empty or too long and for the filter, ArgumentError,
+        NotServedError if there are no sentence vectors, IndexClosedError, and what opening the
+        vectors raises.
         """
-        return self._by_vectors.semantic(query, top_k, offset, filter, snippets)
+        return self._by_vectors.semantic(query, top_k, offset, filter, snippets, names)
 
     @checked
     def hybrid_search(
@@ -425,6 +428,7 @@ class Index:
         filter: str | None = None,
         vectors: VectorUnit = "passage",
         snippets: bool = True,
+        names: bool = False,
     ) -> SearchResult:
         """Return whole passages by BM25 of the query's words and by vectors (Agentic Hybrid).
 
@@ -433,7 +437,7 @@ class Index:
         ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which raises
         the same errors. The search by words may raise QueryTimeoutError.
         """
-        return self._by_vectors.hybrid(query, top_k, offset, filter, vectors, snippets)
+        return self._by_vectors.hybrid(query, top_k, offset, filter, vectors, snippets, names)
 
     @checked
     def naive_embedding_search(
@@ -444,12 +448,13 @@ class Index:
         offset: int = 0,
         filter: str | None = None,
         snippets: bool = True,
+        names: bool = False,
     ) -> SearchResult:
         """Return whole passages by the cosine of their vector with the query (A-RAG Naive).
 
         Pages and ``filter`` are as in ``logical_search``. Raises the errors of ``semantic_search``.
         """
-        return self._by_vectors.naive(query, top_k, offset, filter, snippets)
+        return self._by_vectors.naive(query, top_k, offset, filter, snippets, names)
 
     def open_vectors(self) -> OpenVectors:
         """Open the vectors and their encoder; otherwise the first search by vectors opens them.

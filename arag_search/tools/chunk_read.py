@@ -9,7 +9,6 @@ from typing import Annotated
 from pydantic import Field
 
 from arag_search.corpus import Chunk, nfc
-from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import ReadChunk
@@ -58,13 +57,9 @@ class ChunkReadArguments(Arguments):
     from_sentence: int = Field(
         1, ge=1, description="Sentence to start from; above 1 with one id only."
     )
-    to_sentence: int = Field(
-        0, ge=0, description="Sentence to stop after, with one id only; 0 for the last."
-    )
+    to_sentence: int = Field(0, ge=0, description="Last sentence, with one id only; 0 for the end.")
     near: str = Field(
-        "",
-        max_length=MAX_CHARACTERS,
-        description="Words, with one id only: shows the sentences around their best match.",
+        "", description="Words, with one id only: the sentences around their best match."
     )
 
 

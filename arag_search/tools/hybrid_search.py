@@ -69,5 +69,6 @@ class HybridSearch(SearchTool):
             top_k=arguments.max_results,
             offset=arguments.offset,
             filter=filter_of(arguments.filter),
+            names=self.style.marked,
             vectors=self.vectors,
         )

@@ -45,4 +45,6 @@ class NaiveEmbeddingSearch(SearchTool):
         return cls(index, style=ReplyStyle.of(settings), reproduces=settings.reproduces)
 
     def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
-        return self.index.naive_embedding_search(arguments.query, top_k=arguments.top_k)
+        return self.index.naive_embedding_search(
+            arguments.query, top_k=arguments.top_k, names=self.style.marked
+        )

@@ -29,9 +29,10 @@ _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"\[(?!page \d+\](?:\n|\Z))([^\]\n]+)\][^\n]*")
 """The header of a passage, and not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
+_RANK = r"cosine -?\d\.\d\d"
 _MARK = re.compile(
-    rf" \((?:{WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{WHOLE}, {SHOWN_BEFORE}|"
-    rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{WHOLE}|\d+ {LEFT_OUT}))?))\)$"
+    rf" \((?:(?:{WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{WHOLE}, {SHOWN_BEFORE}|"
+    rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{WHOLE}|\d+ {LEFT_OUT}))?))(?:, {_RANK})?|{_RANK})\)$"
 )
 _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _SHOWN_BEFORE = re.compile(rf"[(,] ?\d+ {SHOWN_BEFORE}\)")

@@ -22,7 +22,7 @@ from arag_search.tools.base import (
     error_result,
 )
 from arag_search.tools.beside import blocks_beside, branch_counts
-from arag_search.tools.marked import join_near_duplicates, marked_block, note_seen
+from arag_search.tools.marked import join_near_duplicates, marked_block, note_seen, whole_lengths
 from arag_search.tools.rendering import (
     Block,
     Fitted,
@@ -172,10 +172,18 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
     if not style.marked:
         return [_block(hit, style, read_set) for hit in result.hits]
     whole_up_to = None if style.full_text else style.whole_up_to_tokens
+    lengths = (
+        [None] * len(result.hits)
+        if whole_up_to is None
+        else whole_lengths(result.hits, whole_up_to)
+    )
     hits = [
-        marked_block(hit, at, read_set, whole_up_to=whole_up_to)
-        for at, hit in enumerate(result.hits)
+        marked_block(hit, at, read_set, whole_up_to=length)
+        for at, (hit, length) in enumerate(zip(result.hits, lengths, strict=True))
     ]
+    if result.total is None:  # a search by vectors
+        for block, hit in zip(hits, result.hits, strict=True):
+            block.rank = f"cosine {hit.score:.2f}" if hit.ranks is None else ""
     return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
 
 

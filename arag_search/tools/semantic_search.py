@@ -55,6 +55,7 @@ class SemanticSearch(SearchTool):
             top_k=arguments.top_k,
             offset=arguments.offset,
             filter=filter_of(arguments.filter),
+            names=self.style.marked,
         )
 
 

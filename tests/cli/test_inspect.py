@@ -380,7 +380,7 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         "[orlando-vivaldi.1] Orlando furioso (Vivaldi) (shown before, whole)\n",
         "with the offline model: plain rules, no language model.\nSet ARAG_MODEL",
         "\n? In which town was the engineer",
-        "top_k=2  (1 of 1 hits, 186 tokens, ",
+        "top_k=2  (1 of 1 hits, ",
         "\nMühlhausen\n\n",
         "\n[brooklyn-bridge.1] Brooklyn Bridge\n",
         "\nDomenico Scarlatti\n\n",

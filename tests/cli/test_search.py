@@ -43,13 +43,15 @@ def test_words_are_joined_and_options_may_be_anywhere(arag: Command) -> None:
 
 
 def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None:
-    assert arag("search", "my-index", '"antonio vivaldi" AND title:librettist') == CommandResult(
-        0,
-        'No passage matches ("antonio vivaldi" AND title:librettist).\n'
+    done = arag("search", "my-index", '"antonio vivaldi" AND title:librettist')
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[:4] == [
+        'No passage matches ("antonio vivaldi" AND title:librettist).',
         'Alone: "antonio vivaldi" 13; title:librettist occurs nowhere. '
-        "Without title:librettist: 13.\n",
-        "",
-    )
+        "Without title:librettist: 13.",
+        "Nearest, without title:librettist:",
+        "[vivaldi.1] Antonio Vivaldi (whole)",
+    ]
 
 
 def test_a_query_with_problems_is_not_run_and_ends_with_2(arag: Command) -> None:
@@ -99,12 +101,16 @@ def test_the_json_of_a_search_has_every_key(arag: Command) -> None:
         ],
         "problems": [],
         "feedback": None,
+        "branches": [
+            {"clause": "title:vivaldi", "count": 4},
+            {"clause": "librett*", "count": 8},
+        ],
         "retrieved_tokens": 22,
         "milliseconds": 0,
     }
     assert list(result) == ["query", "understood", "total", "total_is_exact", "total_text",
                             "total_unit", "offset", "hits", "notes", "problems", "feedback",
-                            "retrieved_tokens", "milliseconds"]  # fmt: skip
+                            "branches", "retrieved_tokens", "milliseconds"]  # fmt: skip
 
 
 def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:

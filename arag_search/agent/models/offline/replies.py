@@ -29,9 +29,11 @@ class Reply:
 
 
 def read_reply(text: str, *, whole: bool = False) -> Reply:
-    """Read a result. ``whole`` is for results of chunk_read, which show passages in full."""
-    shown = passages_in(text, of_read=whole)
-    return Reply(tuple(_passage(passage, whole) for passage in shown), total_of(text))
+    """Read a result. ``whole`` is for results of chunk_read, which show passages in full. The
+    passages that are nearest to a query without a match are no finds."""
+    total = total_of(text)
+    shown = [] if total == 0 else passages_in(text, of_read=whole)
+    return Reply(tuple(_passage(passage, whole) for passage in shown), total)
 
 
 def _passage(shown: ShownPassage, whole: bool) -> SeenPassage:

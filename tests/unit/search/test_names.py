@@ -1,0 +1,59 @@
+"""Names in queries by meaning, and the note on those that no passage contains."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.query.parser import parse_scope
+from arag_search.search.names import MAX_NAMES, missing_names_note, names_in
+from arag_search.tools.base import ReadSet
+from arag_search.tools.search import ReplyStyle, reply
+from tests.support.passages import SCHEMA, VIVALDI, index_of
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Who directed the film starring Alexander Korda?", ["Alexander Korda"]),
+        ("Where was André Cayatte born?", ["André Cayatte"]),
+        ('film "Under the cards" director', ["Under the cards"]),
+        ("is it in Cumbria? Yes. The Lake District", ["Cumbria", "Lake District"]),
+        ("the U.S. president J. R. Smith", ["U.S", "J R Smith"]),
+        ("in Rome, Venice and Paris", ["Rome", "Venice", "Paris"]),
+        ("JOHN", []),
+        ("what is a fugue", []),
+        ("", []),
+    ],
+)
+def test_names_are_quoted_or_begin_with_a_capital(text: str, names: list[str]) -> None:
+    assert names_in(text) == names
+
+
+@given(st.text())
+def test_any_text_has_few_short_names(text: str) -> None:
+    names = names_in(text)
+    assert len(names) <= MAX_NAMES
+    assert all(name and len(name) <= 60 for name in names)
+
+
+def test_names_that_no_passage_in_scope_contains_are_named() -> None:
+    engine = index_of(*VIVALDI).engine
+    text = "Did Antonio Vivaldi meet Alexander Korda and Goldoni?"
+    assert missing_names_note(engine, text, None, None) == 'no passage contains "Alexander Korda".'
+    scope = parse_scope("year:<1700", SCHEMA)
+    assert missing_names_note(engine, text, scope, None) == (
+        'no passage contains "Alexander Korda", "Goldoni".'
+    )
+    assert missing_names_note(engine, "the opera", None, None) == ""
+
+
+def test_replies_to_searches_by_vectors_show_the_cosine() -> None:
+    from dataclasses import replace
+
+    page = index_of(*VIVALDI).logical_search("older")
+    result = replace(page, total=None, hits=(page.hits[0]._replace(score=0.6234),))
+    marked = reply(result, ReplyStyle(marked=True, whole_up_to_tokens=160), ReadSet()).text
+    assert "[scarlatti.1] Griselda (Scarlatti) (whole, cosine 0.62)\n" in marked
+    assert "cosine" not in reply(result, ReplyStyle(), ReadSet()).text
