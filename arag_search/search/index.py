@@ -298,10 +298,10 @@ class Index:
         pages: list[Page] = []
 
         def counts(queries: Sequence[tuple[Node, Granularity]]) -> list[int]:
-            counted, found = self.engine.counts_and_pages(
+            counted, nearest = self.engine.counts_and_pages(
                 queries, relaxed, request.scope, request.deadline
             )
-            pages.extend(found)
+            pages.extend(nearest)
             return counted
 
         if options.feedback:

@@ -81,12 +81,12 @@ def nearest_hits(
     metadata: Mapping[str, MetadataType],
 ) -> tuple[NearestHit, ...]:
     """Return the passages of the first page that has any, each with what it lacks."""
-    found = next(
+    first = next(
         ((asked, page) for asked, page in zip(requests, pages, strict=True) if page.hits), None
     )
-    if found is None:
+    if first is None:
         return ()
-    asked, page = found
+    asked, page = first
     chooser = Snippets(asked.query)
     lacks = _lacking(query, page.hits, metadata)
     return tuple(
@@ -101,7 +101,9 @@ def _lacking(
     lacks: dict[str, tuple[str, ...]] = {}
     for conditions, excluded in _alternatives(query):
         met = [meeting(condition, hits, metadata) for condition in conditions]
-        out = set[str]().union(*(meeting(one.child, hits, metadata) for one in excluded))
+        out = set[str]().union(
+            *(meeting(exclusion.child, hits, metadata) for exclusion in excluded)
+        )
         for hit in hits:
             own = [
                 str(condition)

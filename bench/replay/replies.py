@@ -287,7 +287,7 @@ def _pieces(question: Question, record: Record, searches: Sequence[Step]) -> int
 def _met(question: Question, record: Record, searches: Sequence[Step]) -> int:
     """Return how many pieces of evidence the searches made visible, without a read."""
     sets = sightings_by_title(question, _searched(record, searches))
-    return max((sum(piece.visible is not None for piece in one) for one in sets), default=0)
+    return max((sum(piece.visible is not None for piece in pieces) for pieces in sets), default=0)
 
 
 # Figures

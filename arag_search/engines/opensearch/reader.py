@@ -199,8 +199,8 @@ class OpenSearchEngine:
             scored = any(scored for _, scored in asked)
             answers = self._searcher.searches(bodies, scored=scored, deadline=deadline)
         counts = [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers[: len(queries)]]
-        found = zip(answers[len(queries) :], requests, strict=True)
-        return counts, [page_of(answer, request) for answer, request in found]
+        pages = zip(answers[len(queries) :], requests, strict=True)
+        return counts, [page_of(answer, request) for answer, request in pages]
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. Sends one request, unless a keyword field has more than 1,000 values:
