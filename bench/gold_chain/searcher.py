@@ -205,5 +205,6 @@ def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
             "matching": "token",
             "vectors": "passage",
             "given_passages": 0,
+            "reproduces": "LogicalRAG",  # the policy is frozen for these replies
         }
     )
