@@ -6,7 +6,7 @@ from __future__ import annotations
 from arag_search.search.results import SearchResult
 from arag_search.tokens import cut_to
 from arag_search.tools.base import ReadSet
-from arag_search.tools.marked import MarkedBlock, marked_block
+from arag_search.tools.marked import MarkedBlock, marked_block, whole_lengths
 
 MAX_INTRO_TOKENS = 100
 IN_NO_SENTENCE = "In no single sentence, but in these passages:"
@@ -20,8 +20,9 @@ def blocks_beside(
     """Return the passages beside the hits, in the order in which they are shown."""
     blocks: list[MarkedBlock] = []
     lacks: tuple[str, ...] | None = None
-    for near in result.nearest:
-        block = marked_block(near.hit, 0, read_set, whole_up_to=whole_up_to)
+    lengths = whole_lengths([near.hit for near in result.nearest], whole_up_to)
+    for near, length in zip(result.nearest, lengths, strict=True):
+        block = marked_block(near.hit, 0, read_set, whole_up_to=length)
         block.kind = "nearest"
         if near.lacks != lacks:
             missing = " and ".join(near.lacks)

@@ -181,12 +181,14 @@ class MarkedBlock(Block):
         return f"({', '.join(f'{count} {why}' for count, why in counts if count)})"
 
 
-def whole_lengths(hits: Sequence[SearchHit], whole_up_to: int) -> list[int]:
-    """Return for each hit the length up to which it is shown whole.
+def whole_lengths(hits: Sequence[SearchHit], whole_up_to: int | None) -> Sequence[int | None]:
+    """Return for each hit the length up to which it is shown whole; None is for any length.
 
     Where there is room, that is LONGER times the usual one: in the order of the hits, as long as
     those that are whole have at most ROOM times the usual length together.
     """
+    if whole_up_to is None:
+        return [None] * len(hits)
     room = ROOM * whole_up_to
     lengths: list[int] = []
     for hit in hits:

@@ -172,11 +172,7 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
     if not style.marked:
         return [_block(hit, style, read_set) for hit in result.hits]
     whole_up_to = None if style.full_text else style.whole_up_to_tokens
-    lengths = (
-        [None] * len(result.hits)
-        if whole_up_to is None
-        else whole_lengths(result.hits, whole_up_to)
-    )
+    lengths = whole_lengths(result.hits, whole_up_to)
     hits = [
         marked_block(hit, at, read_set, whole_up_to=length)
         for at, (hit, length) in enumerate(zip(result.hits, lengths, strict=True))
