@@ -146,7 +146,11 @@ class VectorSearch:
             proofs = {passage.ordinal: passage for passage in near.passages}
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
-        notes = [*_notes(opened, missing), *notes, *self._on_names(text, scope, names)]
+        notes = [
+            *_notes(opened, missing),
+            *notes,
+            *self._on_names(text, scope, names and bool(hits)),
+        ]
         return search_result(query, understood, offset, hits, notes, started, passages=len(fused))
 
     def close(self) -> None:
@@ -174,7 +178,7 @@ class VectorSearch:
             proofs = {passage.ordinal: passage for passage in shown}
             hits, missing = self._hits(shown, proofs, scope, snippets)
         end_of_all = len(near.passages) if near.complete else None
-        notes = [*_notes(opened, missing), *self._on_names(text, scope, names)]
+        notes = [*_notes(opened, missing), *self._on_names(text, scope, names and bool(hits))]
         return search_result(query, understood, offset, hits, notes, started, passages=end_of_all)
 
     def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
