@@ -324,7 +324,9 @@ class _Options:
         the keyword tool. A query ``alone``, not of a file, gets all that a model would get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
         if not isinstance(query, str):
-            return index.keyword_search(query, **page, matching=self.matching, explain=self.explain)
+            return index.keyword_search(
+                query, **page, matching=self.matching, explain=self.explain, branches=alone
+            )
         if self.tool == "semantic":
             return index.semantic_search(query, **page, names=alone)
         if self.tool == "hybrid":

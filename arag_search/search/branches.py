@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from arag_search.engines.base import MAX_TOTAL, Page, SearchRequest
+from arag_search.engines.base import MAX_TOTAL, Granularity, Page, SearchEngine, SearchRequest
+from arag_search.engines.deadline import Deadline
+from arag_search.errors import QueryTimeoutError
 from arag_search.manifest import Manifest
+from arag_search.query import analysis
 from arag_search.query.fields import TITLE
 from arag_search.query.tree import (
     And,
@@ -15,6 +18,7 @@ from arag_search.query.tree import (
     Node,
     Or,
     Phrase,
+    Scope,
     Term,
     TextLeaf,
     positive_leaves,
@@ -80,6 +84,27 @@ class Branches:
                 chosen = Snippets(part).choose(best)
                 hits.append(BranchHit(hit_of(best, chosen, None), str(part)))
         return tuple(hits)
+
+
+def keyword_counts(
+    engine: SearchEngine, keywords: Sequence[str], scope: Scope | None, deadline: Deadline | None
+) -> tuple[ClauseCount, ...]:
+    """Return how many passages have each keyword, of the first MAX_COUNTED; none if there is only
+    one, or no time left."""
+    phrases = [Phrase(keyword) for keyword in dict.fromkeys(keywords) if analysis.terms(keyword)]
+    if len(phrases) < 2:
+        return ()
+    queries: list[tuple[Node, Granularity]] = [
+        (phrase, "chunk") for phrase in phrases[:MAX_COUNTED]
+    ]
+    try:
+        counts = engine.counts(queries, scope, deadline)
+    except QueryTimeoutError:
+        return ()
+    return tuple(
+        ClauseCount(str(phrase), count, leaf=True)
+        for (phrase, _), count in zip(queries, counts, strict=True)
+    )
 
 
 def _names(leaf: Leaf) -> bool:

@@ -37,7 +37,7 @@ from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import NOTE_UNRANKED
 from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, leaves
-from arag_search.search.branches import Branches
+from arag_search.search.branches import Branches, keyword_counts
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.documents import (
     MAX_COMPARED,
@@ -356,12 +356,14 @@ class Index:
         matching: Matching = "token",
         snippets: bool = True,
         explain: bool = False,
+        branches: bool = False,
     ) -> SearchResult:
         """Return passages by count of keywords times their length (A-RAG Eq. 1).
 
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
-        passage, as the paper's reference implementation does. Pages and ``filter`` are as in
+        passage, as the paper's reference implementation does. ``branches`` counts the passages of
+        each of several keywords, which takes one request more. Pages and ``filter`` are as in
         ``logical_search``. Raises ArgumentError, QueryError for the filter, QueryTimeoutError and
         IndexClosedError.
         """
@@ -383,6 +385,7 @@ class Index:
             )
             for hit in page.hits
         ]
+        counted = branches and matching == "token" and bool(page.hits)
         understood = ", ".join(f'"{keyword}"' for keyword in wanted)
         notes = keyword_notes(wanted) if matching == "token" else []
         return search_result(
@@ -393,6 +396,7 @@ class Index:
             notes,
             started,
             page=page,
+            branches=keyword_counts(self.engine, wanted, scope, deadline) if counted else (),
             highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )
 

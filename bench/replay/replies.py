@@ -147,7 +147,7 @@ def _replays(
             if options.encoder is not None:
                 embed_index(place, options.encoder)
             indexes[corpus] = stack.enter_context(open_index(place, search_timeout_s=None))
-        records = [Record.from_json(orjson.loads(line)) for line in path.open("rb")]
+        records = [Record.from_json(orjson.loads(line)) for line in path.read_bytes().splitlines()]
         questions = _questions(path)
         records = records[: options.limit]
         yield replay(path.stem, preset, indexes[corpus], records, questions, options.whole_up_to)

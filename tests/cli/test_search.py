@@ -227,6 +227,7 @@ def test_each_keyword_is_an_argument(arag: Command) -> None:
     assert done == CommandResult(
         0,
         '2 of 13 passages for "Antonio Vivaldi", "libretto"\n'
+        'Alone: "Antonio Vivaldi" 13; "libretto" 4.\n'
         "[vivaldi.1] Antonio Vivaldi\n"
         "Antonio Vivaldi was an Italian composer and violinist, born in Venice on 4 March 1678. "
         "He trained as a priest, was ordained in 1703, and was nicknamed the Red Priest because of "

@@ -113,6 +113,14 @@ def test_order_and_total_of_the_page_do_not_change(relaxed: Index) -> None:
     assert [part.count for part in heard.branches] == [3, 1, 1]
 
 
+def test_keywords_are_counted(relaxed: Index) -> None:
+    result = relaxed.keyword_search(["Venice", "gondola", "..."], branches=True)
+    assert [str(part) for part in result.branches] == ['"Venice" 2', '"gondola" occurs nowhere']
+    assert relaxed.keyword_search(["Venice"], branches=True).branches == ()
+    within = relaxed.keyword_search(["Venice", "opera"], branches=True, filter="year:<1700")
+    assert [part.count for part in within.branches] == [1, 0]
+
+
 def test_plain_words_are_not_counted(relaxed: Index) -> None:
     assert relaxed.logical_search("venice OR opera OR priest", branches=True).branches == ()
     assert relaxed.logical_search('"antonio vivaldi" AND priest', branches=True).branches == ()
