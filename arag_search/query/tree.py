@@ -505,6 +505,7 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
     """Check the children and store the span of their weights. O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
+    _check_weight(node.weight, node.weight)  # else its text could not be parsed
     lowest, highest = math.inf, -math.inf
     for child in node.children:
         if isinstance(child, Not) and kind is Or:
