@@ -36,6 +36,7 @@ from bench.arguments import BenchParser, positive, whole_from
 from bench.data import DATA_SETS
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import kept_index, say
+from index_jobs.cutting.sentences import SENTENCE_RULE
 from index_jobs.embedding.job import embed_index
 
 CORPORA = {
@@ -143,7 +144,8 @@ def _replays(
             say(f"{path.stem}: left out, because it has no tools, or needs an encoder.")
             continue
         if corpus not in indexes:
-            place = kept_index(options.data / CORPORA[corpus], options.work / corpus)
+            source = options.data / CORPORA[corpus]
+            place = kept_index(source, options.work / corpus, SENTENCE_RULE)
             if options.encoder is not None:
                 embed_index(place, options.encoder)
             indexes[corpus] = stack.enter_context(open_index(place, search_timeout_s=None))
