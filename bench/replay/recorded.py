@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, cast
 
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import Preset
+from arag_search.agent.presets import Preset, changed_preset
 from arag_search.agent.record import Record
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
@@ -29,6 +29,8 @@ from bench.quality.question_words import words_query
 
 SEED = 1714
 """The seed of the choice of queries if there are more than wanted."""
+_PROMPTS_BEFORE = {"logical_read": "arag"}
+"""The prompts that presets had before they got one of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,17 @@ class RecordedQueries:
             return self
         numbers = sorted(Random(SEED).sample(range(len(self.queries)), count))
         return RecordedQueries([self.queries[n] for n in numbers], self.counts, self.runs)
+
+
+def with_replies_of_papers(preset: Preset) -> Preset:
+    """Return a preset with the replies, descriptions and prompt that presets of papers keep."""
+    changes = {
+        "reproduces": "A-RAG",
+        "whole_up_to_tokens": 0,
+        "relax": False,
+        "prompt": _PROMPTS_BEFORE.get(preset.prompt, preset.prompt),
+    }
+    return changed_preset(preset, changes, preset.name)
 
 
 def offline_run(index: Index, questions: Sequence[Question], preset: Preset, folder: Path) -> Path:

@@ -29,7 +29,13 @@ from bench.replay import agreement
 from bench.replay.agreement import Bm25
 from bench.replay.build_cost import Sources, searched_words
 from bench.replay.builds import OPTIONAL, BuildCost, Builds
-from bench.replay.recorded import SEED, RecordedQueries, offline_run, read_queries
+from bench.replay.recorded import (
+    SEED,
+    RecordedQueries,
+    offline_run,
+    read_queries,
+    with_replies_of_papers,
+)
 from bench.replay.sides import GIVEN, ReplaySide, open_bm25s, open_embedded, open_sides
 from bench.report.fingerprints import agent_fingerprints
 from bench.report.latencies import Latencies
@@ -144,7 +150,7 @@ def _recorded(
         questions = load_questions(corpus_in(options.data).parent / "questions.jsonl")[
             : options.limit
         ]
-        preset = load_preset(DEFAULT_PRESET)
+        preset = with_replies_of_papers(load_preset(DEFAULT_PRESET))
         say(f"replay: {len(questions)} questions are answered by the offline model")
         run = offline_run(index, questions, preset, folder / "run")
         return read_queries([run], index), agent_fingerprints(questions, preset, OfflineModel())

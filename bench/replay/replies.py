@@ -34,6 +34,7 @@ from arag_search.tools.registry import READ_TOOLS, TOOLS
 from bench import BenchError
 from bench.arguments import BenchParser, positive, whole_from
 from bench.data import DATA_SETS
+from bench.replay.recorded import with_replies_of_papers
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import kept_index, say
 from index_jobs.cutting.sentences import SENTENCE_RULE
@@ -45,10 +46,7 @@ CORPORA = {
     "musique": Path("musique") / "corpus.jsonl",
 }
 """The corpus of each run, by the beginning of its name."""
-_OLD = {"reproduces": "A-RAG", "whole_up_to_tokens": 0, "relax": False}
 _OF_FEEDBACK = ("default_operator", "granularity")
-_OLD_PROMPTS = {"logical_read": "arag"}
-"""The prompts that presets had before they got one of their own."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -171,8 +169,7 @@ def replay(
 ) -> Replayed:
     """Ask the calls of a run again on both sides, question by question."""
     say(f"{name}: {len(records)} questions")
-    old_prompt = _OLD_PROMPTS.get(preset.prompt, preset.prompt)
-    old = changed_preset(preset, {**_OLD, "prompt": old_prompt}, name)
+    old = with_replies_of_papers(preset)
     whole = load_preset(DEFAULT_PRESET).whole_up_to_tokens if whole_up_to is None else whole_up_to
     changes = {"reproduces": None, "whole_up_to_tokens": whole, "relax": True}
     new = changed_preset(preset, changes, name)
