@@ -152,10 +152,16 @@ def _train(folder: Path) -> None:
 
 
 def _check(cache: Path, class_path: str) -> None:
-    """Raise CalledProcessError if Java cannot start with the cache, for example on a full disk."""
+    """Raise CalledProcessError if Java cannot start with the cache, for example on a full disk.
+
+    Java has been seen to refuse a sound cache on a busy machine, so it is asked again.
+    """
     options = ["-XX:AOTMode=on", f"-XX:AOTCache={cache}", *jvm.FIXED_FLAGS, "-cp", class_path]
     command = [java_command(), *options, "-version"]
-    subprocess.run(command, check=True, capture_output=True, timeout=_TIME_LIMIT_S)
+    for is_last in (False, False, True):
+        done = subprocess.run(command, check=is_last, capture_output=True, timeout=_TIME_LIMIT_S)
+        if done.returncode == 0:
+            return
 
 
 def _remove_old(newest: Path) -> None:
