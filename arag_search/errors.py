@@ -84,6 +84,10 @@ class ArgumentError(AragError, ValueError):
     """A value from the caller is not allowed."""
 
 
+class VectorsNotNamedError(ArgumentError):
+    """No folder of vectors is named for an index that has none of its own."""
+
+
 class UnknownChunkError(AragError, LookupError):
     """The index holds no chunk with this id."""
 

@@ -20,6 +20,9 @@ FORMAT_VERSION = 1
 FIRST_SENTENCE_RULE = "sentencex"
 """The rule for the ends of sentences of every index whose manifest names none."""
 
+FOLD_CHARACTERS = 200
+"""The length at which lines are folded in indexes whose manifest names none."""
+
 DIGEST_BYTES = 32
 """The length of a chunk's fingerprint, and of its placement."""
 
@@ -34,11 +37,12 @@ class Manifest:
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
     and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
     the next update or ``arag-search embed``. ``sentence_rule`` names the rule by which texts were
-    cut into sentences. ``file_metadata`` names the fields in ``metadata`` that documents from files
-    have without a declaration. ``shard_sources`` has the source of each source shard, the real path
-    of a folder or file; it is empty where that is not known. ``field_counts`` has the values of
-    each field in ``metadata``; it is empty in indexes of an earlier version. ``update`` counts
-    published changes and is the same in the chunk and the sentence index.
+    cut into sentences. Longer lines than ``fold_characters`` are folded where the lines of a
+    document are numbered. ``file_metadata`` names the fields in ``metadata`` that documents from
+    files have without a declaration. ``shard_sources`` has the source of each source shard, the
+    real path of a folder or file; it is empty where that is not known. ``field_counts`` has the
+    values of each field in ``metadata``; it is empty in indexes of an earlier version. ``update``
+    counts published changes and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -55,6 +59,7 @@ class Manifest:
     title_characters: int = 0
     chunk_tokens: int
     sentence_rule: str = FIRST_SENTENCE_RULE
+    fold_characters: int = FOLD_CHARACTERS
     already_chunked: bool = False
     k1: float = 1.2
     b: float = 0.75

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
 from arag_search.engines.base import SearchEngine, SearchRequest
 from arag_search.engines.calls import Calls
 from arag_search.engines.deadline import Deadline
@@ -40,6 +40,14 @@ FUSION_DEPTH = 100
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
 TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
+
+
+class NearSentence(NamedTuple):
+    """A sentence by its passage and its number in it, from 0, with its cosine with a query."""
+
+    chunk: Chunk
+    number: int
+    score: float
 
 
 class VectorSearch:
@@ -152,6 +160,23 @@ class VectorSearch:
             *self._on_names(text, scope, names and bool(hits)),
         ]
         return search_result(query, understood, offset, hits, notes, started, passages=len(fused))
+
+    def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
+        """See Index.nearest_sentences."""
+        check_page(n, 0)
+        text, scope, _ = self._understood(query, filter)
+        with self._calls:
+            opened = self.open()
+            encoded: FloatArray = opened.encoder.encode_queries([text])
+            rows = opened.vectors.nearest("sentence", encoded, n, scope)[0]
+            chunks = self._engine.chunks_at([chunk_ordinal(row.ordinal) for row in rows], scope)
+        near: list[NearSentence] = []
+        for (ordinal, score, key), chunk in zip(rows, chunks, strict=True):
+            start = chunk_ordinal(ordinal)
+            proof = NearPassage(start, score, (ordinal - start,), (key,))
+            if chunk is not None and proof.is_of(chunk):
+                near.append(NearSentence(chunk, ordinal - start, score))
+        return near
 
     def close(self) -> None:
         """Wait for searches in flight, then close the vectors. May be called again."""

@@ -36,9 +36,9 @@ from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, leaves
+from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, any_of, leaves
 from arag_search.search.branches import Branches, keyword_counts
-from arag_search.search.by_vectors import VectorSearch
+from arag_search.search.by_vectors import NearSentence, VectorSearch
 from arag_search.search.documents import (
     MAX_COMPARED,
     IndexDocument,
@@ -59,6 +59,7 @@ from arag_search.search.frequent import FrequentWords
 from arag_search.search.highlights import Highlighter
 from arag_search.search.hints import loosened_phrases, loosening_hints, narrowing_hints
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
+from arag_search.search.lines import DocumentLines, LinesCache, is_current
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.nearest import ValueReader
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
@@ -129,6 +130,7 @@ class Index:
         self._on_close = on_close
         self._frequent_words = FrequentWords(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
+        self._lines = LinesCache()
 
     def __enter__(self) -> Index:
         return self
@@ -460,6 +462,14 @@ class Index:
         """
         return self._by_vectors.naive(query, top_k, offset, filter, snippets, names)
 
+    @checked
+    def nearest_sentences(
+        self, query: str, n: int, *, filter: str | None = None
+    ) -> list[NearSentence]:
+        """Return the sentences with the greatest cosine with the query, best first, each with its
+        passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""
+        return self._by_vectors.sentences(query, n, filter)
+
     def open_vectors(self) -> OpenVectors:
         """Open the vectors and their encoder; otherwise the first search by vectors opens them.
 
@@ -536,6 +546,33 @@ class Index:
                 return document
             nearest = self._nearest_documents(doc_id, scope)
         raise unknown_document(doc_id, self.location, nearest)
+
+    @checked
+    def document_lines(self, doc_ids: Sequence[str]) -> list[DocumentLines | None]:
+        """Return the numbered lines of documents; None for one that the scope does not hold.
+
+        The lines of the last documents are kept: those are checked against the first passage of the
+        document as it is now, all in one request, and the others are read in another.
+        """
+        ids = list(dict.fromkeys(map(nfc, doc_ids)))
+        kept = {id: lines for id in ids if (lines := self._lines.get(id)) is not None}
+        firsts = self.engine.read([lines.passages[0] for lines in kept.values()], self.scope)
+        for (id, lines), first in zip(list(kept.items()), firsts, strict=True):
+            if not is_current(lines, first):
+                del kept[id]
+                self._lines.drop(id)
+        for document in self._documents_with([id for id in ids if id not in kept]):
+            lines = DocumentLines.of(document, self.manifest.fold_characters)
+            kept[document.id] = lines
+            self._lines.put(lines)
+        return [kept.get(nfc(id)) for id in doc_ids]
+
+    def _documents_with(self, doc_ids: Sequence[str]) -> Iterator[IndexDocument]:
+        """Yield the documents with these ids that are in the scope, in corpus order."""
+        wanted = [KeywordEquals(DOC_ID, id) for id in doc_ids if id and is_unicode(id)]
+        if wanted:
+            within = joined(self.scope, Scope((any_of(*wanted),)))
+            yield from documents_of(self.engine.scan(within), self.location)
 
     def _nearest_documents(self, doc_id: str, scope: Scope | None) -> list[str]:
         """Return the ids of documents that may be meant by an unknown id."""

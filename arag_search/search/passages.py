@@ -5,6 +5,7 @@ With sentence vectors a passage has the score of its best sentence, with passage
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal
@@ -34,8 +35,15 @@ class NearPassage(NamedTuple):
     keys: tuple[bytes, ...] = ()
 
     def is_of(self, chunk: Chunk) -> bool:
-        """Return whether this passage was found by vectors of the chunk's present text."""
-        texts = dict(rows_of(chunk, "sentence" if self.sentences else "passage"))
+        """Return whether this passage was found by vectors of the chunk's present text, which of a
+        sentence may have the title above it."""
+        unit: VectorUnit = "sentence" if self.sentences else "passage"
+        return any(
+            self._is_of_rows(chunk, dict(rows_of(chunk, unit, sentence_titles=titled)))
+            for titled in ((False, True) if self.sentences else (False,))
+        )
+
+    def _is_of_rows(self, chunk: Chunk, texts: Mapping[int, str]) -> bool:
         return all(
             (text := texts.get(chunk.ordinal + number)) is not None and row_key(text) == key
             for number, key in zip(self.sentences or (0,), self.keys, strict=True)

@@ -75,6 +75,15 @@ def best_sentence(words: str, text: Sentences, among: range) -> int | None:
     return min(numbers, key=lambda number: (-points[number], number), default=None)
 
 
+def sentences_with(words: str, content: str, sentence_ends: Sequence[int]) -> list[int]:
+    """Return the numbers of the sentences with most of the words, at most MAX_SENTENCES in their
+    order, or of the first sentence if none has any."""
+    patterns = [Pattern(((word,),)) for word in dict.fromkeys(analysis.terms(words))]
+    points = _points(patterns, Sentences(content, sentence_ends))
+    best = sorted(points, key=lambda number: (-points[number], number))
+    return sorted(best[:MAX_SENTENCES]) or [0][: len(sentence_ends)]
+
+
 def first_sentence(hit: Hit) -> list[int]:
     """Return the first sentence of a hit that has any."""
     return [0] if hit.sentence_ends else []

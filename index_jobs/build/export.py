@@ -6,10 +6,10 @@ import shlex
 from typing import Any
 
 from arag_search.corpus import Document
-from arag_search.manifest import Manifest
+from arag_search.manifest import FOLD_CHARACTERS, Manifest
 from arag_search.search.documents import IndexDocument
 from arag_search.search.results import metadata_dict
-from index_jobs.build.options import DEFAULT_B, DEFAULT_K1, SENTENCE_RULE_OPTION
+from index_jobs.build.options import DEFAULT_B, DEFAULT_K1, FOLD_OPTION, SENTENCE_RULE_OPTION
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, cut
 from index_jobs.cutting.sentences import SENTENCE_RULE, SENTENCE_RULES, sentence_ends
 from index_jobs.sources.formats import PRE_CHUNKED_MARK, SENTENCE_ENDS
@@ -41,6 +41,8 @@ def build_command(source: str, manifest: Manifest) -> str:
         words += ["--chunk-tokens", str(manifest.chunk_tokens)]
     if manifest.sentence_rule != SENTENCE_RULE and manifest.sentence_rule in SENTENCE_RULES:
         words += [SENTENCE_RULE_OPTION, manifest.sentence_rule]
+    if manifest.fold_characters != FOLD_CHARACTERS:
+        words += [FOLD_OPTION, str(manifest.fold_characters)]
     if (manifest.k1, manifest.b) != (DEFAULT_K1, DEFAULT_B):
         words += ["--bm25", f"{manifest.k1},{manifest.b}"]
     if manifest.without:

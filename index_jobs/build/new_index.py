@@ -272,6 +272,7 @@ class _Build:
             title_characters=state.title_characters,
             chunk_tokens=options.chunk_tokens,
             sentence_rule=options.sentence_rule,
+            fold_characters=options.fold_characters,
             already_chunked=self._already_chunked,
             k1=options.k1,
             b=options.b,

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from arag_search.errors import ArgumentError
-from arag_search.manifest import FIRST_SENTENCE_RULE, FORMAT_VERSION
+from arag_search.manifest import FIRST_SENTENCE_RULE, FOLD_CHARACTERS, FORMAT_VERSION
 from arag_search.query.fields import MetadataType
 from index_jobs.cutting.chunking import (
     CHUNKING_VERSION,
@@ -34,6 +34,8 @@ MAX_WORKERS = 64
 MAX_KEPT = 100
 MAX_NODE_WAIT_S = 86_400
 SENTENCE_RULE_OPTION = "--sentence-rule"
+FOLD_OPTION = "--fold-characters"
+MIN_FOLD, MAX_FOLD = 20, 100_000
 LEAVABLE = ("sentences", "exact")
 """The parts that a build can leave out; the index then does not support what needs them.
 keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
@@ -45,9 +47,10 @@ class BuildOptions:
 
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
     names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens.
-    ``sentence_rule`` is the rule for the ends of sentences, one of SENTENCE_RULES. ``k1`` and ``b``
-    are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names what to
-    leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped.
+    ``sentence_rule`` is the rule for the ends of sentences, one of SENTENCE_RULES. Where the lines
+    of documents are numbered, longer ones than ``fold_characters`` are folded (0: none). ``k1`` and
+    ``b`` are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names what
+    to leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped.
     ``files`` says which files are read, and whether bad ones are skipped. A
     checkpoint is written every ``checkpoint_s`` seconds. ``workers`` is the number of processes
     that cut and pack: 0 for none, None for a number that suits the corpus.
@@ -61,6 +64,7 @@ class BuildOptions:
     fields: Fields = DEFAULT_FIELDS
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS
     sentence_rule: str = SENTENCE_RULE
+    fold_characters: int = FOLD_CHARACTERS
     k1: float = DEFAULT_K1
     b: float = DEFAULT_B
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
@@ -96,6 +100,11 @@ class BuildOptions:
                 f'{SENTENCE_RULE_OPTION}: "{self.sentence_rule}" is not known.',
                 allowed=", ".join(SENTENCE_RULES),
                 do="Leave it out, unless an index is to have the sentences of an earlier one.",
+            )
+        if self.fold_characters and not MIN_FOLD <= self.fold_characters <= MAX_FOLD:
+            raise ArgumentError(
+                f"{FOLD_OPTION}: {self.fold_characters:,} is out of range.",
+                allowed=f"{MIN_FOLD} to {MAX_FOLD:,}, or 0 to fold no line",
             )
         if not 0 <= self.k1 <= MAX_K1 or not 0 <= self.b <= 1:  # false for NaN too
             raise ArgumentError(
@@ -140,9 +149,11 @@ class BuildOptions:
     def signature(self) -> dict[str, Any]:
         """Return the options that must be unchanged for an interrupted build to be resumed.
 
-        The first rule for sentences is left out, as in builds from before it had a name.
+        The first rule for sentences and the usual length of lines are left out, as in builds from
+        before they had a name.
         """
         is_first = self.sentence_rule == FIRST_SENTENCE_RULE
+        is_usual = self.fold_characters == FOLD_CHARACTERS
         return {
             "--format": self.format,
             "--id-field": self.fields.id,
@@ -154,6 +165,7 @@ class BuildOptions:
             "--without": sorted(self.without),
             "--shards": self.shards,
             **({} if is_first else {SENTENCE_RULE_OPTION: self.sentence_rule}),
+            **({} if is_usual else {FOLD_OPTION: self.fold_characters}),
             **self.files.signature(),
             "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
         }

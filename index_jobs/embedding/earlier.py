@@ -18,7 +18,7 @@ from arag_search.vectors.storage.place import sidecar_folder, sidecars
 from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, vectors_role
 from arag_search.vectors.storage.version_1 import EarlierShard, EarlierSidecar, earlier_sidecars
-from index_jobs.embedding.plan import EmbedOptions, planned_encoder
+from index_jobs.embedding.plan import TITLES, EmbedOptions, planned_encoder, planned_titles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,35 @@ def differences(
         changes.append(f"--unit was {_unit_names(existing.units)}, is {_unit_names(options.units)}")
     if existing.dtype != options.dtype:
         changes.append(f"--dtype was {existing.dtype}, is {options.dtype}")
+    wanted, titled = options.sentence_titles, has_titles(existing)
+    if "sentence" in options.units and wanted is not None and wanted != titled:
+        changes.append(f"{TITLES} was {titled}, is {wanted}")
     return "; ".join(changes)
+
+
+def has_titles(existing: VectorManifest | EarlierSidecar) -> bool:
+    """Return whether the sentences of existing vectors were encoded below their titles."""
+    return isinstance(existing, VectorManifest) and existing.sentence_titles
+
+
+def existing_titles(root: Path, work: Path, index: Index, encoder: EncoderIdentity) -> bool | None:
+    """Return whether the vectors that an index has, by this encoder, are of sentences with titles;
+    None if there are none. An interrupted embedding comes first, then the vectors of the index as
+    it is now, then the newest."""
+    planned = planned_titles(work)
+    if planned is not None:
+        return planned
+    candidates: list[tuple[bool, str, bool]] = []
+    for path, manifest in sidecars(root):
+        if isinstance(manifest, VectorManifest) and manifest.encoder == encoder:
+            is_own = path == sidecar_folder(root, index.manifest.placement)
+            candidates.append((is_own, manifest.created, manifest.sentence_titles))
+    candidates += [
+        (False, sidecar.created, False)
+        for _, sidecar in earlier_sidecars(root)
+        if isinstance(sidecar, EarlierSidecar) and sidecar.encoder == encoder
+    ]
+    return max(candidates)[2] if candidates else None
 
 
 def index_difference(existing: VectorManifest, options: EmbedOptions) -> str:

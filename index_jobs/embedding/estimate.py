@@ -19,9 +19,9 @@ from arag_search.vectors.storage.place import vectors_root
 from arag_search.vectors.storage.rows import rows_of
 from index_jobs.build.estimate import SampleBudget, dry_run_lines
 from index_jobs.build.report import Report, counted
-from index_jobs.embedding.earlier import existing_encoder
+from index_jobs.embedding.earlier import existing_encoder, existing_titles
 from index_jobs.embedding.job import work_name
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.plan import EmbedOptions, chosen_titles
 from index_jobs.embedding.report import of_units
 from index_jobs.embedding.workers import EncoderChoice, EncodingWork
 
@@ -79,7 +79,8 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
         work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
         try:
             identity = work(()).identity
-            sample = _Sample(options.units)
+            known = existing_titles(root, work_folder, index, identity)
+            sample = _Sample(options.units, chosen_titles(options, known))
             chunks = index.scan()
             while sample.is_unfinished and (block := list(itertools.islice(chunks, _BLOCK_CHUNKS))):
                 sample.add(block, work)
@@ -91,7 +92,8 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
 class _Sample:
     """The passages that were encoded to make an estimate, counted and timed."""
 
-    def __init__(self, units: Sequence[VectorUnit]) -> None:
+    def __init__(self, units: Sequence[VectorUnit], sentence_titles: bool) -> None:
+        self._sentence_titles = sentence_titles
         self.rows: dict[VectorUnit, int] = dict.fromkeys(units, 0)
         self.chunks = 0
         self.sentences = 0
@@ -105,7 +107,11 @@ class _Sample:
     def add(self, chunks: Sequence[Chunk], work: EncodingWork) -> None:
         began = time.monotonic()
         for unit in self.rows:
-            texts = [text for chunk in chunks for _, text in rows_of(chunk, unit)]
+            texts = [
+                text
+                for chunk in chunks
+                for _, text in rows_of(chunk, unit, sentence_titles=self._sentence_titles)
+            ]
             if texts:
                 work(texts)
             self.rows[unit] += len(texts)

@@ -53,10 +53,11 @@ from index_jobs.embedding.earlier import (
     EarlierVectors,
     differences,
     existing_encoder,
+    existing_titles,
     index_difference,
     published,
 )
-from index_jobs.embedding.plan import EmbedOptions, Plan, begin, is_like
+from index_jobs.embedding.plan import EmbedOptions, Plan, begin, chosen_titles, is_like
 from index_jobs.embedding.report import EmbedReport
 from index_jobs.embedding.reuse import Reuse, find_reuse
 from index_jobs.embedding.shards import (
@@ -158,6 +159,7 @@ class _Embedding:
         self._resumed_shards = 0
         self._remade_shards = 0
         self._reused_rows = 0
+        self._titles = False
         self._notes: list[str] = []
         self._noted_damage: set[str] = set()
 
@@ -180,6 +182,8 @@ class _Embedding:
         with open_making(chosen, self._options) as making:
             identity = making.identity()
             rows = max(self._index.manifest.chunks, self._index.manifest.sentences)
+            known = existing_titles(self._root, self._work, self._index, identity)
+            self._titles = chosen_titles(self._options, None if self._options.overwrite else known)
             factory = factory_of(self._options.index, rows, identity.dimension)
             check_factory(factory, identity.dimension)
             existing = self._published(identity)
@@ -260,7 +264,7 @@ class _Embedding:
     def _begin(self, identity: EncoderIdentity) -> None:
         options = self._options
         is_resumed = self._work.exists()
-        plan = Plan(identity, options.units, options.dtype)
+        plan = Plan(identity, options.units, options.dtype, self._titles)
         why = begin(self._work, plan, overwrite=options.overwrite)
         if why:
             self._progress.note(f"Starting over: {why}.")
@@ -272,7 +276,12 @@ class _Embedding:
         manifest = self._index.manifest
         shutil.rmtree(self._placement, ignore_errors=True)
         self._placement.mkdir()
-        with PlacementWriter(self._placement, self._options.units, manifest.metadata) as writer:
+        with PlacementWriter(
+            self._placement,
+            self._options.units,
+            manifest.metadata,
+            sentence_titles=self._titles,
+        ) as writer:
             for number, chunk in enumerate(self._index.scan()):
                 writer.add(chunk)
                 if number % 1_000 == 0:
@@ -412,7 +421,8 @@ class _Embedding:
                 linked = reuse.linked_rows[unit]
                 start = int(ends[unit][number - 1]) if number else 0
                 texts = wanted[unit] = []
-                for at, (_, text) in enumerate(rows_of(chunk, unit), start):
+                pairs = rows_of(chunk, unit, sentence_titles=self._titles)
+                for at, (_, text) in enumerate(pairs, start):
                     if at >= len(keys[unit]) or keys[unit][at].tobytes() != row_key(text):
                         raise self._changed()
                     if (row := int(rows[unit][at])) >= linked:
@@ -443,6 +453,7 @@ class _Embedding:
             manifest=self._index.manifest,
             progress=self._progress,
             earlier=earlier,
+            sentence_titles=self._titles,
         )
         shutil.rmtree(self._work, ignore_errors=True)
         return manifest

@@ -26,6 +26,7 @@ BATCHES_A_PIECE = 32
 worthwhile, few enough that the workers finish at about the same time."""
 
 _PROGRAM = "the program"
+TITLES = "--sentence-titles"
 PLAN = "plan.json"
 ROWS_VERSION = 1
 """The version of how shards are cut and rows are made. An interrupted embedding of another version
@@ -40,7 +41,8 @@ class EmbedOptions:
     "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, and
     never splits a passage. ``workers`` is the number of encoding processes; 0 encodes in this
     process. With ``ray``, they are workers of the cluster (None: as many as the cluster allows).
-    If ``device`` or ``batch_size`` is None, the encoder chooses it.
+    If ``device`` or ``batch_size`` is None, the encoder chooses it. With ``sentence_titles``,
+    sentences are encoded below the title of their passage (None: as in existing vectors, else yes).
     Existing vectors with the same encoder and dtype are reused. ``overwrite`` makes all vectors
     again; it also replaces existing vectors and an interrupted embedding with another plan.
     ``only_missing`` states that only new texts are expected to need vectors. Raises ArgumentError.
@@ -54,6 +56,7 @@ class EmbedOptions:
     workers: int | None = None
     batch_size: int | None = None
     device: str | None = None
+    sentence_titles: bool | None = None
     only_missing: bool = False
     overwrite: bool = False
     ray: bool = False
@@ -95,6 +98,14 @@ class EmbedOptions:
             )
 
 
+def chosen_titles(options: EmbedOptions, existing: bool | None) -> bool:
+    """Return whether sentences are encoded below their titles: as the options say, else as in
+    existing vectors, else yes (better on real questions: ``bench retrieval --titles``)."""
+    if options.sentence_titles is not None:
+        return options.sentence_titles
+    return True if existing is None else existing
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The properties that the shards of an interrupted embedding must share with the new ones.
@@ -104,6 +115,7 @@ class Plan:
     encoder: EncoderIdentity
     units: tuple[VectorUnit, ...]
     dtype: StoredType
+    sentence_titles: bool = False
 
     def named(self) -> dict[str, Any]:
         """Return the plan by the names of its options, in the form in which JSON restores it."""
@@ -112,6 +124,7 @@ class Plan:
             "--unit": self.units,
             "--dtype": self.dtype,
             _PROGRAM: [VECTORS_VERSION, ROWS_VERSION],
+            TITLES: self.sentence_titles,
         }
         return json.loads(json.dumps(named))
 
@@ -154,6 +167,13 @@ def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> boo
     return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
 
 
+def planned_titles(work: Path) -> bool | None:
+    """Return whether an interrupted embedding that has finished shards encodes titles; None if
+    there is no such embedding."""
+    before = _read(work / PLAN)
+    return bool(before.get(TITLES, False)) if before and finished_shards(work) else None
+
+
 def planned_encoder(work: Path) -> EncoderIdentity | None:
     """Return the encoder of an interrupted embedding that has finished shards, or None."""
     planned: Any = _read(work / PLAN).get("--encoder")
@@ -178,9 +198,9 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if not before:
         return "its plan cannot be read"
     return "; ".join(
-        f"{name} was {_shown(before.get(name))}, is {_shown(value)}"
+        f"{name} was {_shown(was)}, is {_shown(value)}"
         for name, value in now.items()
-        if before.get(name) != value
+        if (was := before.get(name, False if name == TITLES else None)) != value
     )
 
 

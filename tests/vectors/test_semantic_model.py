@@ -27,7 +27,7 @@ def index(tmp_path_factory: pytest.TempPathFactory, minilm: str) -> Iterator[Ind
     with contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", str(folder / "some.jsonl"), "--to", location, "--metadata",
                     "year:number,kind:keyword"]) == 0  # fmt: skip
-        assert run(["embed", location, "--encoder", minilm]) == 0
+        assert run(["embed", location, "--encoder", minilm, "--no-sentence-titles"]) == 0
     with open_index(location) as opened:
         yield opened
 

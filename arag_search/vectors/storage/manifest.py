@@ -26,6 +26,7 @@ class VectorManifest:
     placement alone. ``chunks`` is the number of its chunks. ``rows`` counts the rows of the shards,
     ``dead_rows`` those whose text is not, or no longer, in the index. ``index`` is, for each unit,
     "flat" or the FAISS factory, ``nprobe`` the number of lists that a search probes (0 if flat).
+    ``sentence_titles`` says that sentences were encoded below the title of their passage.
     Search rescores ``rescore`` times as many candidates as requested by their stored vectors.
     ``metadata`` are the fields that scopes can name. ``files`` are those besides the shards'.
     """
@@ -43,6 +44,7 @@ class VectorManifest:
     rescore: int
     fingerprint: str
     placement: str
+    sentence_titles: bool = False
     metadata: dict[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     shards: tuple[ShardRecord, ...]
     files: dict[str, FileRecord] = field(default_factory=dict[str, FileRecord])

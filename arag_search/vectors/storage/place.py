@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import ArgumentError, VectorsError
+from arag_search.errors import ArgumentError, VectorsError, VectorsNotNamedError
 from arag_search.vectors.storage.layout import read_manifest
 from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 
@@ -36,7 +36,7 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
     if folder:
         return Path(folder)
     if is_address(location):
-        raise ArgumentError(
+        raise VectorsNotNamedError(
             "The folder of the vectors is not given.",
             where=location,
             allowed="a folder; only an index in a folder has its own",

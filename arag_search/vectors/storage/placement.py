@@ -80,12 +80,19 @@ class _TextWriters(NamedTuple):
 class PlacementWriter:
     """A writer of the placement of an index into an existing folder. A context manager.
 
-    ``digest`` is that of the chunks so far. Memory does not grow with their number.
+    ``digest`` is that of the chunks so far. ``sentence_titles`` is as in ``rows_of``. Memory does
+    not grow with the number of chunks.
     """
 
     def __init__(
-        self, folder: Path, units: Sequence[VectorUnit], metadata: Mapping[str, MetadataType]
+        self,
+        folder: Path,
+        units: Sequence[VectorUnit],
+        metadata: Mapping[str, MetadataType],
+        *,
+        sentence_titles: bool = False,
     ) -> None:
+        self._sentence_titles = sentence_titles
         self.digest = CorpusDigest()
         self._pending: list[Chunk] = []
         self._chunks = ArrayWriter(chunks_file(folder), "int64")
@@ -129,7 +136,9 @@ class PlacementWriter:
             self.digest.count(fingerprint, digests[-1])
         self._digests.write(_bytes(digests, DIGEST_BYTES))
         for unit, writers in self._texts.items():
-            by_chunk = [rows_of(chunk, unit) for chunk in chunks]
+            by_chunk = [
+                rows_of(chunk, unit, sentence_titles=self._sentence_titles) for chunk in chunks
+            ]
             texts = [text for texts in by_chunk for text in texts]
             writers.ends.write(writers.places.length + np.cumsum(list(map(len, by_chunk))))
             writers.places.write(np.array([ordinal for ordinal, _ in texts], np.int64))

@@ -86,6 +86,7 @@ def publish_sidecar(
     progress: Progress | None = None,
     earlier: Path | None = None,
     threads: int | None = None,
+    sentence_titles: bool = False,
 ) -> VectorManifest:
     """Publish shards as the sidecar of an index, in a folder of ``root``.
 
@@ -95,7 +96,8 @@ def publish_sidecar(
     whose trained quantisers are reused if the factory is the same, and whose whole FAISS indexes
     are reused if the shards are. Shards are linked, or copied from another file system. Memory
     grows with the size of a shard and of the training sample, not with the number of rows.
-    ``threads`` defaults to the number of cores.
+    ``threads`` defaults to the number of cores. ``sentence_titles`` says how the placement was
+    written.
 
     After a kill, the same call resumes. An existing sidecar of this placement is replaced. Raises
     ArgumentError for an index that cannot be created or trained, VectorsNotFoundError if there are
@@ -124,6 +126,7 @@ def publish_sidecar(
             manifest,
             progress,
             threads or faiss_index.usual_threads(),
+            sentence_titles,
         )
         return publication.run(shards, placement, earlier)
     finally:
@@ -143,7 +146,9 @@ class _Publication:
         manifest: Manifest,
         progress: Progress | None,
         threads: int,
+        sentence_titles: bool,
     ) -> None:
+        self._sentence_titles = sentence_titles
         self._target = sidecar_folder(root, manifest.placement)
         self._folder = self._target.with_name(self._target.name + ".new")
         self._old = self._target.with_name(self._target.name + ".old")
@@ -371,6 +376,7 @@ class _Publication:
             rescore=RESCORE,
             fingerprint=self._manifest.fingerprint,
             placement=self._manifest.placement,
+            sentence_titles=self._sentence_titles,
             metadata=dict(self._manifest.metadata),
             shards=tuple(records),
             files=files,

@@ -16,16 +16,20 @@ def row_key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8")).digest()[:KEY_BYTES]
 
 
-def rows_of(chunk: Chunk, unit: VectorUnit) -> list[tuple[int, str]]:
+def rows_of(
+    chunk: Chunk, unit: VectorUnit, *, sentence_titles: bool = False
+) -> list[tuple[int, str]]:
     """Return the ordinal and the text of each row of a chunk, in order of ordinal.
 
-    Sentences: each that has a letter or a digit, without surrounding blanks. Passages: one row with
+    Sentences: each that has a letter or a digit, without surrounding blanks; with
+    ``sentence_titles`` below the title of the passage, if it has one. Passages: one row with
     the title, a newline and the content, or the content alone if there is no title; none if neither
     has a letter or a digit.
     """
     if unit == "sentence":
+        above = f"{chunk.title}\n" if sentence_titles and chunk.title else ""
         return [
-            (chunk.ordinal + number, text.strip())
+            (chunk.ordinal + number, f"{above}{text.strip()}")
             for number, text in enumerate(chunk.sentences())
             if _has_word(text)
         ]

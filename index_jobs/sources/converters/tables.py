@@ -211,30 +211,43 @@ class _Transcoded:
 
 # Parquet
 
+_PARQUET = "Parquet"
+
 
 def convert_parquet(
     path: Path, where: str, fields: Fields
 ) -> Iterator[ConvertedDocument | SourceError]:
     """Yield the rows of a Parquet file. See Converter."""
-    kind = "Parquet"
+    with _parquet_table(path, where) as table:
+        converter = _RowConverter(table.columns, fields, where)
+        for number, row in enumerate(_rows(table, where), 1):
+            document = converter.document(row, number, f"{where}, row {number}")
+            if document is not None:
+                yield document
+
+
+def parquet_rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file as objects with values of JSON, a batch in memory at a time.
+    Raises SourceError for a file that cannot be read."""
+    with _parquet_table(path, where) as table:
+        yield from _rows(table, where)
+
+
+def _parquet_table(path: Path, where: str) -> _ParquetTable:
     with readable(where), path.open("rb"):
         pass
-    with reading(kind, where):
-        table = _ParquetTable(path)
-    with table:
-        converter = _RowConverter(table.columns, fields, where)
-        batches = table.batches()
-        number = 0
-        while True:
-            with reading(kind, where):
-                rows = next(batches, None)
-            if rows is None:
-                return
-            for row in rows:
-                number += 1
-                document = converter.document(row, number, f"{where}, row {number}")
-                if document is not None:
-                    yield document
+    with reading(_PARQUET, where):
+        return _ParquetTable(path)
+
+
+def _rows(table: _ParquetTable, where: str) -> Iterator[dict[str, Any]]:
+    batches = table.batches()
+    while True:
+        with reading(_PARQUET, where):
+            rows = next(batches, None)
+        if rows is None:
+            return
+        yield from rows
 
 
 class _ParquetTable:

@@ -1,0 +1,230 @@
+"""The numbered lines of documents: what ``open`` shows, and where ``find`` looks.
+
+Lines are computed from the passages of a document and from ``fold_characters`` of the manifest, so
+that they are the same in every call, run and engine. They are numbered from 0 (AgenticRAG, section
+3.3).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from arag_search.corpus import Chunk, MetadataValue, nfc
+from arag_search.search.documents import IndexDocument
+
+MAX_DOCUMENTS = 64
+"""The most documents whose lines are kept for an open index."""
+MAX_CHARACTERS = 20_000_000
+"""The most characters of all documents whose lines are kept."""
+
+_PAGE = re.compile(r"\[page (\d{1,9})\]")
+_APOSTROPHES = str.maketrans({"\u2019": "'"})
+
+
+@dataclass(frozen=True)
+class DocumentLines:
+    """A document as lines.
+
+    ``starts`` and ``ends`` are the offsets in ``text`` of each line; the line feed, or the blank at
+    which a long line was folded, is in neither of two lines. ``passages`` are the ids of its
+    passages, ``passage_starts`` their offsets, and then the length of the text;
+    ``sentence_ends`` are offsets in the passages. ``mark`` tells versions of the document apart.
+    """
+
+    doc_id: str
+    title: str
+    metadata: Mapping[str, MetadataValue]
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    passages: Sequence[str]
+    passage_starts: Sequence[int]
+    sentence_ends: Sequence[tuple[int, ...]]
+    mark: tuple[int, str]
+
+    @staticmethod
+    def of(document: IndexDocument, fold_characters: int) -> DocumentLines:
+        """Return the lines of a document; lines of more than ``fold_characters`` are folded at the
+        last blank before the limit, or there if there is none. 0 folds none. O(its length)."""
+        text = document.text
+        starts, ends = _line_places(text, fold_characters)
+        chunks = document.chunks
+        return DocumentLines(
+            document.id,
+            document.title,
+            document.metadata,
+            text,
+            starts,
+            ends,
+            [chunk.id for chunk in chunks],
+            list(accumulate((len(chunk.content) for chunk in chunks), initial=0)),
+            [chunk.sentence_ends for chunk in chunks],
+            _mark(chunks[0]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def line(self, number: int) -> str:
+        """Return the text of a line, without its end."""
+        return self.text[self.starts[number] : self.ends[number]]
+
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line that holds an offset. O(log lines)."""
+        return max(bisect_right(self.starts, offset) - 1, 0)
+
+    def lines_between(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first and the last line of a part of the text."""
+        return self.line_at(start), self.line_at(max(end - 1, start))
+
+    def start_of(self, passage: str) -> int | None:
+        """Return the offset of a passage; None if the document has none with this id."""
+        at = self._places.get(passage)
+        return None if at is None else self.passage_starts[at]
+
+    def lines_of_sentences(self, passage: str, numbers: Sequence[int]) -> tuple[int, int] | None:
+        """Return the first and the last line of sentences (0-based, ascending) of a passage, or of
+        all of it without numbers; None if this version of the document does not have them."""
+        if passage not in self._places:
+            return None
+        at = self._places[passage]
+        start, ends = self.passage_starts[at], self.sentence_ends[at]
+        first, last = (numbers[0], numbers[-1]) if numbers else (0, len(ends) - 1)
+        if last >= len(ends):
+            return None
+        begin, end = start + (ends[first - 1] if first else 0), start + (ends[last] if ends else 0)
+        shown = self.text[begin:end]
+        begin += len(shown) - len(shown.lstrip())
+        return self.lines_between(begin, begin + len(shown.strip()))
+
+    def page_at(self, number: int) -> int | None:
+        """Return the page of a PDF that a line is on, by the line ``[page 61]`` at or before it;
+        None if there is none. O(lines before it)."""
+        for at in range(min(number, len(self) - 1), -1, -1):
+            if page := _PAGE.fullmatch(self.line(at)):
+                return int(page[1])
+        return None
+
+    def passages_of(self, first: int, last: int) -> range:
+        """Return the places, in ``passages``, of those that lines cover. O(log passages)."""
+        start, end = self.starts[first], max(self.ends[last], self.starts[first] + 1)
+        begin = bisect_right(self.passage_starts, start) - 1
+        return range(begin, max(bisect_left(self.passage_starts, end), begin + 1))
+
+    def sentences_within(self, at: int, start: int, end: int) -> tuple[int, ...]:
+        """Return the numbers, from 1, of the sentences of a passage of which a part of the text
+        shows anything."""
+        begin = self.passage_starts[at]
+        ends = self.sentence_ends[at]
+        first = bisect_right(ends, start - begin)
+        last = bisect_left(ends, end - begin)
+        return tuple(range(first + 1, min(last + 1, len(ends)) + 1))
+
+    def occurrences(self, pattern: str) -> list[tuple[int, int]]:
+        """Return the places of a pattern in the text, which do not overlap.
+
+        Case is ignored (full case folding), runs of white space match each other and so do both
+        apostrophes; nothing else is special. Both texts are in NFC. O(length of the text).
+        """
+        words = nfc(pattern).translate(_APOSTROPHES).casefold().split()
+        if not words:
+            return []
+        folded, ends = self._folded
+        wanted = re.compile(r"\s+".join(map(re.escape, words)))
+        places = (match.span() for match in wanted.finditer(folded))
+        if ends is None:
+            return list(places)
+        return [(bisect_right(ends, start), bisect_left(ends, end) + 1) for start, end in places]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {id: at for at, id in enumerate(self.passages)}
+
+    @cached_property
+    def _folded(self) -> tuple[str, list[int] | None]:
+        """The text without case, and the offset in it of the end of each character; None where
+        every character is folded to one."""
+        plain = self.text.translate(_APOSTROPHES)
+        folded = plain.casefold()
+        if len(folded) == len(plain):  # folding never shortens
+            return folded, None
+        return folded, list(accumulate(len(character.casefold()) for character in plain))
+
+
+class LinesCache:
+    """The lines of the documents that were used last. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, DocumentLines] = OrderedDict()
+        self._characters = 0
+        self._lock = threading.Lock()
+
+    def get(self, doc_id: str) -> DocumentLines | None:
+        """Return the lines of a document, which may have changed since; None if they are not
+        kept."""
+        with self._lock:
+            if doc_id in self._kept:
+                self._kept.move_to_end(doc_id)
+            return self._kept.get(doc_id)
+
+    def put(self, lines: DocumentLines) -> None:
+        """Keep the lines of a document, and drop those that were used longest ago."""
+        with self._lock:
+            self._drop(lines.doc_id)
+            self._kept[lines.doc_id] = lines
+            self._characters += len(lines.text)
+            while len(self._kept) > 1 and (
+                len(self._kept) > MAX_DOCUMENTS or self._characters > MAX_CHARACTERS
+            ):
+                self._drop(next(iter(self._kept)))
+
+    def drop(self, doc_id: str) -> None:
+        """Forget the lines of a document."""
+        with self._lock:
+            self._drop(doc_id)
+
+    def _drop(self, doc_id: str) -> None:
+        lines = self._kept.pop(doc_id, None)
+        self._characters -= 0 if lines is None else len(lines.text)
+
+
+def is_current(lines: DocumentLines, first: Chunk | None) -> bool:
+    """Return whether lines are of the present version of a document, given its first passage as the
+    index has it now: a document that is written again gets other ordinals."""
+    return first is not None and lines.mark == _mark(first)
+
+
+def _mark(first: Chunk) -> tuple[int, str]:
+    return first.ordinal, first.content
+
+
+def _line_places(text: str, fold_characters: int) -> tuple[list[int], list[int]]:
+    """Return the starts and the ends of lines. A line feed at the end of the text begins none."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end in _physical_lines(text):
+        while fold_characters and end - start > fold_characters:
+            cut = text.rfind(" ", start + 1, start + fold_characters + 1)
+            starts.append(start)
+            ends.append(cut if cut > 0 else start + fold_characters)
+            start = ends[-1] + (cut > 0)
+        if start < end or start == 0 or text[start - 1] == "\n":  # not the rest of a folded line
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
+
+
+def _physical_lines(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = end + 1
