@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from arag_search.agent.citations import CitedText, candidates
+from arag_search.agent.scores import split_scores
 from arag_search.corpus import nfc
 
 Citation = Literal["cited", "uncited", "wrong"]
@@ -44,7 +45,7 @@ class Answer:
 
     ``raw`` is all of it. ``cited_ids`` are in the order in which they are named. ``wrong_ids`` were
     named although no tool had shown them: those of passages that exist, and ``invented_ids``, which
-    no passage has and which are no citations.
+    no passage has and which are no citations. ``scores`` are those of the sources that have one.
     """
 
     short: str
@@ -53,6 +54,7 @@ class Answer:
     wrong_ids: tuple[str, ...]
     raw: str
     invented_ids: tuple[str, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def citation(self) -> Citation:
@@ -62,15 +64,25 @@ class Answer:
         return "cited" if self.cited_ids else "uncited"
 
 
-def parse_answer(text: str, shown_ids: Collection[str] = (), held: Held | None = None) -> Answer:
+def parse_answer(
+    text: str,
+    shown_ids: Collection[str] = (),
+    held: Held | None = None,
+    *,
+    scored: bool = False,
+) -> Answer:
     """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``held`` says which
     others there are, without which an id that was not shown counts as one of them.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
     the text before the first label, or after the first paragraph, is the explanation. Ids are
-    read in all three parts by one grammar (``CitedText``).
+    read in all three parts by one grammar (``CitedText``). ``scored`` reads a number after a source
+    as its score.
     """
     parts = _parts(_THINKING.sub("", text))
+    scores: dict[str, float] = {}
+    if scored:
+        parts["sources"], scores = split_scores(parts["sources"])
     shown = frozenset(shown_ids)
     known = shown
     if held is not None and (others := candidates(_cited_texts(parts, known).values(), known)):
@@ -86,6 +98,7 @@ def parse_answer(text: str, shown_ids: Collection[str] = (), held: Held | None =
         wrong_ids=tuple(id for id in named if id not in shown),
         raw=text,
         invented_ids=invented,
+        scores=scores,
     )
 
 

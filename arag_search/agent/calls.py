@@ -15,7 +15,7 @@ from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
-from arag_search.tools.registry import READ_TOOLS
+from arag_search.tools.registry import READ_TOOLS, TOOLS
 from arag_search.tools.reply_text import CALLS_LEFT, NUDGE
 
 STALE_STEPS = 3
@@ -58,6 +58,7 @@ class CallRunner:
 
     def run(self, state: State, call: ToolCall) -> CallOutcome:
         """Run a call and note in the state what it showed. Raises what no model can correct."""
+        state.read_set.step = len(state.steps) + 1
         try:
             arguments = parsed_arguments(call.arguments)
         except ValueError as error:
@@ -74,7 +75,7 @@ class CallRunner:
         tool = self.tools.get(name)
         if tool is None:
             return no_such_tool(name, self.tools)
-        if not self.guarded or name in READ_TOOLS:  # reads say themselves what was read before
+        if not self.guarded or TOOLS[name].knows_repeats:
             return tool.run(arguments, state.read_set)
         key = json.dumps([name, arguments], sort_keys=True)
         earlier = state.calls.get(key)

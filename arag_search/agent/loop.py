@@ -1,4 +1,5 @@
-"""The agent: one tool call a step, until the model answers (A-RAG's Algorithm 1).
+"""The agent: tool calls until the model answers (A-RAG's Algorithm 1, one call a turn; AgenticRAG's
+Algorithm 1, several).
 
     with open_index("my-index") as index:
         agent = Agent(index, load_preset("logical_read"), model)
@@ -11,6 +12,7 @@ failure that it cannot correct ends the question, with its cause in the record.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,6 +22,8 @@ from typing import Any, cast
 
 from arag_search.agent.answers import Answer, has_answer_line, parse_answer
 from arag_search.agent.calls import CallRunner, history_call
+from arag_search.agent.context import SUMMARIZE, Context
+from arag_search.agent.given import Evidence, Given, evidence_text, given_by, one_search
 from arag_search.agent.models.base import (
     ChatModel,
     Cut,
@@ -31,15 +35,16 @@ from arag_search.agent.models.base import (
 )
 from arag_search.agent.presets import Preset
 from arag_search.agent.prompts import prompt_text
-from arag_search.agent.record import Outcome, Record, Step
-from arag_search.agent.state import State, message_tokens
-from arag_search.agent.toolbox import check_for_agent, encoder_of, given_by, tools_of
+from arag_search.agent.record import Outcome, Record, Route, Step
+from arag_search.agent.refusal import is_refusal
+from arag_search.agent.scores import cited_documents
+from arag_search.agent.state import PendingCall, State, message_tokens
+from arag_search.agent.switcher import read_route, route_by_rules
+from arag_search.agent.toolbox import check_for_agent, encoder_of, tools_of
 from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
-from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ToolResult
-from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
+from arag_search.tools.base import ToolResult, no_such_tool
 
 OnStep = Callable[[Step], None]
 
@@ -82,6 +87,10 @@ class Agent:
         )
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
+        documents = preset.document_settings
+        self._context = Context(documents, self._schema_tokens) if preset.manages_context else None
+        self._calls_a_turn = preset.calls_a_turn
+        self._cites_documents = preset.cites_documents
         self._system = preset.system_prompt
         self._given = given_by(preset, index)
         self.encoder = encoder_of(preset, index)
@@ -94,23 +103,58 @@ class Agent:
         if self.encoder is not None:
             self.fingerprints["encoder"] = self.encoder.fingerprint
 
-    def ask(self, question: str, question_id: str = "", on_step: OnStep | None = None) -> Record:
-        """Answer a question. ``on_step`` is called after each step.
+    def ask(
+        self,
+        question: str,
+        question_id: str = "",
+        on_step: OnStep | None = None,
+        evidence: Sequence[Evidence] = (),
+    ) -> Record:
+        """Answer a question. ``on_step`` is called after each step. ``evidence`` are the texts that
+        a preset with ``given_evidence`` shows with the question; others do not use them.
 
         A question that fails has a record with status "failed". Raises ArgumentError for an
-        empty question.
+        empty question, and for a question without evidence where it is to be given.
         """
-        return self.resume(self.start(question, question_id), on_step)
+        return self.resume(self.start(question, question_id, evidence), on_step)
 
-    def start(self, question: str, question_id: str = "") -> State:
+    def start(
+        self, question: str, question_id: str = "", evidence: Sequence[Evidence] = ()
+    ) -> State:
         """Return the state before the first turn."""
-        question = _valid(question).strip()
-        if not question:
-            raise ArgumentError("The question is empty.", do="Write a question.")
+        question = checked_question(question)
         state = State(question_id, question)
         state.add(Message("system", self._system))
+        if self.preset.document_settings.given_evidence:
+            question = self._with_evidence(state, question, evidence)
         state.add(Message("user", question))
         return state
+
+    def follow_up(self, state: State, question: str, question_id: str = "") -> None:
+        """Add the next question of a conversation, which may use what was found before
+        (AgenticRAG, section 3.1). Raises ArgumentError for an empty question, and for a preset
+        without tools of documents, whose conversations have nothing to go back to."""
+        question = checked_question(question)
+        if not self.preset.uses_documents:
+            raise ArgumentError(
+                f"Preset {self.preset.name} answers single questions.",
+                allowed="a preset with the tools search, find and open, such as agentic_rag",
+                do="Ask without a conversation, or choose another preset.",
+            )
+        state.begin(question_id, question)
+        state.add(Message("user", question))
+
+    def _with_evidence(self, state: State, question: str, evidence: Sequence[Evidence]) -> str:
+        if not evidence:
+            raise ArgumentError(
+                "The question has no evidence to be given.",
+                where=f"preset {self.preset.name}, key documents.given_evidence",
+                allowed="questions with supporting passages, from a file (arag-search run)",
+                do="Use another preset, or add the passages to the file of questions.",
+            )
+        references = state.read_set.references
+        text = evidence_text(evidence, references, self.preset.max_result_tokens)
+        return f"{question}\n\n{text}"
 
     def resume(self, state: State, on_step: OnStep | None = None) -> Record:
         """Resume a question from its state, and return its record."""
@@ -127,10 +171,28 @@ class Agent:
     def _steps(self, state: State) -> Generator[Step, None, _Ended]:
         """Yield each step when it is done; return how the question ended."""
         if self._given is not None and not state.steps:
-            yield self._add_given_passages(state, self._given)
-        while state.loops < self.preset.max_loops:
-            if state.context_tokens >= self.preset.token_budget:
+            yield self._add_given(state, self._given)
+        if self.preset.document_settings.switcher is not None:
+            answer = yield from self._switch(state)
+            if answer is not None:
+                return answer
+        while True:
+            began = time.perf_counter()
+            while state.pending:  # also those of a state that was written between two calls
+                yield self._run_pending(state, began)
+                began = time.perf_counter()
+            if state.loops >= self.preset.max_loops:
                 break
+            if self._context is None:
+                if state.context_tokens >= self.preset.token_budget:
+                    break
+            elif self._context.is_full(state):
+                answer = yield from self._summarize(state, self._context)
+                if answer is not None:
+                    return answer
+                if self._context.is_full(state):
+                    self._context.exhausted(state)
+                    break
             began = time.perf_counter()
             try:
                 reply = self._reply(state, self._schemas)
@@ -145,8 +207,51 @@ class Agent:
             if not (reply.tool_calls and self._schemas):
                 state.add(Message("assistant", reply.text))
                 return self._end_of(reply, "answered")
-            yield self._step(state, reply, began)
+            self._take(state, reply)
+            yield self._run_pending(state, began)
         return self._end_of(self._force_answer(state), "forced")
+
+    def _switch(self, state: State) -> Generator[Step, None, _Ended | None]:
+        """Route a question. Return its end if one search answers it; otherwise the loop goes on,
+        with the documents that the search found."""
+        if state.route is None:
+            state.route = self._route(state)
+            if state.route.kind == "simple":
+                step = self._add_given(state, one_search(self.preset, self.index))
+                asked = state.messages[-1]
+                text = f"{asked.content}\n\n{prompt_text('one_search')}"
+                state.replace(-1, Message(asked.role, text))
+                yield step
+        if state.route.kind != "simple":
+            return None
+        try:
+            reply = self._reply(state, ())
+        except ContextLengthError:
+            reply = ModelReply("")
+        answer = self._answer(reply.text, state)
+        state.add(Message("assistant", reply.text))
+        if reply.cut is None and answer.citation == "cited" and not is_refusal(answer.short):
+            return _Ended(reply.text, "answered")
+        state.route = Route("escalated", f"{state.route.why}, which one search did not answer")
+        state.add(Message("user", prompt_text("escalated")))
+        return None
+
+    def _route(self, state: State) -> Route:
+        """Decide how to answer a question, by rules or by a call of the model."""
+        if self.preset.document_settings.switcher == "rules":
+            return route_by_rules(state.question)
+        asked = (
+            Message("system", prompt_text("switcher")),
+            Message("user", state.question),
+        )
+        given = self.model.reply(ModelRequest(asked, (), state.question_id))
+        text = _valid(given.text)
+        usage = given.usage
+        if usage is None or not usage.is_plausible:
+            written = message_tokens(Message("assistant", text))
+            usage = Usage(sum(map(message_tokens, asked)), written, "counted")
+        state.spend(usage)
+        return read_route(text)
 
     def _end_of(self, reply: ModelReply, status: Outcome) -> _Ended:
         """Return the end of a question with this reply; an incomplete reply is not an answer."""
@@ -159,26 +264,27 @@ class Agent:
         )
         return _Ended(reply.text, "failed", _failure(error))
 
-    def _add_given_passages(self, state: State, search: NaiveEmbeddingSearch) -> Step:
-        """Add the passages nearest to the question below it, and record this as a search."""
+    def _add_given(self, state: State, given: Given) -> Step:
+        """Add what a search for the question finds below it, and record this as a step."""
         began = time.perf_counter()
-        arguments = {
-            "query": state.question[:MAX_CHARACTERS],
-            "top_k": self.preset.given_passages,
-        }
+        search, arguments = given.tool, given.arguments_for(state.question)
         result = search.run(arguments, state.read_set)
         state.shown_ids.update(result.ids)
         asked = state.messages[-1]
         state.replace(-1, Message(asked.role, f"{asked.content}\n\n{result.text}"))
-        step = _step_of(1, search.name, arguments, "", result, began)
+        number = len(state.steps) + 1
+        step = _step_of(number, search.name, arguments, "", result, began)
         state.steps.append(step)
+        state.places.append(-1)
         return step
 
-    def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
+    def _reply(
+        self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None
+    ) -> ModelReply:
         """Return the next reply to the messages; ask once more if it is empty."""
         reply = ModelReply("")
         for _ in range(2):
-            reply = self._call_model(state, state.messages, schemas)
+            reply = self._call_model(state, schemas, tool_choice)
             if reply.text.strip() or (reply.tool_calls and schemas):
                 return reply
         cut_off = "" if reply.cut is None else f"; {_CUT_OFF[reply.cut]}"
@@ -189,10 +295,16 @@ class Agent:
         )
 
     def _call_model(
-        self, state: State, messages: Sequence[Message], schemas: Sequence[Mapping[str, Any]]
+        self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None
     ) -> ModelReply:
         """Call the model once and add up its usage."""
-        request = ModelRequest(tuple(messages), schemas, state.question_id)
+        request = ModelRequest(
+            tuple(state.messages),
+            schemas,
+            state.question_id,
+            tool_choice,
+            parallel_calls=self._calls_a_turn > 1,
+        )
         given = self.model.reply(request)
         calls = tuple(
             ToolCall(call.id, _valid(call.name), _valid(call.arguments))
@@ -222,20 +334,112 @@ class Agent:
             and not has_answer_line(reply.text)
         )
 
-    def _step(self, state: State, reply: ModelReply, began: float) -> Step:
-        """Run the first call of a reply and answer all of them."""
-        first = reply.tool_calls[0]
-        ran = self.calls.run(state, first)
-        result = ran.result
-        reasoning = "\n".join(text for text in (reply.reasoning, reply.text) if text.strip())
-        number = len(state.steps) + 1
-        step = _step_of(number, first.name, ran.arguments, reasoning, result, began)
-        state.steps.append(step)
-        calls = _history(reply.tool_calls, step.step)
+    def _take(self, state: State, reply: ModelReply) -> None:
+        """Add a reply with calls to the messages; those that the preset allows are to be run."""
+        calls = _history(reply.tool_calls, len(state.steps) + 1)
         state.add(Message("assistant", reply.text, calls))
-        state.add(Message("tool", result.text, (), calls[0].id), result.result_tokens)
+        reasoning = "\n".join(text for text in (reply.reasoning, reply.text) if text.strip())
+        for call, known in zip(reply.tool_calls, calls, strict=True):
+            state.pending.append(PendingCall(call, known.id, reasoning))
+            reasoning = ""
+
+    def _run_pending(self, state: State, began: float) -> Step:
+        """Run the next call that is to be run; of a turn with too many, answer those beyond."""
+        context, most = self._context, self._calls_a_turn
+        pending = state.pending[0]
+        number = len(state.steps) + 1
+        ran = self.calls.run(state, pending.call)
+        result = ran.result
+        is_last = len(state.pending) == 1 or len(_run_in_turn(state)) + 1 >= most
+        if context is not None:
+            if result.kept is not None:
+                result = context.summarized(state, result, "voluntary")
+            elif is_last:
+                result = context.warned(state, result)
+        turn = state.loops if self.preset.documents is not None else None
+        step = _step_of(
+            number, pending.call.name, ran.arguments, pending.reasoning, result, began, turn
+        )
+        state.steps.append(step)
+        state.places.append(len(state.messages))
+        state.add(Message("tool", result.text, (), pending.id), result.result_tokens)
+        state.pending.pop(0)
+        if is_last:
+            for other in state.pending:
+                state.add(Message("tool", _not_run(most), (), other.id))
+            state.pending.clear()
+        return step
+
+    def _summarize(self, state: State, context: Context) -> Generator[Step, None, _Ended | None]:
+        """Demand a call of summarize before the next turn, which is no turn itself. Return the end
+        of the question if the model answers instead.
+
+        If it twice names no reference that exists, or makes no call, what it looked at last is
+        kept.
+        """
+        tool = self.calls.tools[SUMMARIZE]
+        state.add(Message("user", prompt_text("context_full")))
+        for _ in range(2):
+            began = time.perf_counter()
+            try:
+                reply = self._reply(state, (tool.openai_schema(),), SUMMARIZE)
+            except ContextLengthError as error:
+                return self._end_of(self._force_answer(state, too_long=error), "forced")
+            if not reply.tool_calls:
+                if has_answer_line(reply.text):
+                    state.add(Message("assistant", reply.text))
+                    return self._end_of(reply, "answered")
+                state.add(Message("assistant", reply.text))
+                state.add(Message("user", prompt_text("context_full")))
+                continue
+            step = self._run_summarize(state, context, reply, began)
+            yield step
+            if step.status == "ok":
+                return None
+        began = time.perf_counter()
+        kept = context.fallback(state)
+        arguments = {"summary": "", "candidate_reference_ids": kept}
+        call = ToolCall(f"call_{len(state.steps) + 1}", SUMMARIZE, json.dumps(arguments))
+        state.add(Message("assistant", "", (call,)))
+        chosen = ToolResult("", "ok", (), None, True, 0, 0, 0.0, kept=tuple(kept))
+        result = context.summarized(state, chosen, "forced")
+        yield self._add_summary(state, call.id, arguments, "", result, began)
+        return None
+
+    def _run_summarize(
+        self, state: State, context: Context, reply: ModelReply, began: float
+    ) -> Step:
+        """Run the first call of a reply to the demand for summarize, and answer all of them."""
+        calls = _history(reply.tool_calls, len(state.steps) + 1)
+        state.add(Message("assistant", reply.text, calls))
+        first = reply.tool_calls[0]
+        if first.name == SUMMARIZE:
+            ran = self.calls.run(state, first)
+            arguments, result = ran.arguments, ran.result
+        else:
+            arguments, result = first.arguments, no_such_tool(first.name, (SUMMARIZE,))
+        if result.kept is not None:
+            result = context.summarized(state, result, "forced")
+        step = self._add_summary(state, calls[0].id, arguments, reply.text, result, began)
         for other in calls[1:]:
-            state.add(Message("tool", ONE_A_STEP, (), other.id))
+            state.add(Message("tool", _not_run(1), (), other.id))
+        return step
+
+    def _add_summary(
+        self,
+        state: State,
+        call_id: str,
+        arguments: Any,
+        reasoning: str,
+        result: ToolResult,
+        began: float,
+    ) -> Step:
+        """Add the result of a demanded call of summarize."""
+        number = len(state.steps) + 1
+        step = _step_of(number, SUMMARIZE, arguments, reasoning, result, began, state.loops)
+        state.steps.append(step)
+        state.places.append(len(state.messages))
+        state.add(Message("tool", result.text, (), call_id), result.result_tokens)
         return step
 
     def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
@@ -271,8 +475,11 @@ class Agent:
         return reply
 
     def _record(self, state: State, ended: _Ended) -> Record:
-        steps = tuple(state.steps)
+        steps = tuple(state.steps[state.first_step :])
         answer = self._answer("" if ended.status == "failed" else ended.text, state)
+        known, now = state.read_set.references, state.read_set.references.question
+        cited = answer.cited_ids if self._cites_documents else ()
+        citations = cited_documents(cited, answer.scores, known)
         read = dict.fromkeys(id for step in steps if step.is_read for id in step.hit_ids)
         used: dict[str, int] = {}
         for step in steps:
@@ -299,10 +506,19 @@ class Agent:
             seconds=state.seconds,
             fingerprints=dict(self.fingerprints),
             invented_ids=answer.invented_ids,
+            citations=citations,
+            context=tuple(state.context[state.first_event :]),
+            route=state.route,
+            reused=tuple(
+                id for id in cited if (of := known.get(id)) is not None and of.question < now
+            ),
         )
 
     def _answer(self, text: str, state: State) -> Answer:
-        """Parse an answer; ids in it that were not shown are looked up in the index."""
+        """Parse an answer; ids in it that were not shown are looked up in the index. References are
+        not: only those that a search has given exist."""
+        if self._cites_documents:
+            return parse_answer(text, state.read_set.references.known, lambda _: (), scored=True)
 
         def held(ids: Sequence[str]) -> set[str]:
             chunks = self.index.read(ids)
@@ -333,7 +549,13 @@ def _failure(error: Exception) -> str:
 
 
 def _step_of(
-    number: int, tool: str, arguments: Any, reasoning: str, result: ToolResult, began: float
+    number: int,
+    tool: str,
+    arguments: Any,
+    reasoning: str,
+    result: ToolResult,
+    began: float,
+    turn: int | None = None,
 ) -> Step:
     """Return the step to record, with the time that it has taken so far."""
     return Step(
@@ -350,7 +572,22 @@ def _step_of(
         seconds=time.perf_counter() - began,
         passages=result.passages,
         total_is_exact=result.total_is_exact,
+        turn=turn,
+        references=result.references,
     )
+
+
+def _run_in_turn(state: State) -> list[Step]:
+    """Return the steps of the present turn that were run."""
+    steps = state.steps[state.first_step :]
+    return [step for step in steps if step.turn == state.loops and step.tool_name != SUMMARIZE]
+
+
+def _not_run(most: int) -> str:
+    """Return the answer to a call beyond those that a turn may have."""
+    if most == 1:
+        return ONE_A_STEP
+    return f"At most {most} tool calls a turn: this call was not run."
 
 
 def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
@@ -371,6 +608,14 @@ def _index_fingerprint(index: Index) -> str:
     if manifest.without:
         fingerprint += f" without={','.join(manifest.without)}"
     return f"{fingerprint} in {index.scope}" if index.scope is not None else fingerprint
+
+
+def checked_question(question: str) -> str:
+    """Return a question as it is asked. Raises ArgumentError if it is empty."""
+    question = _valid(question).strip()
+    if not question:
+        raise ArgumentError("The question is empty.", do="Write a question.")
+    return question
 
 
 def _valid(text: str) -> str:

@@ -28,7 +28,8 @@ from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 from arag_search.tools.base import MIN_RESULT_TOKENS, Description, Paper, allowed_text
-from arag_search.tools.registry import TOOLS
+from arag_search.tools.document_settings import MAX_CALLS_A_TURN, DocumentSettings
+from arag_search.tools.registry import DOCUMENT_TOOLS, TOOLS
 from arag_search.vectors.base import VectorUnit
 
 DEFAULT_PRESET = "logical_read"
@@ -36,6 +37,7 @@ EXTENDS = "extends"
 """The key of a file that names the preset to take the other keys from; a Preset has no such key."""
 REPLIES_VERSION = 2
 """Increased when the tools reply or describe themselves differently to the same call."""
+_BLOCK = "documents"
 _ENDINGS = (".yaml", ".yml")
 _MAX_LOOPS = 1_000
 _MIN_BUDGET = 1_000
@@ -125,6 +127,10 @@ class Preset(BaseModel):
         default=None,
         description="The paper whose replies, tool descriptions and arguments this preset keeps.",
     )
+    documents: DocumentSettings | None = Field(
+        default=None,
+        description="How tools of documents work, and the loop around them: a block of keys.",
+    )
 
     @property
     def needed_vectors(self) -> dict[str, VectorUnit]:
@@ -136,7 +142,39 @@ class Preset(BaseModel):
                 needed[name] = self.vectors if unit == "chosen" else unit
         if self.given_passages:
             needed["given_passages"] = "passage"
+        searches = "search" in self.tools or self.document_settings.first_search
+        if searches and self.document_settings.search_backend in ("hybrid", "semantic"):
+            needed["search"] = self.vectors
         return needed
+
+    @property
+    def uses_documents(self) -> bool:
+        """Whether the preset has tools of documents, so that answers cite references."""
+        return not DOCUMENT_TOOLS.isdisjoint(self.tools)
+
+    @property
+    def cites_documents(self) -> bool:
+        """Whether answers cite references, with scores."""
+        settings = self.document_settings
+        return self.uses_documents or settings.first_search or settings.given_evidence
+
+    @property
+    def document_settings(self) -> DocumentSettings:
+        """The block ``documents``, or its defaults."""
+        return self.documents or DocumentSettings()
+
+    @property
+    def manages_context(self) -> bool:
+        """Whether a long conversation is summarized, which takes the tool for it."""
+        settings = self.documents
+        return settings is not None and settings.context_management and "summarize" in self.tools
+
+    @property
+    def calls_a_turn(self) -> int:
+        """The most tool calls of one reply that are run."""
+        if self.documents is None:
+            return 1
+        return self.documents.calls_a_turn or MAX_CALLS_A_TURN
 
     @property
     def system_prompt(self) -> str:
@@ -146,6 +184,7 @@ class Preset(BaseModel):
             plan_first=self.plan_first,
             with_tools=bool(self.tools),
             max_loops=self.max_loops,
+            scored=self.cites_documents,
         )
 
     @property
@@ -154,7 +193,9 @@ class Preset(BaseModel):
         a prompt is kept, and what is said of vectors where none are used do not count. The version
         of the replies counts where no paper fixes them."""
         settings = self.model_dump(mode="json", exclude={"description", "prompt"})
-        if not any(TOOLS[name].vectors == "chosen" for name in self.tools):
+        if not self.cites_documents and not any(
+            TOOLS[name].vectors == "chosen" for name in self.tools
+        ):
             del settings["vectors"]
         if not self.given_passages:
             del settings["given_passages"]
@@ -193,7 +234,7 @@ def load_preset(name_or_path: str | Path) -> Preset:
     (path, values), *extensions = reversed(_layers(_preset_file(str(name_or_path))))
     preset = _check_values(values, path)
     for path, values in extensions:
-        preset = _check_values({**preset.model_dump(), "name": path.stem, **values}, path)
+        preset = _check_values(_with_block(preset, {"name": path.stem, **values}), path)
     return preset
 
 
@@ -203,7 +244,7 @@ def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) ->
 
     Raises ConfigError naming every key that is unknown or wrong.
     """
-    return _check_values({**preset.model_dump(), **changes}, Path(where))
+    return _check_values(_with_block(preset, changes), Path(where))
 
 
 def preset_yaml(preset: Preset) -> str:
@@ -271,10 +312,20 @@ def _file_values(path: Path) -> dict[str, object]:
     return {str(key): value for key, value in values.items()}
 
 
+def _with_block(preset: Preset, changes: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys of a preset with changes; of a block, only the keys in it that are given."""
+    values: dict[str, object] = {**preset.model_dump(), **changes}
+    block = changes.get(_BLOCK)
+    if preset.documents is not None and isinstance(block, Mapping):
+        values[_BLOCK] = {**preset.documents.model_dump(), **cast(Mapping[str, object], block)}
+    return values
+
+
 def _check_values(values: Mapping[str, object], path: Path) -> Preset:
     """Return the preset in the values. Raises ConfigError for all problems at once: unknown keys,
     then wrong values, then missing keys."""
     problems = [_unknown_key(key, values[key]) for key in values if key not in Preset.model_fields]
+    problems += _unknown_in_block(values.get("documents"))
     given = {key: value for key, value in values.items() if key in Preset.model_fields}
     prompt = given.get("prompt")
     if isinstance(prompt, str):
@@ -319,10 +370,25 @@ def _wrong_values(error: ValidationError) -> list[str]:
     """Return one problem a key, in the order of the keys; missing keys are left out."""
     problems: dict[str, str] = {}
     for detail in error.errors(include_url=False):
-        key = str(detail["loc"][0])
-        if not _is_missing(detail):
+        inner = str(detail["loc"][1]) if detail["loc"][0] == _BLOCK and detail["loc"][1:] else ""
+        key = (
+            f"{_BLOCK}.{inner}" if inner in DocumentSettings.model_fields else str(detail["loc"][0])
+        )
+        if not _is_missing(detail) and detail["type"] != "extra_forbidden":
             problems.setdefault(key, _wrong_value(key, cast(object, detail["input"])))
     return list(problems.values())
+
+
+def _unknown_in_block(block: object) -> list[str]:
+    """Return one problem for each unknown key in the block of documents."""
+    if not isinstance(block, Mapping):
+        return []
+    known = DocumentSettings.model_fields
+    return [
+        f'key "{_BLOCK}.{key}", {_preview(value)}: there is no such key. Keys: {", ".join(known)}.'
+        for key, value in cast(Mapping[object, object], block).items()
+        if key not in known
+    ]
 
 
 def _is_missing(detail: ErrorDetails) -> bool:
@@ -362,9 +428,11 @@ def allowed_values(key: str) -> str:
         return "the name of a preset, or the path of a .yaml file"
     if key == "prompt":
         return f"{', '.join(SYSTEM_PROMPTS)}, or the name of an .md file beside the preset"
-    schema: dict[str, Any] = Preset.model_json_schema()["properties"][key]
-    if schema.get("type") == "boolean":
-        return "true or false"
+    if key == _BLOCK:
+        return f"a block of keys, any of {', '.join(DocumentSettings.model_fields)}; or null"
+    block, _, inner = key.rpartition(".")
+    kind = DocumentSettings if block else Preset
+    schema: dict[str, Any] = kind.model_json_schema()["properties"][inner]
     if schema.get("type") == "array":
         return f"a list of any of {', '.join(schema['items']['enum'])}, each once"
     return f"{allowed_text(schema)}{' that is not empty' if schema.get('minLength') else ''}"

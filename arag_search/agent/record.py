@@ -15,13 +15,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.answers import Citation
 from arag_search.agent.models.base import Usage
+from arag_search.agent.scores import CitedDocument
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
+from arag_search.tools.references import ShownReference
 from arag_search.tools.registry import READ_TOOLS
 from arag_search.tools.reply_text import ShownPassage, passages_at, read_spans
-from arag_search.tools.spans import PassageSpan, check_spans
+from arag_search.tools.spans import OPTIONAL_OF_SPANS, PassageSpan, check_spans
 
 Outcome = Literal["answered", "forced", "failed"]
+ContextEventKind = Literal["warning", "forced", "voluntary", "exhausted"]
+
+_OPTIONAL = ("invented_ids", "citations", "context", "route", "reused")
+_OPTIONAL_OF_STEPS = ("passages", "total_is_exact", "turn", "references")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,9 @@ class Step:
     ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
     ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each
     passage is in ``tool_output``, and ``total_is_exact`` is false if there are more than
-    ``total_hits``; both are None in records of versions that did not store them.
+    ``total_hits``; both are None in records of versions that did not store them. ``turn`` is the
+    turn of the model in which the call was made, if a turn may have several calls; ``references``
+    are the documents that the output names.
     """
 
     step: int
@@ -49,6 +57,8 @@ class Step:
     seconds: float
     passages: tuple[PassageSpan, ...] | None = None
     total_is_exact: bool | None = None
+    turn: int | None = None
+    references: tuple[ShownReference, ...] = ()
 
     def __post_init__(self) -> None:
         check_spans(self.passages or (), self.tool_output)
@@ -71,6 +81,32 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextEvent:
+    """What was done because the conversation was long (AgenticRAG, section 3.4).
+
+    ``after_step`` is the number of the last step before it. ``tokens_before`` and ``tokens_after``
+    are those of the conversation with the schemas of the tools (o200k). ``kept`` and ``removed``
+    are references whose content stayed, or was removed.
+    """
+
+    after_step: int
+    kind: ContextEventKind
+    tokens_before: int
+    tokens_after: int
+    kept: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way that a question took, and why: to one search, to the loop, or to the loop after one
+    search did not answer it."""
+
+    kind: Literal["simple", "complex", "escalated"]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The complete record of one question.
 
@@ -81,6 +117,11 @@ class Record:
     None if there is none. ``loops`` counts turns in which tools could be called, the answer's
     included. ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model
     and code.
+
+    Presets of documents have these too, empty in other records: ``citations`` are the documents
+    that the answer cites, best first, ``context`` is what was done to shorten the conversation,
+    ``reused`` the cited references that an earlier question of the conversation showed first.
+    ``route`` is None without a switcher.
     """
 
     question_id: str
@@ -104,6 +145,10 @@ class Record:
     seconds: float
     fingerprints: dict[str, str]
     invented_ids: tuple[str, ...] = ()
+    citations: tuple[CitedDocument, ...] = ()
+    context: tuple[ContextEvent, ...] = ()
+    route: Route | None = None
+    reused: tuple[str, ...] = ()
 
     @property
     def is_read_from_text(self) -> bool:
@@ -111,15 +156,14 @@ class Record:
         return any(step.passages is None for step in self.trajectory)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON values. A field that a record of an older version lacks
-        stays absent, and so do invented ids if there are none."""
+        """Return the record as JSON values. A field that is empty and that a record of an older
+        version lacks stays absent."""
         written = _adapter().dump_python(self, mode="json")
-        if not self.invented_ids:
-            del written["invented_ids"]
+        _drop_empty(written, _OPTIONAL)
         for step in written["trajectory"]:
-            for field in ("passages", "total_is_exact"):
-                if step[field] is None:
-                    del step[field]
+            _drop_empty(step, _OPTIONAL_OF_STEPS)
+            for span in step.get("passages", ()):
+                _drop_empty(span, OPTIONAL_OF_SPANS)
         return written
 
     def to_line(self) -> bytes:
@@ -139,6 +183,13 @@ class Record:
                 f"A record cannot be read: {', '.join(fields)}.",
                 allowed="records as this version of arag-search writes them",
             ) from error
+
+
+def _drop_empty(written: dict[str, Any], fields: Sequence[str]) -> None:
+    """Remove fields without a value. An empty list of passages is one: older steps lack it."""
+    for field in fields:
+        if written[field] is None or (written[field] == [] and field != "passages"):
+            del written[field]
 
 
 @functools.cache

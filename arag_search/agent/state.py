@@ -12,12 +12,22 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from arag_search.agent.models.base import Message, Usage
-from arag_search.agent.record import Step
+from arag_search.agent.models.base import Message, ToolCall, Usage
+from arag_search.agent.record import ContextEvent, Route, Step
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
 
 _TOKENS_A_MESSAGE = 4  # role and separators, about what chat templates spend on them
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call that is to be run: as the model wrote it, with the id that it has in the conversation,
+    and what the model wrote next to it."""
+
+    call: ToolCall
+    id: str
+    reasoning: str = ""
 
 
 @dataclass(slots=True)
@@ -27,6 +37,14 @@ class State:
     ``context_tokens`` are those of all messages (o200k), counted as they are added. ``calls`` maps
     a call to the step that ran it. ``stale_steps`` counts steps since one showed something new.
     ``seconds`` is the time spent so far.
+
+    ``pending`` are calls of the last reply that have not been run. ``places`` has for each step the
+    number of the message with its result, -1 if there is none, and ``removed`` the references whose
+    content was removed from the result of a step. ``context`` is what was done to shorten the
+    conversation, and ``context_warned`` says that the model was warned of its length.
+
+    A conversation of several questions has one state: ``first_step`` and ``first_event`` are the
+    numbers of the first step, and of the first event of the context, of the present question.
     """
 
     question_id: str
@@ -40,6 +58,14 @@ class State:
     stale_steps: int = 0
     loops: int = 0
     planned: bool = False
+    pending: list[PendingCall] = field(default_factory=list[PendingCall])
+    places: list[int] = field(default_factory=list[int])
+    removed: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
+    context: list[ContextEvent] = field(default_factory=list[ContextEvent])
+    context_warned: bool = False
+    first_step: int = 0
+    first_event: int = 0
+    route: Route | None = None
     usage: Usage | None = None
     seconds: float = 0.0
 
@@ -47,6 +73,18 @@ class State:
         """Append a message; pass ``content_tokens`` if already counted. O(len(message))."""
         self.messages.append(message)
         self.context_tokens += message_tokens(message, content_tokens)
+
+    def begin(self, question_id: str, question: str) -> None:
+        """Begin another question of the same conversation."""
+        self.question_id, self.question = question_id, question
+        self.first_step, self.first_event = len(self.steps), len(self.context)
+        self.loops = self.stale_steps = 0
+        self.planned = False
+        self.calls.clear()
+        self.route = None
+        self.usage = None
+        self.seconds = 0.0
+        self.read_set.references.question += 1
 
     def replace(self, at: int, message: Message) -> None:
         """Replace a message by another one."""

@@ -6,7 +6,6 @@ from arag_search.agent.presets import Preset
 from arag_search.errors import ConfigError, NotServedError, VectorsNotFoundError
 from arag_search.search.index import Index
 from arag_search.tools.base import Tool
-from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
 from arag_search.vectors.base import EncoderIdentity
 
@@ -48,11 +47,6 @@ def check_for_agent(preset: Preset) -> None:
 def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:
     """Return the encoder for the preset's queries; None if the preset needs no vectors."""
     return index.open_vectors().encoder.identity if preset.needed_vectors else None
-
-
-def given_by(preset: Preset, index: Index) -> NaiveEmbeddingSearch | None:
-    """Return the search for the passages given with a question; None if none are given."""
-    return NaiveEmbeddingSearch.of(index, preset) if preset.given_passages else None
 
 
 def _check_vectors(preset: Preset, index: Index) -> None:

@@ -15,6 +15,11 @@ def hits_text(step: Step) -> str:
         return "refused"
     if step.tool_name in TOOLS and TOOLS[step.tool_name].of_metadata:
         return "values listed"
+    if step.references:
+        count = len(step.references)
+        return f"{count} documents" if count != 1 else "1 document"
+    if step.tool_name == "summarize":
+        return "context freed"
     shown = len(step.hit_ids)
     if step.total_hits is None:
         return f"{shown} {'read' if step.is_read else 'nearest'}"

@@ -28,6 +28,7 @@ _WITH_INDEX = (
     "search",
     "fields",
     "ask",
+    "chat",
     "mcp",
     "read",
     "documents",
@@ -109,8 +110,10 @@ def _command() -> Any:
     import typer
 
     from arag_search.cli.ask import ask_command
+    from arag_search.cli.chat import chat_command
     from arag_search.cli.check import check_command
     from arag_search.cli.compact import compact_command
+    from arag_search.cli.conversations import conversations_command
     from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
     from arag_search.cli.documents import documents_command
@@ -165,6 +168,12 @@ def _command() -> Any:
         fields_command
     )
     app.command("ask")(ask_command)
+    app.command("chat", short_help="Ask several questions, each of which may use the last ones.")(
+        chat_command
+    )
+    app.command("conversations", short_help="List the conversations of chat, or print one.")(
+        conversations_command
+    )
     app.command("mcp")(mcp_command)
     app.command("read")(read_command)
     app.command("documents")(documents_command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,11 +36,8 @@ from arag_search.cli.options.opening import (
 from arag_search.cli.output.messages import say
 
 if TYPE_CHECKING:
-    from arag_search.agent.models.base import ChatModel
-    from arag_search.agent.presets import Preset
+    from arag_search.agent.loop import Agent
     from arag_search.agent.record import Record, Step
-    from arag_search.runs.records_file import RecordsFile
-    from arag_search.search.index import Index
 
 
 def ask_command(
@@ -52,13 +49,15 @@ def ask_command(
         ),
     ],
     preset: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How to answer: a name, or the path of a .yaml file.",
+            help="How to answer: a name, or the path of a .yaml file.  [default: logical_read, "
+            "with --continue that of the conversation]",
             metavar="PRESET",
             autocompletion=suggest_presets,
+            show_default=False,
         ),
-    ] = "logical_read",
+    ] = None,
     model: ModelName = None,
     base_url: BaseUrl = None,
     temperature: Temperature = None,
@@ -76,6 +75,17 @@ def ask_command(
     record: Annotated[
         Path | None,
         typer.Option(help="Append the record to this file, as a line of JSON.", metavar="FILE"),
+    ] = None,
+    continue_: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            help="Continue the conversation in this file, or with this name; or begin it, if there "
+            "is none. The answer may use what was found before. Needs a preset with search, find "
+            "and open, such as agentic_rag, which is then the default.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     record_replies: Annotated[
         Path | None,
@@ -95,15 +105,21 @@ def ask_command(
     \b
       arag-search ask my-index 'Where was the poet who wrote Evangeline born?'
       arag-search ask my-index 'Who wrote Evangeline?' --model gpt-4o-mini --json
+      arag-search ask my-index 'And where was he born?' --continue poets.json
       arag-search ask my-index 'Who wrote Evangeline?' --model qwen3 --base-url http://localhost:8000/v1
 
     The exit code is 0 for an answer (also "not found in the corpus"), and 1 for a failure.
     """
+    from arag_search.agent.conversation import Conversation, read_conversation
+    from arag_search.agent.loop import Agent
     from arag_search.agent.models.choose import choose_model
-    from arag_search.agent.presets import load_preset
+    from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+    from arag_search.cli.options.conversation import conversation_file, usual_preset
     from arag_search.runs.records_file import RecordsFile
 
-    settings = load_preset(preset)
+    path = None if continue_ is None else conversation_file(continue_)
+    saved = None if path is None or not path.exists() else read_conversation(path)
+    settings = load_preset(preset or (DEFAULT_PRESET if path is None else usual_preset(saved)))
     chosen = choose_model(
         model,
         base_url=base_url,
@@ -125,43 +141,43 @@ def ask_command(
                 file.mend()
             opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
             opened = stack.enter_context(opening.open(index))
-            return _ask(opened, " ".join(question), settings, chosen, json, file)
+            agent = Agent(opened, settings, chosen)
+            if path is None:
+                text = " ".join(question)
+                answered = agent.ask(text, _question_id(text), live_steps())
+                earlier: list[Record] = []
+            else:
+                conversation = Conversation(agent, saved)
+                earlier = conversation.saved.all_records()
+                answered = conversation.ask(" ".join(question), live_steps())
+                conversation.save(path)
+            if file is not None:
+                file.append(answered)
+            return show_answer(answered, agent, json, earlier)
     finally:
         chosen.close()
 
 
-def _ask(
-    index: Index,
-    question: str,
-    preset: Preset,
-    model: ChatModel,
-    json: bool,
-    record_file: RecordsFile | None,
-) -> int:
-    from arag_search.agent.loop import Agent
-
-    record = Agent(index, preset, model).ask(question, _question_id(question), _live())
-    if record_file is not None:
-        record_file.append(record)
-    return _show(record, index, preset, model, json)
-
-
-def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: bool) -> int:
+def show_answer(record: Record, agent: Agent, json: bool, earlier: Sequence[Record] = ()) -> int:
     """Print the answer or the record, with a note if the offline model answered, and return the
-    exit code."""
+    exit code. ``earlier`` are the records of the conversation before it."""
     from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
+    from arag_search.agent.sources import sources_of
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.trajectories import answer_text, totals_line
     from arag_search.errors import RunError
 
     if json:
-        note = {"note": OFFLINE_NOTE} if model.name == OFFLINE else {}
-        print_json({**record.to_json(), **note}, pretty=True)
+        note = {"note": OFFLINE_NOTE} if agent.model.name == OFFLINE else {}
+        sources = [source.to_json() for source in sources_of(record, agent.index, earlier)]
+        more = {"sources": sources} if sources else {}
+        print_json({**record.to_json(), **more, **note}, pretty=True)
         return 1 if record.status == "failed" else 0
     if record.failure is not None:
         raise RunError(f"The question failed. {record.failure}")
-    print_text(f"{answer_text(record, index)}\n\n{totals_line(record, model.name)}")
-    if model.name == OFFLINE:
+    text = answer_text(record, agent.index, earlier)
+    print_text(f"{text}\n\n{totals_line(record, agent.model.name)}")
+    if agent.model.name == OFFLINE:
         print_text(OFFLINE_NOTE)
     return 0
 
@@ -172,7 +188,7 @@ def _question_id(question: str) -> str:
     return f"ask-{digest[:8]}"
 
 
-def _live() -> Callable[[Step], None] | None:
+def live_steps() -> Callable[[Step], None] | None:
     """Return a function that shows steps as they are made, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return None

@@ -70,6 +70,15 @@ def embed_command(
             show_default=False,
         ),
     ] = None,
+    sentence_titles: Annotated[
+        bool | None,
+        typer.Option(
+            "--sentence-titles/--no-sentence-titles",
+            help="Encode each sentence below the title of its passage; A-RAG encodes it alone.  "
+            "[default: as in the existing vectors, else with titles]",
+            show_default=False,
+        ),
+    ] = None,
     batch_size: Annotated[
         int | None,
         typer.Option(
@@ -157,6 +166,7 @@ def embed_command(
         workers=workers,
         batch_size=batch_size,
         device=device,
+        sentence_titles=sentence_titles,
         only_missing=only_missing,
         overwrite=overwrite,
         ray=ray,

@@ -9,6 +9,7 @@ import typer
 from arag_search.cli.options.build import (
     Bm25,
     ChunkTokens,
+    FoldCharacters,
     FormatOption,
     IdField,
     Include,
@@ -48,6 +49,7 @@ def index_command(
     text_field: TextField = None,
     chunk_tokens: ChunkTokens = 1000,
     sentence_rule: SentenceRule = None,
+    fold_characters: FoldCharacters = None,
     bm25: Bm25 = "1.2,0.75",
     metadata: MetadataOption = None,
     without: Without = None,
@@ -167,6 +169,7 @@ def index_command(
         text_field=text_field,
         chunk_tokens=chunk_tokens,
         sentence_rule=sentence_rule,
+        fold_characters=fold_characters,
         bm25=bm25,
         metadata=metadata,
         without=without,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,10 @@ from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
     from arag_search.search.documents import IndexDocument
+    from arag_search.search.index import Index
+
+DEFAULT_LINES = 60
+"""The number of lines that ``--line`` prints."""
 
 
 def read_command(
@@ -25,6 +30,34 @@ def read_command(
         typer.Option(
             help="Print the whole document with this id, instead of passages.",
             metavar="ID",
+            show_default=False,
+        ),
+    ] = None,
+    line: Annotated[
+        int | None,
+        typer.Option(
+            help="With --document: print numbered lines from this one on; the first is 0.",
+            metavar="N",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
+    lines: Annotated[
+        int | None,
+        typer.Option(
+            help="With --line: print so many lines.  [default: 60]",
+            metavar="N",
+            min=1,
+            max=20_000,
+            show_default=False,
+        ),
+    ] = None,
+    find: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --document: print where it holds this text, and the lines around; may be "
+            "repeated.",
+            metavar="TEXT",
             show_default=False,
         ),
     ] = None,
@@ -47,6 +80,8 @@ def read_command(
       arag-search read my-index vivaldi.1
       arag-search read my-index vivaldi.1 goldoni.1 --json
       arag-search read my-index --document vivaldi
+      arag-search read my-index --document report.pdf --line 2200
+      arag-search read my-index --document report.pdf --find 'capital expenditures'
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
@@ -63,7 +98,21 @@ def read_command(
             if chunk_ids
             else "Search first and copy an id, or list documents: arag-search documents INDEX",
         )
+    for is_given, name, needs in (
+        (line is not None or bool(find), "--line and --find", document is not None),
+        (lines is not None, "--lines", line is not None),
+        (line is not None, "--line", not find),
+    ):
+        if is_given and not needs:
+            raise ArgumentError(
+                f"{name} cannot be used like this.",
+                where="arag-search read",
+                allowed="--document ID with --line N [--lines N], or with --find TEXT",
+                do="Leave one out, or name a document.",
+            )
     with open_index(index, filter=filter) as opened:
+        if document is not None and (line is not None or find):
+            return _print_lines(opened, document, line, lines or DEFAULT_LINES, find or [], json)
         if document is not None:
             whole = opened.document_read(document)
             if json:
@@ -81,6 +130,45 @@ def read_command(
         )
     )
     return 0
+
+
+def _print_lines(
+    index: Index, doc_id: str, line: int | None, count: int, patterns: list[str], json: bool
+) -> int:
+    """Print lines of a document, or where patterns are, as the tools open and find show them."""
+    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.tools.base import ReadSet
+    from arag_search.tools.document_settings import DocumentSettings
+    from arag_search.tools.find import Find
+    from arag_search.tools.named_documents import NamedDocuments
+    from arag_search.tools.open_lines import OpenLines
+
+    whole = index.document_lines([doc_id])[0]
+    if whole is None:
+        index.document_read(doc_id)  # raises the error that suggests ids
+        return 1
+    read_set = ReadSet(references=NamedDocuments())
+    read_set.references.of_document(whole.doc_id, whole.title, 0)
+    if patterns:
+        tool = Find(index, DocumentSettings(semantic_find=False, find_result_tokens=sys.maxsize))
+        result = tool.run({"reference_id": whole.doc_id, "patterns": patterns}, read_set)
+    else:
+        settings = DocumentSettings(open_lines=count)
+        opener = OpenLines(index, settings, max_result_tokens=sys.maxsize)
+        result = opener.run({"reference_id": whole.doc_id, "line_number": line}, read_set)
+    if result.status == "error":
+        raise ArgumentError(result.text, where=f"document {whole.doc_id}")
+    if json:
+        shown = sorted({n for span in result.passages if span.lines for n in _numbers(span.lines)})
+        lines = [{"line": number, "text": whole.line(number)} for number in shown]
+        print_json({"doc_id": whole.doc_id, "count": len(whole), "lines": lines}, pretty=True)
+    else:
+        print_text(result.text)
+    return 0
+
+
+def _numbers(lines: tuple[int, int]) -> range:
+    return range(lines[0], lines[1] + 1)
 
 
 def _document_text(document: IndexDocument) -> str:

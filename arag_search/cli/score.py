@@ -13,7 +13,7 @@ from arag_search.cli.options.index import SearchedIndex
 from arag_search.cli.options.model import BaseUrl
 
 if TYPE_CHECKING:
-    from arag_search.evaluation.judging.judge import Judge
+    from arag_search.agent.models.base import ChatModel
 
 VERDICTS_FILE = "verdicts.jsonl"
 
@@ -49,13 +49,17 @@ def score_command(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A model that judges the answers: an endpoint's, or replay:FILE.",
+            help="A model that judges the answers: an endpoint's, or replay:FILE. It says which "
+            "are right or, with --measure Factuality, how factual they are.",
             metavar="MODEL",
             show_default=False,
         ),
     ] = None,
     judge_repeats: Annotated[
-        int, typer.Option(help="Verdicts on each answer; the majority counts.", metavar="K")
+        int,
+        typer.Option(
+            help="Verdicts on each answer; the majority counts, of scores the mean.", metavar="K"
+        ),
     ] = 1,
     judge_cache: Annotated[
         Path | None,
@@ -87,12 +91,17 @@ def score_command(
     The right reply to an unanswerable question is that there is no answer.
 
     \b
-    Measures: EM, F1, ContainAcc, JudgeAcc, EvidenceRecall, FullEvidence, TokensToEvidence,
-    RetrievedTokens, Steps, Seconds, Cost; of rankings, with --index and judged documents (else
-    those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k.
+    Measures: EM, F1, ContainAcc, JudgeAcc, Factuality, EvidenceRecall, FullEvidence,
+    TokensToEvidence, RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of
+    one tool: ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with
+    --index and judged documents (else those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k,
+    AP@k, Success@k; of the documents that answers cite, best first, with judged documents or
+    --index: CitedRecall@k, CitedNDCG@k, CitedSuccess@k.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".
+    It says whether an answer is right (JudgeAcc); with --measure Factuality, it gives a score from
+    0 to 1 instead, by our own prompt, and with --measure JudgeAcc,Factuality it does both.
 
     Examples:
 
@@ -101,10 +110,14 @@ def score_command(
       arag-search score runs/a --json > a.json
       arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
+      arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
+      arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.output.score_tables import details_text, measures_text, score_text
     from arag_search.evaluation.judging.agreement import read_labels
+    from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
+    from arag_search.evaluation.judging.verdict_cache import VerdictCache
     from arag_search.evaluation.measures import parse_measures
     from arag_search.evaluation.score import score
     from arag_search.search.index import open_index
@@ -113,14 +126,20 @@ def score_command(
     labels = None if judge_labels is None else read_labels(judge_labels)
     cache = judge_cache or folder / VERDICTS_FILE
     with ExitStack() as stack:
-        judging = None
+        judges = NO_JUDGES
         if judge is not None:
-            judging = stack.enter_context(_judge(judge, base_url, judge_repeats, cache))
+            model = stack.enter_context(_judging_model(judge, base_url))
+            judges = Judges.of(model, measures, judge_repeats, VerdictCache(cache))
         opened = None
         if index is not None:
             opened = stack.enter_context(open_index(index))
         scored = score(
-            folder, questions, measures=measures, index=opened, judge=judging, labels=labels
+            folder,
+            questions,
+            measures=measures,
+            index=opened,
+            judges=judges,
+            labels=labels,
         )
     if json:
         print_json(scored.to_json(), pretty=True)
@@ -132,12 +151,10 @@ def score_command(
 
 
 @contextmanager
-def _judge(name: str, base_url: str | None, repeats: int, cache: Path) -> Generator[Judge]:
-    """Open the judge that the options name, and close its model at the end."""
+def _judging_model(name: str, base_url: str | None) -> Generator[ChatModel]:
+    """Open the model that judges, and close it at the end."""
     from arag_search.agent.models.choose import OFFLINE, choose_model
     from arag_search.errors import ArgumentError
-    from arag_search.evaluation.judging.judge import Judge
-    from arag_search.evaluation.judging.verdict_cache import VerdictCache
 
     if name == OFFLINE:
         raise ArgumentError(
@@ -146,6 +163,6 @@ def _judge(name: str, base_url: str | None, repeats: int, cache: Path) -> Genera
         )
     model = choose_model(name, base_url=base_url)
     try:
-        yield Judge(model, repeats=repeats, cache=VerdictCache(cache))
+        yield model
     finally:
         model.close()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
 _ENCODED_TOGETHER = 1_000
+MAX_DOCUMENTS = 20
 
 DefaultOperator = Literal["OR", "AND"]
 Granularity = Literal["chunk", "sentence"]
@@ -152,6 +153,14 @@ def search_command(
             metavar="N",
         ),
     ] = None,
+    documents: Annotated[
+        bool,
+        typer.Option(
+            "--documents",
+            help="Show documents instead of passages, each with its best places and their lines. "
+            "--top-k then counts documents, at most 20.",
+        ),
+    ] = False,
 ) -> int:
     """Search an index and print the reply that a model would see. The tools semantic, hybrid and
     naive need the vectors that arag-search embed makes.
@@ -162,6 +171,7 @@ def search_command(
       arag-search search my-index '"antonio vivaldi" AND librett*'
       arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
       arag-search search my-index 'opera' --sort year:desc --per-document 1
+      arag-search search my-index 'opera' --documents
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
       arag-search search my-index --tool semantic 'Who wrote Evangeline?'
       arag-search search my-index --queries q.jsonl --output-format trec
@@ -193,6 +203,7 @@ def search_command(
         output_format,
         sort,
         per_document,
+        documents,
     )
     if queries is not None:
         if query:
@@ -210,6 +221,8 @@ def search_command(
             do="Write: arag-search search INDEX 'QUERY'",
         )
     options.check_single()
+    if documents:
+        return _run_documents(index, " ".join(query), options)
     return _run_one(index, query, options)
 
 
@@ -233,6 +246,7 @@ class _Options:
     output_format: OutputFormat
     sort: str | None
     per_document: int | None
+    documents: bool
 
     def check_single(self) -> None:
         """Raise ArgumentError for an option without effect."""
@@ -244,6 +258,8 @@ class _Options:
             (self.operators != "on", "--operators", only_logical),
         )
         self._check_both()
+        if self.documents:
+            self._check_documents()
         if self.output_format != "json":
             raise _without_effect("--output-format", "--queries")
         if self.whole_up_to is not None and (self.json or self.shows_full_text):
@@ -257,6 +273,8 @@ class _Options:
         """Raise ArgumentError for an option without effect on a file of queries, whose lines may be
         keywords with any tool."""
         self._check_both()
+        if self.documents:
+            raise _without_effect("--documents", "one query")
         if self.max_result_tokens is not None:
             raise _without_effect("--max-result-tokens", "plain output")
         if self.whole_up_to is not None:
@@ -277,6 +295,27 @@ class _Options:
             (self.sort is not None, "--sort", ("logical",)),
             (self.per_document is not None, "--per-document", ("logical",)),
         )
+
+    def _check_documents(self) -> None:
+        """Raise ArgumentError for an option without effect on a search for documents."""
+        passages = "passages, without --documents"
+        for is_given, name in (
+            (self.tool == "keyword", "--tool keyword"),
+            (self.offset, "--offset"),
+            (self.default_operator != "OR", "--default-operator"),
+            (self.granularity != "chunk", "--granularity"),
+            (self.operators != "on", "--operators"),
+            (self.explain, "--explain"),
+            (self.sort, "--sort"),
+            (self.per_document, "--per-document"),
+            (self.whole_up_to is not None, "--whole-up-to"),
+        ):
+            if is_given:
+                raise _without_effect(name, passages)
+        if not 1 <= self.top_k <= MAX_DOCUMENTS:
+            raise ArgumentError(
+                f"--top-k is {self.top_k:,}.", allowed=f"1 to {MAX_DOCUMENTS} documents"
+            )
 
     def _check_tool(self, *options: tuple[bool, str, tuple[str, ...]]) -> None:
         """Raise ArgumentError for an option without effect; each has a flag that it is set, its
@@ -393,6 +432,56 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     if options.explain and result.hits:
         print_text(explanation_text(result.hits))
     return 0
+
+
+def _run_documents(location: str, query: str, options: _Options) -> int:
+    """Search for documents, and print what the tool search shows, with their own ids."""
+    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, ReadSet
+    from arag_search.tools.document_search import DocumentSearch
+    from arag_search.tools.document_settings import DocumentSettings
+    from arag_search.tools.named_documents import NamedDocuments
+
+    backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
+    settings = DocumentSettings(
+        search_backend=backends.get(options.tool, "logical"), results_per_query=options.top_k
+    )
+    unit: Unit = "sentence" if options.tool == "semantic" else options.unit
+    read_set = ReadSet(references=NamedDocuments())
+    bound = options.max_result_tokens
+    most = FULL_TEXT_RESULT_TOKENS if bound is None else bound or sys.maxsize
+    with options.opening.open(location) as index:
+        search = DocumentSearch(index, settings, max_result_tokens=most, vectors=unit)
+        search.advice = f"Read on: arag-search read {location} --document ID --line N"
+        result = search.run({"queries": [query]}, read_set)
+    if options.json:
+        print_json(
+            {
+                "query": query,
+                "problem": result.text if result.status == "error" else None,
+                "documents": [
+                    {
+                        "doc_id": shown.doc_id,
+                        "title": read_set.references.known[shown.doc_id].title,
+                        "places": [
+                            {
+                                "passage": span.id,
+                                "lines": span.lines,
+                                "text": span.text_in(result.text),
+                            }
+                            for span in result.passages
+                            if span.reference == shown.reference
+                        ],
+                    }
+                    for shown in result.references
+                ],
+                "milliseconds": round(result.milliseconds, 3),
+            },
+            pretty=True,
+        )
+    else:
+        print_text(result.text)
+    return 2 if result.status == "error" else 0
 
 
 def _run_batch(location: str, path: Path, options: _Options) -> int:

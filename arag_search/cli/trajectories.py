@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from arag_search.agent.record import Record, Step
+from arag_search.agent.sources import sources_of, with_titles
 from arag_search.agent.wording import citation_warning, hits_text
 from arag_search.corpus import Chunk
 from arag_search.query import analysis
@@ -17,7 +18,7 @@ from arag_search.tools.rendering import cut_to, header_line, one_line
 MAX_EVIDENCE_TOKENS = 80
 _EVIDENCE_SENTENCES = 2
 _WORD_CHARACTERS = 4
-_MAIN_ARGUMENTS = ("query", "keywords", "chunk_ids")
+_MAIN_ARGUMENTS = ("query", "queries", "keywords", "chunk_ids", "reference_id", "patterns")
 
 
 def step_line(step: Step) -> str:
@@ -44,8 +45,11 @@ def _items(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def answer_text(record: Record, index: Index) -> str:
-    """Format the answer, its reason, and the passages that it rests on."""
+def answer_text(record: Record, index: Index, earlier: Sequence[Record] = ()) -> str:
+    """Format the answer, its reason, and the passages or documents that it rests on. ``earlier``
+    are the records of the conversation before it."""
+    if record.citations:
+        return _answer_with_sources(record, index, earlier)
     lines = [record.answer_short or record.answer]
     if record.explanation:
         lines += ["", record.explanation]
@@ -57,6 +61,22 @@ def answer_text(record: Record, index: Index) -> str:
             if chunk is not None:
                 lines.append(header_line(chunk.id, chunk.title, chunk.part, chunk.parts))
                 lines.append(f"  {_evidence(chunk, words, record.answer_short)}")
+    if warning := citation_warning(record):
+        lines += ["", warning]
+    return "\n".join(lines)
+
+
+def _answer_with_sources(record: Record, index: Index, earlier: Sequence[Record]) -> str:
+    """Format an answer that cites documents: references become titles and lines."""
+    sources = sources_of(record, index, earlier)
+    lines = [with_titles(record.answer_short or record.answer, sources)]
+    if record.explanation:
+        lines += ["", with_titles(record.explanation, sources)]
+    lines += ["", "Sources, with how much each helps:"]
+    for source in sources:
+        link = f"  {source.link}" if source.link else ""
+        again = " (found before)" if source.reference in record.reused else ""
+        lines.append(f"  {source.score:.2f}  [{source.reference}] {source.name}{again}{link}")
     if warning := citation_warning(record):
         lines += ["", warning]
     return "\n".join(lines)

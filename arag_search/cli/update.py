@@ -39,7 +39,11 @@ def update_command(
     if update_options["allow_deletes"] and not sync:
         raise ArgumentError("--allow-deletes is given without --sync.", do="Leave it out.")
     option = "--sync" if sync else "--add"
-    for other, value in (("--overwrite", options.overwrite), ("--shards", options.shards)):
+    for other, value in (
+        ("--overwrite", options.overwrite),
+        ("--shards", options.shards),
+        ("--fold-characters", if_given("fold_characters", True)),
+    ):
         if value:
             raise ArgumentError(
                 f"{option}: {other} applies to new indexes only.",

@@ -41,15 +41,24 @@ class ServedIndex:
         Raises ConfigError for a preset without tools, NotServedError for an index that cannot do
         what they need.
         """
-        if not preset.tools:
+        names = [name for name in preset.tools if not TOOLS[name].of_loop]
+        if not names:
             raise ConfigError(
                 f"Preset {preset.name} has no tools to serve.",
                 allowed="a preset with tools",
                 do="See them with: arag-search presets",
             )
+        offered = [TOOLS[key].offered_name for key in names]
+        if len(set(offered)) < len(offered):
+            raise ConfigError(
+                f"Preset {preset.name} has two tools that clients would see under one name.",
+                allowed="the tools of connectors, or search, and not both",
+                do="Serve them by two servers.",
+            )
         tools = {
             TOOLS[key].offered_name: tool.served_as(name)
             for key, tool in tools_of(preset, index).items()
+            if key in names
         }
         return ServedIndex(name, index, tools, about)
 

@@ -1,8 +1,13 @@
-"""Folders of BEIR: queries with documents that were judged, instead of answers."""
+"""Folders of BEIR: queries with documents that were judged, instead of answers.
+
+A query may name documents that are left out of its rankings, as those of BRIGHT do:
+``{"_id", "text", "metadata": {"excluded_ids": [...]}}``.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 from arag_search.errors import QuestionsError
 from arag_search.questions.question import Question
@@ -10,9 +15,11 @@ from arag_search.questions.record_fields import ID_FIELDS, Fields, parsed, read_
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"
+EXCLUDED = "excluded_ids"
+"""The field, in the metadata of a query, of documents that are left out of its rankings."""
 
 _USUAL_PART = "test"
-_HEAD = ("query-id", "corpus-id", "score")
+QRELS_HEAD = ("query-id", "corpus-id", "score")
 _ALLOWED = f"a folder with {QUERIES_FILE} and {QRELS_FOLDER}/*.tsv, or one of these .tsv files"
 _QUERY = 'JSON lines of {"_id", "text"}'
 _ROWS = "rows of query-id, corpus-id and score, with tabs between and these names above"
@@ -48,7 +55,15 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
         ids.add(id)
         if id in judged:
             documents = tuple(judged[id].items())
-            questions.append(Question(id, fields.text("text"), (), relevant_documents=documents))
+            questions.append(
+                Question(
+                    id,
+                    fields.text("text"),
+                    (),
+                    relevant_documents=documents,
+                    excluded_documents=_excluded(fields),
+                )
+            )
     unknown = [id for id in judged if id not in ids]
     if unknown:
         raise QuestionsError(
@@ -59,6 +74,13 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
         )
     note = f"The judgements are {qrels.name} of {len(ids):,} queries; there are no answers."
     return tuple(questions), (note,)
+
+
+def _excluded(fields: Fields) -> tuple[str, ...]:
+    metadata = fields.fields.get("metadata")
+    if not isinstance(metadata, dict):
+        return ()
+    return tuple(Fields(cast(dict[str, Any], metadata), fields.where).strings(EXCLUDED))
 
 
 def _qrels_file(folder: Path) -> Path:
@@ -88,7 +110,7 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
         raise QuestionsError(
             f"The judgements are not UTF-8 ({error.reason}).", where=str(path), allowed=_ROWS
         ) from None
-    if tuple(lines[0].split("\t")) != _HEAD:
+    if tuple(lines[0].split("\t")) != QRELS_HEAD:
         raise QuestionsError(
             f"The first line is {shown(lines[0])}.",
             where=f"{path}, line 1",
@@ -111,7 +133,7 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
 
 def _grade(cells: list[str]) -> int | None:
     """Return the whole number in the third cell; None if the row is no judgement."""
-    if len(cells) != len(_HEAD) or not all(map(str.strip, cells)):
+    if len(cells) != len(QRELS_HEAD) or not all(map(str.strip, cells)):
         return None
     try:
         return int(cells[2])

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -114,8 +114,13 @@ def questions_fingerprint(questions: Sequence[Question]) -> str:
 
 def evidence_fingerprint(questions: Sequence[Question]) -> str:
     """SHA-256 over all that is known of the questions, hops, passages and judgements too: what is
-    measured by evidence belongs to it."""
-    return hashlib.sha256(orjson.dumps(list(questions))).hexdigest()
+    measured by evidence belongs to it. Documents that are excluded count only where there are any,
+    as in files of before."""
+    known = [asdict(question) for question in questions]
+    for question in known:
+        if not question["excluded_documents"]:
+            del question["excluded_documents"]
+    return hashlib.sha256(orjson.dumps(known)).hexdigest()
 
 
 def _with_ids(questions: Sequence[Question]) -> list[Question]:

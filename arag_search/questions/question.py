@@ -53,7 +53,8 @@ class Question:
 
     ``hops`` are the steps of the chain, ``supporting_sentences`` and ``supporting_passages`` what
     the data names beside the titles, ``relevant_documents`` ids with their grades, 0 being
-    irrelevant. ``source`` is the part of the corpus that a question is about, if the file names
+    irrelevant; ``excluded_documents`` are left out of rankings before they are measured (BRIGHT).
+    ``source`` is the part of the corpus that a question is about, if the file names
     it. All of them are empty if the file has none.
 
     A question that is not ``answerable`` is answered rightly by saying that there is no answer; its
@@ -73,6 +74,7 @@ class Question:
     relevant_documents: tuple[tuple[str, int], ...] = ()
     source: str | None = None
     answerable: bool = True
+    excluded_documents: tuple[str, ...] = ()
 
     @property
     def gold_titles(self) -> tuple[str, ...]:

@@ -12,13 +12,15 @@ from arag_search.questions.question import GoldPassage, Hop, Question, Triple
 from arag_search.questions.record_fields import Fields
 
 Shape = Literal[
-    "plain", "MuSiQue", "2WikiMultiHopQA", "HotpotQA", "A-RAG or GraphRAG-Bench", "KILT", "BEIR"
-]
+    "plain", "MuSiQue", "2WikiMultiHopQA", "HotpotQA", "A-RAG or GraphRAG-Bench", "KILT", "BEIR",
+    "WixQA", "FinanceBench",
+]  # fmt: skip
 
 ALLOWED = (
     'JSON lines or one JSON array of {"question", "answer"}, with "id", "question_type", '
     '"answer_aliases", "supporting_titles" and "evidence" where known; question files of A-RAG, '
-    "2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench and KILT as they are; folders of BEIR"
+    "2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, WixQA and FinanceBench as they are; "
+    "folders of BEIR"
 )
 
 NO_ID = ""
@@ -36,6 +38,8 @@ def read_record(value: object, where: str) -> tuple[Shape, Question]:
     if shape == "KILT":
         return shape, _kilt(fields)
     fields.check(_REQUIRED, ALLOWED)
+    if shape == "FinanceBench":
+        return shape, _financebench(fields)
     return shape, _question(fields, shape)
 
 
@@ -43,6 +47,10 @@ def shape_of(fields: Fields) -> Shape:
     """Return the shape of a record, recognised by the fields that only this shape has."""
     if fields.has("input") and not fields.has("question"):
         return "KILT"
+    if fields.has("financebench_id"):
+        return "FinanceBench"
+    if fields.has("article_ids"):
+        return "WixQA"
     if fields.has("question_decomposition"):
         return "MuSiQue"
     if fields.has("evidences"):
@@ -73,6 +81,7 @@ def _question(fields: Fields, shape: Shape) -> Question:
         hops=hops or triple_hops(evidence, titles),
         supporting_sentences=tuple(sentences),
         supporting_passages=tuple(_passages(fields, titles)),
+        relevant_documents=tuple((id, 1) for id in dict.fromkeys(fields.strings("article_ids"))),
         source=fields.optional_text(("source",)),
         answerable=fields.flag("answerable", default=True),
     )
@@ -279,4 +288,34 @@ def _kilt(fields: Fields) -> Question:
         supporting_titles=distinct[0] if distinct else (),
         alternative_titles=tuple(distinct[1:]),
         relevant_documents=tuple(pages.items()),
+    )
+
+
+# FinanceBench
+
+
+def _financebench(fields: Fields) -> Question:
+    """Return a question of FinanceBench, whose evidence is pages of PDF files: their full texts,
+    under the names of the files.
+
+    Read from ``financebench_open_source.jsonl`` at cc39aeb of its repository, which has the file of
+    a piece of evidence in ``doc_name``; its guide calls the field ``evidence_doc_name``.
+    """
+    pages: list[GoldPassage] = []
+    for piece in fields.objects("evidence"):
+        names = ("evidence_doc_name", "doc_name")
+        texts = ("evidence_text_full_page", "evidence_text")
+        piece.check((names, texts), 'evidence of "doc_name" and "evidence_text"')
+        file = f"{piece.text(piece.first(names))}.pdf"
+        pages.append(GoldPassage(file, piece.text(piece.first(texts))))
+    files = [page.title for page in pages if page.title is not None]
+    if not files and fields.has("doc_name"):
+        files = [f"{fields.text('doc_name')}.pdf"]
+    return Question(
+        id=fields.id(("financebench_id",)),
+        text=fields.text("question"),
+        answers=tuple(fields.text_or_texts("answer")),
+        type=fields.optional_text(_TYPES),
+        supporting_passages=tuple(dict.fromkeys(pages)),
+        relevant_documents=tuple((file, 1) for file in dict.fromkeys(files)),
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
 
+from arag_search.agent.given import Evidence
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
 from arag_search.agent.presets import Preset
@@ -277,7 +278,12 @@ class _Batch:
         """Answer questions until there are no more, or the run stops."""
         try:
             while (question := self._next()) is not None:
-                self._record(self._agent.ask(question.text, question.id))
+                evidence = [
+                    Evidence(passage.title or "", passage.text)
+                    for passage in question.supporting_passages
+                ]
+                record = self._agent.ask(question.text, question.id, evidence=evidence)
+                self._record(record)
         except BaseException as error:
             self._stopping = True
             self._news.put(error)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import Any, ClassVar, Literal, Protocol, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,13 +21,15 @@ from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.document_settings import DocumentSettings
+from arag_search.tools.references import References, ShownReference
 from arag_search.tools.rendering import bounded
 from arag_search.tools.spans import PassageSpan, clipped
 from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
 Description = Literal["full", "syntax"]
-Paper = Literal["A-RAG", "LogicalRAG"]
+Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG"]
 """The papers whose systems presets reproduce."""
 
 DEFAULT_RESULT_TOKENS = 4_000
@@ -48,7 +50,8 @@ class ToolResult:
     none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
     ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
     its order. ``structured`` is the object that the text is the JSON of, for the tools of
-    connectors alone.
+    connectors alone. ``references`` are the documents that a tool of documents shows, ``kept`` the
+    references that summarize keeps, None for other tools.
     """
 
     text: str
@@ -61,17 +64,29 @@ class ToolResult:
     milliseconds: float
     passages: tuple[PassageSpan, ...] = ()
     structured: Mapping[str, Any] | None = None
+    references: tuple[ShownReference, ...] = ()
+    kept: tuple[str, ...] | None = None
+
+
+class Window(NamedTuple):
+    """Lines of the document of a reference that were opened, and the step that shows them."""
+
+    reference: str
+    first: int
+    last: int
+    step: int
 
 
 @dataclass(slots=True)
 class ReadSet:
-    """The passages that have been shown for one question so far.
+    """The passages and documents that have been shown in one conversation so far.
 
     ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
     chunks that were read to the end, ``shown`` those that a search showed in full. ``seen`` maps a
     chunk to the checksums of the sentences of it that were shown, by searches or reads. ``is_kept``
     says that the model still has before it what it was shown; nobody knows that of clients of a
-    server.
+    server. ``references`` name the documents, ``windows`` are their lines that were opened and are
+    still visible, and ``step`` is the number of the call that runs.
     """
 
     sentences_read: dict[str, int] = field(default_factory=dict[str, int])
@@ -79,13 +94,40 @@ class ReadSet:
     shown: set[str] = field(default_factory=set[str])
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     is_kept: bool = True
+    references: References = field(default_factory=References)
+    windows: list[Window] = field(default_factory=list[Window])
+    step: int = 0
 
     def copy(self) -> ReadSet:
-        """Return a copy that can be changed independently."""
+        """Return a copy that can be changed independently; but references are shared, so that calls
+        that run at the same time give no name twice."""
         seen = {chunk: set(sentences) for chunk, sentences in self.seen.items()}
         return ReadSet(
-            dict(self.sentences_read), set(self.read), set(self.shown), seen, self.is_kept
+            dict(self.sentences_read),
+            set(self.read),
+            set(self.shown),
+            seen,
+            self.is_kept,
+            self.references,
+            list(self.windows),
+            self.step,
         )
+
+    def window(self, reference: str, first: int, last: int) -> Window | None:
+        """Return an opened window that holds all these lines of a reference, or None."""
+        for window in self.windows:
+            if window.reference == reference and window.first <= first and last <= window.last:
+                return window
+        return None
+
+    def forget(self, passages: Collection[str], references: Collection[str]) -> None:
+        """Count passages, and the windows of references, as no longer visible."""
+        for chunk in passages:
+            self.seen.pop(chunk, None)
+            self.sentences_read.pop(chunk, None)
+        self.read.difference_update(passages)
+        self.shown.difference_update(passages)
+        self.windows = [window for window in self.windows if window.reference not in references]
 
     def add(self, other: ReadSet) -> None:
         """Count as shown what another set counts as shown."""
@@ -95,6 +137,7 @@ class ReadSet:
         self.shown |= other.shown
         for chunk, checksums in other.seen.items():
             self.seen.setdefault(chunk, set()).update(checksums)
+        self.windows += [window for window in other.windows if window not in self.windows]
 
 
 class Arguments(BaseModel):
@@ -118,6 +161,8 @@ class ToolSettings(Protocol):
     whole_up_to_tokens: int
     relax: bool
     reproduces: Paper | None
+    loop_guards: bool
+    documents: DocumentSettings | None
 
 
 class Tool(ABC):
@@ -237,6 +282,8 @@ class Tool(ABC):
 
 def allowed_text(schema: Mapping[str, Any]) -> str:
     """Return what a JSON schema allows, in words."""
+    if "anyOf" in schema:
+        return " or ".join(map(allowed_text, cast(list[Mapping[str, Any]], schema["anyOf"])))
     if "enum" in schema:
         return " or ".join(f'"{choice}"' for choice in schema["enum"])
     kind = schema.get("type")
@@ -251,7 +298,12 @@ def allowed_text(schema: Mapping[str, Any]) -> str:
         longest = items.get("maxLength")
         limit = f" of at most {longest} characters each" if longest else ""
         return f"a list of {low} to {high} strings{limit}"
-    return "a string"
+    if kind == "number":
+        low = schema.get("exclusiveMinimum", schema.get("minimum"))
+        return f"a number above {low:g}, at most {schema['maximum']:g}"
+    if kind == "boolean":
+        return "true or false"
+    return "null" if kind == "null" else "a string"
 
 
 def describe(name: str) -> str:

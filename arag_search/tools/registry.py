@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from arag_search.tools.base import Tool
     from arag_search.vectors.base import VectorUnit
 
+Kind = Literal["search", "read", "control"]
 QueryForm = Literal["logical", "keywords", "words", "meaning"]
 """How a tool reads its query: in the query language, as a list of keywords, by its words and
 vectors, or by vectors alone."""
@@ -23,22 +24,30 @@ vectors, or by vectors alone."""
 class RegisteredTool:
     """A tool by its name, which is also that of its module.
 
-    ``query_form`` is None for a tool that does not search; ``reads`` says that it reads passages by
-    id. ``part`` is the part of an index that the tool needs and a build may leave out; ``vectors``
+    A tool of ``kind`` "search" finds passages, "read" shows text by the id of a passage or
+    document, and "control" does neither. ``query_form`` is None for a tool without one query of one
+    form. A tool of ``documents`` needs a conversation that remembers references; one that
+    ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module, if it
+    is not that of the tool.
+    ``part`` is the part of an index that the tool needs and a build may leave out; ``vectors``
     are those that it ranks by, "chosen" if the preset chooses them. A tool ``of_metadata`` is
     offered only over an index that has metadata. ``connector_name`` is the name that clients of the
     MCP server see, for the tools that connectors demand: these reply in JSON, and no agent of ours
-    has them.
+    has them. A tool ``of_loop`` changes the conversation, which servers leave to their clients.
     """
 
     name: str
     class_name: str
     query_form: QueryForm | None
+    kind: Kind = "search"
     part: Literal["sentences", "exact"] | None = None
     vectors: VectorUnit | Literal["chosen"] | None = None
-    reads: bool = False
+    documents: bool = False
+    knows_repeats: bool = False
+    module: str | None = None
     of_metadata: bool = False
     connector_name: str | None = None
+    of_loop: bool = False
 
     @property
     def offered_name(self) -> str:
@@ -53,7 +62,7 @@ class RegisteredTool:
     @property
     def tool_class(self) -> type[Tool]:
         """The class, imported here so that ``--help`` stays fast."""
-        module = import_module(f"{__package__}.{self.name}")
+        module = import_module(f"{__package__}.{self.module or self.name}")
         return cast("type[Tool]", getattr(module, self.class_name))
 
 
@@ -63,10 +72,24 @@ _TOOLS = (
     RegisteredTool("semantic_search", "SemanticSearch", "meaning", vectors="sentence"),
     RegisteredTool("hybrid_search", "HybridSearch", "words", vectors="chosen"),
     RegisteredTool("naive_embedding_search", "NaiveEmbeddingSearch", "meaning", vectors="passage"),
-    RegisteredTool("chunk_read", "ChunkRead", None, reads=True),
-    RegisteredTool("fields", "Fields", None, of_metadata=True),
+    RegisteredTool("chunk_read", "ChunkRead", None, kind="read", knows_repeats=True),
+    RegisteredTool("fields", "Fields", None, kind="control", of_metadata=True),
     RegisteredTool("connector_search", "ConnectorSearch", "logical", connector_name="search"),
-    RegisteredTool("connector_fetch", "ConnectorFetch", None, connector_name="fetch"),
+    RegisteredTool(
+        "connector_fetch", "ConnectorFetch", None, kind="control", connector_name="fetch"
+    ),
+    RegisteredTool("search", "DocumentSearch", None, documents=True, module="document_search"),
+    RegisteredTool("find", "Find", None, kind="read", documents=True),
+    RegisteredTool(
+        "open",
+        "OpenLines",
+        None,
+        kind="read",
+        documents=True,
+        knows_repeats=True,
+        module="open_lines",
+    ),
+    RegisteredTool("summarize", "Summarize", None, kind="control", documents=True, of_loop=True),
 )
 TOOLS = {tool.name: tool for tool in _TOOLS}
 CONNECTOR_TOOLS = {tool.name: tool for tool in _TOOLS if tool.connector_name is not None}
@@ -75,4 +98,8 @@ SEARCH_TOOLS = {
     for tool in _TOOLS
     if tool.query_form is not None and tool.name not in CONNECTOR_TOOLS
 }
-READ_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.reads)
+FOUND_BY_SEARCH = frozenset(
+    tool.name for tool in _TOOLS if tool.kind == "search" and tool.name not in CONNECTOR_TOOLS
+)
+READ_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.kind == "read")
+DOCUMENT_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.documents)

@@ -70,6 +70,8 @@ class ReplyPart(NamedTuple):
     text: str
     below: str
     left_out: LeftOut | None = None
+    reference: str | None = None
+    lines: tuple[int, int] | None = None
 
 
 class ReplyParts(NamedTuple):
@@ -104,6 +106,8 @@ def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
                 text=span.text_in(reply),
                 below=reply[span.end + 1 : next_start - 1],
                 left_out=span.left_out,
+                reference=span.reference,
+                lines=span.lines,
             )
         )
     return ReplyParts(reply[: max(spans[0].start - 1, 0)], tuple(parts))

@@ -3,12 +3,18 @@ has to guess."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Kind = Literal["hit", "nearest", "branch"]
+Kind = Literal["hit", "nearest", "branch", "lines"]
 LeftOut = Literal["read", "shown", "same"]
+
+OPTIONAL_OF_SPANS = ("reference", "lines")
+"""Fields that only the spans of documents have."""
+
+_NUMBER = re.compile(r"^\d+: ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,11 @@ class PassageSpan:
     before, or its text is nearly the "same" as that of the passage above it. ``kind`` is "nearest"
     or "branch" for a passage beside the hits of a search: one of those nearest to a query that
     matches nothing, or the best of a branch of an OR.
+
+    A tool of documents names a document by its ``reference``, and shows of the passage the
+    ``lines`` from the first to the last, 0-based. Several passages may follow one header, so that
+    a span may begin without one. Of kind "lines", every line begins with its number, which is no
+    part of the text.
     """
 
     id: str
@@ -35,10 +46,13 @@ class PassageSpan:
     whole: bool | None = None
     left_out: LeftOut | None = None
     kind: Kind = "hit"
+    reference: str | None = None
+    lines: tuple[int, int] | None = None
 
     def text_in(self, reply: str) -> str:
         """Return the part of the passage's own text that the reply shows."""
-        return reply[self.text_start : self.end]
+        text = reply[self.text_start : self.end]
+        return _NUMBER.sub("", text) if self.kind == "lines" else text
 
 
 def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...]:
@@ -53,10 +67,12 @@ def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...
 
 
 def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:
-    """Raise ValueError unless the spans follow each other in the reply and begin with headers."""
+    """Raise ValueError unless the spans follow each other in the reply, and begin with headers
+    where they are not of a document."""
     end = 0
     for span in spans:
         in_order = end <= span.start <= span.text_start <= span.end <= len(reply)
-        if not in_order or not reply.startswith(f"[{span.id}]", span.start):
+        has_header = span.reference is not None or reply.startswith(f"[{span.id}]", span.start)
+        if not in_order or not has_header:
             raise ValueError(f"passage {span.id!r} is not at {span.start} in the tool's output")
         end = span.end

@@ -9,6 +9,7 @@ from typing import Any
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.failures import FAILURES
+from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.measurement import measures_json
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.score import Score
@@ -24,16 +25,25 @@ MEASURES = tuple(
         names.FULL_EVIDENCE,
         names.TOKENS_TO_EVIDENCE,
         names.RETRIEVED_TOKENS,
+        names.TOTAL_TOKENS,
         names.STEPS,
         names.SECONDS,
         names.COST,
     )
 )
 """The measures that the overview shows if they could be measured."""
+_CITED = (Measure(names.CITED_RECALL, 1), Measure(names.CITED_NDCG, 10))
 
 RESAMPLES = 2_000
 """Fewer than the bench draws, because nothing is claimed here."""
 _DRAWS = "view"
+
+
+def measures_of(runs: Sequence[LoadedRun]) -> Sequence[Measure]:
+    """Return the measures of an overview of these runs. Those of cited documents are among them
+    where answers cite documents and ir-measures is installed."""
+    cites = any(record.citations for run in runs for record in run.records.values())
+    return (*MEASURES, *_CITED) if cites and find_spec("ir_measures") else MEASURES
 
 
 def overview(scores: Sequence[Score]) -> dict[str, Any]:
@@ -42,7 +52,7 @@ def overview(scores: Sequence[Score]) -> dict[str, Any]:
         "level": LEVEL,
         "measures": [
             {**described, **_measured(described["name"], scores)}
-            for described in measures_json(MEASURES)
+            for described in measures_json(scores[0].measures)
             if any(score.means[0].values[described["name"]] is not None for score in scores)
         ],
         "types": [_types(score) for score in scores],

@@ -91,7 +91,7 @@ def _answer(record: Record) -> dict[str, Any]:
     return {
         "reply": record.answer,
         "explanation": record.explanation,
-        "cited": [[id, _first_shown(id, record)] for id in record.cited_ids],
+        "cited": _cited(record),
         "warning": citation_warning(record) if record.status != "failed" else "",
         "failure": record.failure,
         "usage": [
@@ -102,7 +102,21 @@ def _answer(record: Record) -> dict[str, Any]:
     }
 
 
-def _first_shown(chunk_id: str, record: Record) -> int | None:
-    """Return the place of the step that first showed a passage, or None."""
-    shown = (place for place, step in enumerate(record.trajectory) if chunk_id in step.hit_ids)
-    return next(shown, None)
+def _cited(record: Record) -> list[list[Any]]:
+    """Return each id that an answer cites, the place of the step that first showed it, and, of a
+    document, its score and whether an earlier question showed it first; documents best first."""
+    if not record.citations:
+        return [[id, _first_shown(id, record)] for id in record.cited_ids]
+    cited: list[list[Any]] = []
+    for document in record.citations:
+        id = document.reference
+        cited.append([id, _first_shown(id, record), document.score, id in record.reused])
+    return [*cited, *([id, None] for id in record.wrong_ids)]
+
+
+def _first_shown(id: str, record: Record) -> int | None:
+    """Return the place of the step that first showed a passage or a document, or None."""
+    for place, step in enumerate(record.trajectory):
+        if id in step.hit_ids or any(shown.reference == id for shown in step.references):
+            return place
+    return None

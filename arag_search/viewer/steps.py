@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from arag_search.agent.record import Record, Step
+from arag_search.agent.record import ContextEvent, Record, Step
 from arag_search.agent.wording import hits_text
 from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query.fields import Schema
@@ -27,9 +27,16 @@ class Steps:
 
     def of(self, record: Record) -> list[dict[str, Any]]:
         """Convert the steps of a record, in order."""
-        return [self._step(step) for step in record.trajectory]
+        steps: list[dict[str, Any]] = []
+        for step in record.trajectory:
+            later = [event for event in record.context if event.after_step >= step.step]
+            removed = {reference for event in later for reference in event.removed}
+            shown = self._step(step, removed)
+            events = [event_text(event) for event in later if event.after_step == step.step]
+            steps.append({**shown, "events": events} if events else shown)
+        return steps
 
-    def _step(self, step: Step) -> dict[str, Any]:
+    def _step(self, step: Step, removed: Collection[str]) -> dict[str, Any]:
         reading = reading_of(step, self._schema)
         parts = parts_of(step.tool_output, step.spans())
         leaves = reading.leaves if reading is not None else ()
@@ -44,15 +51,17 @@ class Steps:
             "result": step.result_tokens,
             "seconds": step.seconds,
             "above": parts.above,
-            "passages": [self._passage(part, leaves) for part in parts.passages],
+            "passages": [self._passage(part, leaves, removed) for part in parts.passages],
         }
         if parts.joined() != step.tool_output:
             shown["reply"] = self._texts.number(step.tool_output)
         return shown
 
-    def _passage(self, part: ReplyPart, leaves: tuple[TextLeaf, ...]) -> dict[str, Any]:
+    def _passage(
+        self, part: ReplyPart, leaves: tuple[TextLeaf, ...], removed: Collection[str]
+    ) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "id": part.id,
+            "id": part.reference or part.id,
             "title": self._texts.number(part.title),
             "header": part.header,
             "text": self._texts.number(part.text),
@@ -63,7 +72,21 @@ class Steps:
         }
         if part.left_out is not None:
             content["before"] = part.left_out
+        if part.reference in removed:
+            content["removed"] = True
         return {name: value for name, value in content.items() if value not in ("", [])}
+
+
+def event_text(event: ContextEvent) -> str:
+    """Return in words what was done because the conversation was long."""
+    freed = event.tokens_before - event.tokens_after
+    words = {
+        "warning": f"The model was warned: {event.tokens_before:,} tokens.",
+        "voluntary": f"The model freed {freed:,} of {event.tokens_before:,} tokens.",
+        "forced": f"The model had to free {freed:,} of {event.tokens_before:,} tokens.",
+        "exhausted": f"What was kept left no room: {event.tokens_before:,} tokens.",
+    }
+    return words[event.kind]
 
 
 def _arguments(step: Step, reading: Reading | None) -> list[list[str]]:

@@ -18,7 +18,7 @@ from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
 from arag_search.viewer.comparison import DIFFERENCES, difference, notes_on, union
-from arag_search.viewer.overview import MEASURES, notes_on_intervals, overview
+from arag_search.viewer.overview import measures_of, notes_on_intervals, overview
 from arag_search.viewer.page import is_page, page
 from arag_search.viewer.questions import Questions
 from arag_search.viewer.texts import Texts
@@ -70,7 +70,7 @@ def view(
     """
     runs = [_run(folder, questions_file, gold=gold) for folder in folders]
     questions = union(runs, [str(folder) for folder in folders])
-    scores = [score_run(run, measures=MEASURES, index=index) for run in runs]
+    scores = [score_run(run, measures=measures_of(runs), index=index) for run in runs]
     texts = Texts()
     schema = ANY_SCHEMA if index is None else index.manifest.query_schema
     shown = [Questions(run, score, texts, schema) for run, score in zip(runs, scores, strict=True)]

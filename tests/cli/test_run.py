@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.models.choose import OFFLINE_NOTE
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
@@ -282,6 +282,34 @@ def test_verdicts_of_a_judge_are_stored_and_used_again(
     assert len(model.requests) == request_count
     assert report["judge"]["by_type"]["all"] == {"correct": 4}
     assert report["failures"]["questions"] == {}
+
+
+def test_factuality_is_judged_instead_or_as_well_where_it_is_asked_for(
+    arag: Command, sample_run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reply(request: ModelRequest) -> ModelReply:
+        graded = "how factual" in request.messages[0].content
+        return ModelReply("Score: 0.5" if graded else "Verdict: correct")
+
+    model = ScriptedModel(reply)
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
+    cache = ("--judge", "m", "--judge-cache", "factuality.jsonl")
+    done = arag("score", sample_run, *cache, "--measure", "Factuality")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[1].split() == ["questions", "Factuality"]
+    assert done.lines[2].split() == ["all", "4", "0.500"]
+    assert (
+        "Factuality is by our prompt and scale, and does not compare with figures of papers."
+        in (done.lines)
+    )
+    names = ("--measure", "JudgeAcc,Factuality,TotalTokens,ToolCalls:logical_search")
+    report = arag("score", sample_run, *cache, *names, "--json").json
+    values = report["means"][0]["values"]
+    assert (values["JudgeAcc"], values["Factuality"]) == (1, 0.5)
+    assert values["ToolCalls:logical_search"] >= 1
+    assert set(report["factuality"]["answers"]) == {"s01", "s02", "s03", "s04"}
+    refused = arag("score", sample_run, "--measure", "Factuality")
+    assert refused.err.startswith("arag-search: Factuality needs a model that judges (--judge).\n")
 
 
 def test_a_judge_that_cannot_judge_and_labels_of_other_questions_are_refused(

@@ -24,7 +24,7 @@ from index_jobs.embedding.plan import EmbedOptions
 from tests.support.builds import PLAIN, corpus
 
 ENCODER = "hashing:16"
-SMALL = EmbedOptions(shard_rows=50, batch_size=1)
+SMALL = EmbedOptions(sentence_titles=False, shard_rows=50, batch_size=1)
 
 LOADING = f"Loading the encoder {ENCODER}."
 

@@ -59,11 +59,15 @@ class ModelRequest:
     """A request to a model: all messages so far, and the tools it may call (OpenAI schemas).
 
     Without tools, the reply must be the answer. ``question_id`` names the question in errors.
+    ``tool_choice`` is a tool that the model must call; a model that cannot be made to is asked
+    without it. With ``parallel_calls`` one reply may hold several calls.
     """
 
     messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]] = ()
     question_id: str = ""
+    tool_choice: str | None = None
+    parallel_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

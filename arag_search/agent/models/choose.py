@@ -140,9 +140,10 @@ def _check_unused(model: str, set_options: Sequence[str]) -> None:
 
 def _offline_model(preset: Preset | None) -> ChatModel:
     searches = preset is not None and (preset.tools or preset.given_passages)
-    if preset is not None and searches and OFFLINE_TOOL not in preset.tools:
+    if preset is not None and searches and not {OFFLINE_TOOL, "search"}.intersection(preset.tools):
         raise ConfigError(
-            f"The {OFFLINE} model works with {OFFLINE_TOOL}, which preset {preset.name} lacks.",
+            f"The {OFFLINE} model works with {OFFLINE_TOOL} or search, which preset {preset.name} "
+            "lacks.",
             where=f"tools of {preset.name}: {', '.join(preset.tools) or 'none'}",
             do=f"Use preset {OFFLINE_PRESET}, or set a model. {HOW_TO_SET}",
         )

@@ -38,8 +38,8 @@ FAILURES = Failures(
 
 
 class OpenAIModel:
-    """A model behind an OpenAI-compatible endpoint. It asks for one tool call in each reply, which
-    not every endpoint honours.
+    """A model behind an OpenAI-compatible endpoint. Unless a request allows several tool calls in a
+    reply, it asks for one, which not every endpoint honours.
 
     ``name``, ``base_url``, ``key``, time-out, retries, ``on_retry``, ``sleep`` and ``chance`` are
     those of Endpoint. Of ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``reasoning_effort`` and
@@ -85,7 +85,7 @@ class OpenAIModel:
         )
         self.name, self.base_url = self._endpoint.name, self._endpoint.base_url
         self._check()
-        self._one_call_option = True  # until the endpoint says that it has no such option
+        self._refused = set[str]()  # options that the endpoint says it does not have
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
@@ -102,24 +102,21 @@ class OpenAIModel:
         Raises ModelAccessError, ContextLengthError and ModelReplyError at once,
         ModelUnavailableError when the last attempt failed or the model is closed.
         """
-        asked_for_one_call = False
+        sent = dict[str, Any]()
 
         def send(client: Any) -> Any:
-            nonlocal asked_for_one_call
-            asked_for_one_call = bool(request.tools) and self._one_call_option
-            options: dict[str, Any] = dict(self._sampling)
-            if request.tools:
-                options["tools"] = list(request.tools)
-                if asked_for_one_call:
-                    options["parallel_tool_calls"] = False
+            nonlocal sent
+            wanted = _call_options(request)
+            sent = {name: value for name, value in wanted.items() if name not in self._refused}
+            tools = {"tools": list(request.tools)} if request.tools else {}
             create: Any = client.chat.completions.with_raw_response.create
-            return create(model=self.name, messages=write_messages(request.messages), **options)
+            messages = write_messages(request.messages)
+            return create(model=self.name, messages=messages, **self._sampling, **tools, **sent)
 
         def again(refusal: Refusal) -> bool:
-            if not (asked_for_one_call and is_about(refusal, "parallel_tool_calls")):
-                return False
-            self._one_call_option = False
-            return True
+            refused = [name for name in sent if is_about(refusal, name)]
+            self._refused.update(refused)
+            return bool(refused)
 
         question = f"question {request.question_id}, " if request.question_id else ""
         return self._endpoint.ask(
@@ -144,3 +141,13 @@ class OpenAIModel:
             if value is not None and not 0 <= float(value) <= highest:
                 problems.append(f"{option} {value} (0 to {highest:g})")
         check_options(problems + self._endpoint.bound_problems())
+
+
+def _call_options(request: ModelRequest) -> dict[str, Any]:
+    """Return the options that say which tools are to be called, and how many at once."""
+    options: dict[str, Any] = {}
+    if request.tools and not request.parallel_calls:
+        options["parallel_tool_calls"] = False
+    if request.tools and request.tool_choice is not None:
+        options["tool_choice"] = {"type": "function", "function": {"name": request.tool_choice}}
+    return options

@@ -12,6 +12,9 @@ SYSTEM_PROMPTS = (
     "agentic_hybrid",
     "naive_rag",
     "direct_answer",
+    "agentic_rag",
+    "agentic_logical",
+    "single_shot",
 )
 """What a preset may name; the other files are parts that the loop adds."""
 
@@ -24,12 +27,16 @@ def prompt_text(name: str) -> str:
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
 
 
-def system_prompt(name: str, *, plan_first: bool, with_tools: bool, max_loops: int) -> str:
-    """Return the first message of a question. What is about tools is left out if there are
-    none."""
+def system_prompt(
+    name: str, *, plan_first: bool, with_tools: bool, max_loops: int, scored: bool = False
+) -> str:
+    """Return the first message of a question. What is about tools is left out if there are none.
+    ``scored`` asks for sources with scores, which are documents."""
     parts = [prompt_text(name)]
-    if with_tools:
-        if plan_first:
-            parts.append(prompt_text("plan"))
+    if with_tools and plan_first:
+        parts.append(prompt_text("plan"))
+    if scored:
+        parts.append(prompt_text("answer_form_scored"))
+    elif with_tools:
         parts.append(prompt_text("answer_form").replace("{max_loops}", str(max_loops)))
     return "\n\n".join(parts)

@@ -79,6 +79,16 @@ SentenceRule = Annotated[
     ),
 ]
 
+FoldCharacters = Annotated[
+    int | None,
+    typer.Option(
+        help="Where the lines of documents are numbered (search, find, open of models), longer "
+        "lines are folded; 0 folds none. Stored in the index.  [default: 200]",
+        metavar="N",
+        show_default=False,
+    ),
+]
+
 Bm25 = Annotated[
     str,
     typer.Option(
@@ -220,6 +230,7 @@ def build_options(
     text_field: str | None = None,
     chunk_tokens: int | None = None,
     sentence_rule: str | None = None,
+    fold_characters: int | None = None,
     bm25: str | None = None,
     metadata: str | None = None,
     without: str | None = None,
@@ -244,6 +255,8 @@ def build_options(
         others["chunk_tokens"] = chunk_tokens
     if sentence_rule is not None:
         others["sentence_rule"] = sentence_rule
+    if fold_characters is not None:
+        others["fold_characters"] = fold_characters
     return BuildOptions(
         format=None if format == AUTO else str(format),
         fields=Fields(id=id_field, title=title_field, text=text_field),

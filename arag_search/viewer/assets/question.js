@@ -135,7 +135,7 @@ function answerCard(data, shown, label) {
     shown.asked !== undefined && element("p", { class: "said said-error" }, "The run asked: ", isolated(shown.asked)),
     shown.cited?.length > 0 && [
       element("h3", null, "Cites"),
-      element("ul", { class: "cited" }, shown.cited.map(([id, at]) => citation(id, at, titles, label))),
+      element("ul", { class: "cited" }, shown.cited.map((one) => citation(one, titles, label))),
     ],
     shown.warning && element("p", { class: "said said-error" }, isolated(shown.warning)),
     shown.isReadFromText &&
@@ -158,15 +158,18 @@ function replyOfModel(shown) {
   );
 }
 
-function citation(id, at, titles, label) {
+function citation([id, at, score, isReused], titles, label) {
   return element(
     "li",
     null,
     element("span", { class: "id" }, "[", isolated(id), "]"),
     " ",
     titles.has(id) && isolated(titles.get(id)),
+    score !== undefined && element("span", { class: "muted" }, ` helps ${score.toFixed(2)}`),
     " ",
-    at === null
+    isReused
+      ? element("span", { class: "muted" }, "found for an earlier question")
+      : at === null
       ? element("span", { class: "result result-wrong" }, icon("wrong"), "never shown")
       : ["first shown in ", stepLink(at, label)],
   );

@@ -32,6 +32,7 @@ function stepCard(data, shown, at, label) {
       { class: "so-far" },
       `${count(soFar)} retrieved tokens so far; the reply has ${plural(step.result, "token")}`,
     ),
+    step.events && element("ul", { class: "met", "aria-label": "Context" }, step.events.map((one) => element("li", null, one))),
     replyDetails(data, step),
   );
 }
@@ -123,7 +124,7 @@ function passageItem(data, one) {
   const text = data.texts[one.text];
   return element(
     "li",
-    null,
+    one.removed ? { class: "removed" } : null,
     element(
       "h4",
       null,
@@ -131,6 +132,7 @@ function passageItem(data, one) {
       " ",
       one.before === "read" ? "read before" : marked(title, one.titleMarks),
       one.before === "shown" && element("span", { class: "muted" }, " (shown before)"),
+      one.removed && element("span", { class: "muted" }, " (removed from the conversation later)"),
     ),
     one.about && element("p", { class: "about" }, isolated(one.about)),
     text && passageText(text, one.textMarks),

@@ -27,22 +27,29 @@ from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
 from arag_search.tools.base import Tool
+from arag_search.tools.document_settings import DocumentSettings
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, reproduces"
+    "given_passages, refinements, whole_up_to_tokens, relax, reproduces, documents"
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read, fields, connector_search, connector_fetch"
+    "chunk_read, fields, connector_search, connector_fetch, search, find, open, summarize"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
 SHIPPED = [
     "agentic_hybrid",
+    "agentic_logical",
+    "agentic_rag",
+    "agentic_rag_lexical_find",
+    "agentic_rag_single_query",
+    "agentic_rag_without_summarize",
+    "agentic_switched",
     "arag_full",
     "arag_logical",
     "arag_naive",
@@ -56,7 +63,12 @@ SHIPPED = [
     "logicalrag_no_operators",
     "logicalrag_syntax_only",
     "naive_rag",
+    "oracle_evidence",
+    "single_shot_search",
 ]
+DOCUMENTS = {name for name in SHIPPED if name.startswith(("agentic_", "oracle", "single"))} - {
+    "agentic_hybrid"
+}
 
 
 def user_preset(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
@@ -85,14 +97,58 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
         assert load_preset(name).name == name
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", sorted({*SHIPPED} - DOCUMENTS))
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
-    assert ", ".join(line.split(":")[0] for line in lines if not line.startswith("#")) == KEYS
+    keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
+    assert f"{keys}, documents" == KEYS
+
+
+def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
+    lines = (preset_folder() / "agentic_rag.yaml").read_text("utf-8").splitlines()
+    keys = [line.split(":")[0] for line in lines if not line.startswith(("#", " "))]
+    assert ", ".join(keys) == KEYS
+    inner = [line.split(":")[0].strip() for line in lines if line.startswith(" ")]
+    assert inner == list(DocumentSettings.model_fields)
+    assert load_preset("agentic_rag").documents == DocumentSettings()
+    for name in sorted(DOCUMENTS - {"agentic_rag"}):
+        text = (preset_folder() / f"{name}.yaml").read_text("utf-8")
+        assert "\nextends: agentic_rag\n" in text
+
+
+def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
+    presets = {name: load_preset(name) for name in sorted(DOCUMENTS)}
+    all_tools = ("search", "find", "open", "summarize")
+    changed = {
+        name: {
+            key: value
+            for key, value in preset.document_settings
+            if value != getattr(DocumentSettings(), key)
+        }
+        for name, preset in presets.items()
+    }
+    assert changed == {
+        "agentic_logical": {"search_backend": "logical"},
+        "agentic_rag": {},
+        "agentic_rag_lexical_find": {"semantic_find": False},
+        "agentic_rag_single_query": {"multi_query": False},
+        "agentic_rag_without_summarize": {"context_management": False},
+        "agentic_switched": {"switcher": "rules"},
+        "oracle_evidence": {"given_evidence": True},
+        "single_shot_search": {"first_search": True, "multi_query": False},
+    }
+    for name, preset in presets.items():
+        is_ours = name in ("agentic_logical", "agentic_switched")
+        assert preset.reproduces == (None if is_ours else "AgenticRAG")
+        assert preset.max_loops == 15
+        assert preset.max_result_tokens == 12_000
+        tools = () if preset.prompt == "single_shot" else all_tools
+        assert preset.tools == (tools[:3] if name.endswith("without_summarize") else tools)
+        assert preset.loop_guards is (name == "agentic_logical")
 
 
 def test_the_presets_have_the_values_of_the_design() -> None:
-    presets = {name: load_preset(name) for name in SHIPPED}
+    presets = {name: load_preset(name) for name in SHIPPED if name not in DOCUMENTS}
     tools = {name: list(preset.tools) for name, preset in presets.items()}
     assert tools == {
         "agentic_hybrid": ["hybrid_search"],
@@ -243,7 +299,8 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
-    known = ("name", "operators", "refinements", "whole_up_to_tokens", "relax", "reproduces")
+    optional = ("refinements", "whole_up_to_tokens", "relax", "reproduces", "documents")
+    known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
     *others, last = (f'"{key}"' for key in missing)
     assert rejection(path) == (
@@ -356,7 +413,8 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         (
             "prompt: other",
             '"other". Allowed: arag, logical_read, logicalrag, agentic_hybrid, naive_rag, '
-            "direct_answer, or the name of an .md file beside the preset.",
+            "direct_answer, agentic_rag, agentic_logical, single_shot, or the name of an .md file "
+            "beside the preset.",
         ),
         (
             "tools: [logical_search, semantic]",
@@ -457,20 +515,26 @@ def presets(capsys: pytest.CaptureFixture[str]) -> PresetsCommand:
 
 def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> None:
     lines = presets().splitlines()
-    at = lines.index("direct_answer            No retrieval: what the model knows by itself.")
+    width = max(map(len, SHIPPED)) + 2
+
+    def named(name: str, text: str) -> str:
+        return f"{name:<{width}}{text}"
+
+    at = lines.index(named("direct_answer", "No retrieval: what the model knows by itself."))
     assert lines[at + 1 : at + 4] == [
-        "                         no tools, prompt direct_answer",
-        "logical_read             Logical search with snippets, then reading in full; recommended "
-        "without vectors. The default of ask, run and mcp.",
-        "                         logical_search, chunk_read, fields; 15 turns, prompt "
-        "logical_read",
+        named("", "no tools, prompt direct_answer"),
+        named(
+            "logical_read",
+            "Logical search with snippets, then reading in full; recommended without vectors. The "
+            "default of ask, run and mcp.",
+        ),
+        named("", "logical_search, chunk_read, fields; 15 turns, prompt logical_read"),
     ]
-    assert lines[2:4] == [
-        "arag_full                A-RAG: keywords, meaning, and reading in full.",
-        "                         keyword_search, semantic_search, chunk_read; 15 turns, prompt "
-        "arag; needs vectors",
-    ]
-    assert lines[-4].strip() == "no tools, prompt naive_rag; needs vectors"
+    at = lines.index(named("arag_full", "A-RAG: keywords, meaning, and reading in full."))
+    assert lines[at + 1] == named(
+        "", "keyword_search, semantic_search, chunk_read; 15 turns, prompt arag; needs vectors"
+    )
+    assert lines[-4].strip() == "no tools, prompt single_shot"
     assert lines[-2:] == [
         f"Files: {preset_folder()}",
         "Explain one with: arag-search presets NAME",
@@ -520,9 +584,9 @@ def test_yaml_is_of_one_preset_and_nothing_else(
     assert "Allowed: arag-search presets NAME --yaml" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [ask_command, run_command])
-def test_the_preset_of_a_command_is_the_default_one(command: Callable[..., int]) -> None:
-    assert signature(command).parameters["preset"].default == DEFAULT_PRESET
+def test_the_preset_of_a_command_is_the_default_one() -> None:
+    assert signature(run_command).parameters["preset"].default == DEFAULT_PRESET
+    assert f"[default: {DEFAULT_PRESET}, " in str(signature(ask_command).parameters["preset"])
 
 
 def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:
@@ -530,7 +594,7 @@ def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:
         preset = load_preset(name)
         if preset.reproduces is not None:
             assert preset.prompt != "logical_read"
-        elif name != "connector":
+        elif name not in ("connector", "agentic_logical", "agentic_switched"):
             assert (preset.prompt, preset.plan_first) == ("logical_read", False)
             for words in ("counts as read", "join them with OR", "(implied)", "contradict"):
                 assert words in preset.system_prompt

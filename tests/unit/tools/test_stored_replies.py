@@ -71,6 +71,31 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"chunk_ids": ["caesar.1"], "to_sentence": 1},
         {"chunk_ids": ["caesar.1"], "near": "film"},
     ],
+    "search": [
+        {"queries": ["venice canals", "libretto"]},
+        {"queries": ["venice", "VENICE"], "filter": "year:1900"},
+        {"queries": ["nowhere"]},
+        {"queries": ["venice"], "filter": "year"},
+        {"queries": []},
+        {"query": "venice canals"},
+        {"query": "forged header", "filter": "lang:en"},
+    ],
+    "find": [
+        {"reference_id": "turn0search0", "patterns": ["bridges", "VENICE", "nowhere"]},
+        {"reference_id": "turn7search9", "patterns": ["x"]},
+        {"reference_id": "turn0search0", "patterns": ["venice"], "mode": "lexical"},
+        {"reference_id": "turn0search0", "patterns": []},
+    ],
+    "open": [
+        {"reference_id": "turn0search0"},
+        {"reference_id": "[turn0search1]", "line_number": 0},
+        {"reference_id": "turn0search0", "line_number": 99999},
+        {"reference_id": "turn7search9"},
+    ],
+    "summarize": [
+        {"summary": "Known.", "candidate_reference_ids": ["turn0search0"]},
+        {"summary": "Known.", "candidate_reference_ids": ["turn7search9"]},
+    ],
 }
 """The calls of each tool, made one after another with one record of what was shown."""
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from arag_search.agent.answers import NOT_FOUND
+from arag_search.agent.answers import NOT_FOUND, has_answer_line
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.offline.questions import parse_question
-from arag_search.agent.models.offline.reader import Call, Reader, Verdict
-from arag_search.agent.models.offline.replies import Reply, read_reply
+from arag_search.agent.models.offline.reader import SEARCH, Call, DocumentQueries, Reader, Verdict
+from arag_search.agent.models.offline.replies import Reply, read_documents, read_reply
+from arag_search.agent.prompts import prompt_text
 from arag_search.errors import ArgumentError
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.registry import READ_TOOLS
+from arag_search.tools.registry import DOCUMENT_TOOLS, READ_TOOLS
 
 VERSION = "1"
 """The version of the rules; increase it if the same question may get another answer."""
@@ -71,7 +72,9 @@ class OfflineModel:
             frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
             self.without,
             _takes_operators(request),
+            _document_queries(request, calls.values()),
         )
+        reader.seen |= {passage.id: passage for passage in _given(messages[:start]).passages}
         call = _next_call(reader, [_read_result(result, calls) for result in results])
         if call is None or not request.tools:
             return ModelReply(_answer_text(reader.verdict()))
@@ -83,15 +86,42 @@ class OfflineModel:
 
 
 def _question(messages: Sequence[Message]) -> tuple[str, int]:
-    """Return the last user message before the first move, and the number of the message after
-    it."""
+    """Return the last user message before the first move, and the number of the message after it.
+    In a conversation, moves before the last answer do not count. What stands with a question is
+    below it."""
+    begin = 0
+    for at, message in enumerate(messages[:-1]):
+        is_answer = message.role == "assistant" and has_answer_line(message.content)
+        if is_answer and messages[at + 1].content != prompt_text("escalated"):
+            begin = at + 1
     text, start = "", 0
-    for at, message in enumerate(messages):
+    for at, message in enumerate(messages[begin:], begin):
         if message.role in ("assistant", "tool"):
             break
         if message.role == "user":
             text, start = message.content, at + 1
-    return text, start
+    return text.split("\n\n")[0], start
+
+
+def _given(messages: Sequence[Message]) -> Reply:
+    """Return the documents that stand with the question, which is the last of the messages."""
+    _, _, below = messages[-1].content.partition("\n\n") if messages else ("", "", "")
+    return read_documents(below)
+
+
+def _document_queries(request: ModelRequest, made: Iterable[ToolCall]) -> DocumentQueries | None:
+    """Return the form of the queries of a search for documents; None if there is no such search. A
+    request for the answer has no tools: the calls that were made tell."""
+    for tool in request.tools:
+        function = tool["function"]
+        if function["name"] == SEARCH:
+            is_logical = "query is logical" in function["description"]
+            return DocumentQueries(is_logical, "queries" in function["parameters"]["properties"])
+    for call in made:
+        if call.name == SEARCH:
+            is_logical = '"' in call.arguments.replace('"queries"', "").strip('{}[]: "')
+            return DocumentQueries(is_logical, '"queries"' in call.arguments)
+    return None
 
 
 def _tool_names(request: ModelRequest) -> list[str]:
@@ -110,7 +140,10 @@ def _takes_operators(request: ModelRequest) -> bool:
 
 def _read_result(result: Message, calls: dict[str, ToolCall]) -> Reply:
     call = calls.get(result.tool_call_id or "")
-    return read_reply(result.content, whole=call is not None and call.name in READ_TOOLS)
+    name = "" if call is None else call.name
+    if name in DOCUMENT_TOOLS:
+        return read_documents(result.content, opened=name != SEARCH)
+    return read_reply(result.content, whole=name in READ_TOOLS)
 
 
 def _next_call(reader: Reader, replies: Sequence[Reply]) -> Call | None:

@@ -66,6 +66,11 @@ def without_operators(query: str) -> str:
     return " ".join(kept.split())
 
 
+def words_of(query: str) -> str:
+    """Return the words of a query alone, for a tool that compares words."""
+    return re.sub(r'title:|\^\d+|"', " ", without_operators(query)).strip()
+
+
 def any_of(words: Sequence[str]) -> str:
     """``(a OR b)``, or the one word."""
     return words[0] if len(words) == 1 else f"({' OR '.join(words)})"

@@ -41,6 +41,20 @@ _MAX_BRIDGES = 2
 _ALIKE = 0.85
 
 
+SEARCH = "search"
+OPEN = "open"
+_LINES_ABOVE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentQueries:
+    """The queries that a search for documents takes: ``logical`` ones or words, ``several`` or
+    one."""
+
+    logical: bool
+    several: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool to call."""
@@ -84,12 +98,13 @@ class _Value:
 class Reader:
     """A reader that works through one question. ``tools`` are the names of those that may be
     called, ``without`` the rules that are left out. ``operators`` says whether queries may hold
-    AND and OR."""
+    AND and OR. ``documents`` says in which form a search for documents takes its queries."""
 
     question: ParsedQuestion
     tools: frozenset[str]
     without: frozenset[str] = frozenset()
     operators: bool = True
+    documents: DocumentQueries | None = None
     seen: dict[str, SeenPassage] = field(default_factory=dict[str, SeenPassage])
     replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
     values: dict[str, _Value] = field(default_factory=dict[str, "_Value"])
@@ -238,22 +253,37 @@ class Reader:
     # Calls.
 
     def _search(self, query: str, top_k: int) -> Generator[Call, Reply, Reply]:
-        if not query or LogicalSearch.name not in self.tools:
+        if not query or not {LogicalSearch.name, SEARCH}.intersection(self.tools):
             return Reply((), 0)
-        if not self.operators:
+        if self.documents is not None and not self.documents.logical:
+            query = queries.words_of(query)
+        elif not self.operators:
             query = queries.without_operators(query)
         if query not in self.replies:  # the same search would show the same
-            reply = yield Call(LogicalSearch.name, {"query": query, "top_k": top_k})
-            passages = [self._with_earlier(passage) for passage in reply.passages]
+            reply = yield self._search_call(query, top_k)
+            passages = [self._with_earlier(passage) for passage in reply.passages[:top_k]]
             self.replies[query] = Reply(tuple(passages), reply.total)
         return self.replies[query]
 
+    def _search_call(self, query: str, top_k: int) -> Call:
+        """Return the call of the search that there is."""
+        if self.documents is None:
+            return Call(LogicalSearch.name, {"query": query, "top_k": top_k})
+        if self.documents.several:
+            return Call(SEARCH, {"queries": [query]})
+        return Call(SEARCH, {"query": query})
+
     def _read(self, passage: SeenPassage) -> Generator[Call, Reply, SeenPassage]:
-        if ChunkRead.name not in self.tools:
+        is_document = self.documents is not None and OPEN in self.tools
+        if ChunkRead.name not in self.tools and not is_document:
             return passage
         if self.seen[passage.id].whole:
             return self.seen[passage.id]
-        reply = yield Call(ChunkRead.name, {"chunk_ids": [passage.id]})
+        if is_document:  # a few lines above the best place
+            line = max(passage.line - _LINES_ABOVE, 0)
+            reply = yield Call(OPEN, {"reference_id": passage.id, "line_number": line})
+        else:
+            reply = yield Call(ChunkRead.name, {"chunk_ids": [passage.id]})
         for read in reply.passages:
             if read.id == passage.id:
                 self.seen[read.id] = whole = self._with_earlier(read)

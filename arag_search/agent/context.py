@@ -1,0 +1,212 @@
+"""The context of a conversation: a warning when it grows long, and what summarize removes from it
+(AgenticRAG, section 3.4).
+
+Texts of the model and the arguments of its calls stay, because they are its reasoning; so does
+every message, because calls and results pair up. Only the content of results is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import NamedTuple
+
+from arag_search.agent.models.base import Message
+from arag_search.agent.record import ContextEvent, ContextEventKind, Step
+from arag_search.agent.state import State
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import ToolResult
+from arag_search.tools.document_settings import DocumentSettings
+from arag_search.tools.registry import TOOLS
+from arag_search.tools.rendering import names, shown_title
+from arag_search.tools.spans import PassageSpan
+
+SUMMARIZE = "summarize"
+NOTE = "Note: the conversation has "
+"""The beginning of the line that warns of a long conversation."""
+_MAX_NAMED_TOKENS = 400
+_MAX_FALLBACK = 8
+
+
+class _Place(NamedTuple):
+    """The result of a step: the step, the number of its message, and the references in it."""
+
+    step: Step
+    message: int
+    references: tuple[str, ...]
+
+
+class Context:
+    """The bounds of a conversation with tools of documents. ``schema_tokens`` are sent with every
+    request."""
+
+    def __init__(self, settings: DocumentSettings, schema_tokens: int) -> None:
+        self.settings = settings
+        self.schema_tokens = schema_tokens
+
+    def tokens(self, state: State) -> int:
+        """Return the tokens of the next request."""
+        return state.context_tokens + self.schema_tokens
+
+    def is_full(self, state: State) -> bool:
+        """Return whether summarize must be called before the next request, so that the reply has
+        room."""
+        return self._is_full(self.tokens(state))
+
+    def _is_full(self, tokens: int) -> bool:
+        return tokens + self.settings.reply_reserve >= self.settings.context_threshold
+
+    def warned(self, state: State, result: ToolResult) -> ToolResult:
+        """Return the last result of a turn, with a line that warns if the conversation has become
+        long: once, until something is removed, and not if summarize is demanded anyway."""
+        tokens = self.tokens(state) + result.result_tokens
+        limit = self.settings.context_threshold
+        is_long = tokens >= self.settings.context_warning * limit
+        if state.context_warned or not is_long or self._is_full(tokens):
+            return result
+        state.context_warned = True
+        self._note(state, "warning", tokens, tokens)
+        text = (
+            f"{result.text}\n{NOTE}{tokens:,} of {limit:,} tokens. Call summarize now with what "
+            "you know and the references to keep, or answer."
+        )
+        return replace(result, text=text, result_tokens=count_tokens(text))
+
+    def summarized(self, state: State, result: ToolResult, kind: ContextEventKind) -> ToolResult:
+        """Remove what a call of summarize does not keep; return its result with what was done."""
+        assert result.kept is not None
+        before = self.tokens(state)
+        kept = list(dict.fromkeys(result.kept))
+        removed = self._remove(state, kept)
+        removed += self._remove_windows(state, kept)
+        after = self.tokens(state)
+        state.context_warned = False
+        state.calls.clear()
+        self._note(state, kind, before, after, kept, removed)
+        text = _reply(state, kept, before, after)
+        return replace(result, text=text, result_tokens=count_tokens(text))
+
+    def exhausted(self, state: State) -> None:
+        """Record that what is kept leaves no room, so that the answer is forced."""
+        tokens = self.tokens(state)
+        self._note(state, "exhausted", tokens, tokens)
+
+    def fallback(self, state: State) -> list[str]:
+        """Return references to keep where the model names none: those that it opened last, and then
+        those that it was shown last, as many as fit."""
+        places = [place for place in _places(state) if place.references]
+        reads = [place for place in places if _kind(place.step) == "read"]
+        room = self.settings.context_keep * self.settings.context_threshold
+        kept: dict[str, None] = {}
+        for place in [*reversed(reads), *reversed(places)]:
+            room -= place.step.result_tokens
+            if room < 0 or len(kept) >= _MAX_FALLBACK:
+                break
+            kept.update(dict.fromkeys(place.references[:_MAX_FALLBACK]))
+        return list(kept)[:_MAX_FALLBACK]
+
+    def _remove(self, state: State, kept: Collection[str]) -> list[str]:
+        """Remove the content of all other references; return them. O(messages)."""
+        removed: dict[str, None] = {}
+        for place in _places(state):
+            gone = [id for id in place.references if id not in kept]
+            removed.update(dict.fromkeys(_removed_from(state, place, gone)))
+        return list(removed)
+
+    def _remove_windows(self, state: State, kept: Iterable[str]) -> list[str]:
+        """Remove the oldest windows of references that are kept, while all that is kept takes more
+        than its share; return the references. O(messages)."""
+        limit = self.settings.context_keep * self.settings.context_threshold
+        places = [place for place in _places(state) if set(place.references).intersection(kept)]
+        total = sum(count_tokens(state.messages[place.message].content) for place in places)
+        removed: dict[str, None] = {}
+        for place in sorted(places, key=lambda place: _kind(place.step) != "read"):
+            if total <= limit:
+                break
+            before = count_tokens(state.messages[place.message].content)
+            removed.update(dict.fromkeys(_removed_from(state, place, place.references)))
+            total -= before - count_tokens(state.messages[place.message].content)
+        return list(removed)
+
+    def _note(
+        self,
+        state: State,
+        kind: ContextEventKind,
+        before: int,
+        after: int,
+        kept: Sequence[str] = (),
+        removed: Sequence[str] = (),
+    ) -> None:
+        step = len(state.steps)
+        state.context.append(
+            ContextEvent(step, kind, before, after, tuple(kept), tuple(dict.fromkeys(removed)))
+        )
+
+
+def _kind(step: Step) -> str:
+    tool = TOOLS.get(step.tool_name)
+    return "control" if tool is None else tool.kind
+
+
+def _places(state: State) -> list[_Place]:
+    """Return the results of tools of documents, in their order."""
+    return [
+        _Place(step, at, tuple(shown.reference for shown in step.references))
+        for step, at in zip(state.steps, state.places, strict=True)
+        if step.references and at >= 0
+    ]
+
+
+def _removed_from(state: State, place: _Place, references: Iterable[str]) -> list[str]:
+    """Remove the content of references from a result; return those that it still had."""
+    gone = state.removed.setdefault(place.step.step, set())
+    new = [id for id in references if id not in gone]
+    if not new:
+        return []
+    gone.update(new)
+    old = state.messages[place.message]
+    text = _without(place.step, gone)
+    state.replace(place.message, Message(old.role, text, (), old.tool_call_id))
+    passages = [
+        id for shown in place.step.references if shown.reference in new for id in shown.passages
+    ]
+    state.read_set.forget(passages, new)
+    return new
+
+
+def _without(step: Step, gone: Collection[str]) -> str:
+    """Return the output of a step without the content of references."""
+    if _kind(step) == "read":
+        shown = step.references[0].reference
+        lines = [span.lines for span in step.spans() if span.lines is not None]
+        which = f" lines {lines[0][0]}-{lines[-1][1]}" if lines else ""
+        return f"Removed by summarize: {step.tool_name} [{shown}]{which}."
+    spans = [span for span in step.spans() if span.reference is not None]
+    blocks = [
+        (reference or "", _text_of(step.tool_output, list(group)))
+        for reference, group in groupby(spans, key=lambda span: span.reference)
+    ]
+    head = step.tool_output[: spans[0].start].rstrip("\n") if spans else ""
+    named = names([f"[{id}]" for id in gone], _MAX_NAMED_TOKENS, "{}")
+    count = "1 result" if len(gone) == 1 else f"{len(gone)} results"
+    kept = [text for reference, text in blocks if reference not in gone]
+    return "\n".join([*([head] if head else []), *kept, f"{count} removed: {named}."])
+
+
+def _text_of(output: str, spans: Sequence[PassageSpan]) -> str:
+    return output[spans[0].start : spans[-1].end]
+
+
+def _reply(state: State, kept: Sequence[str], before: int, after: int) -> str:
+    """Return the reply of summarize."""
+    named: list[str] = []
+    for id in kept:
+        reference = state.read_set.references.known[id]
+        windows = [f"{w.first}-{w.last}" for w in state.read_set.windows if w.reference == id]
+        lines = f" (lines {', '.join(windows)})" if windows else ""
+        named.append(f"[{id}] {shown_title(reference.title)}".rstrip() + lines)
+    text = f"Freed {before - after:,} of {before:,} tokens."
+    if named:
+        text += f" Kept: {', '.join(named)}."
+    return f"{text} The others can be opened again by their ids."

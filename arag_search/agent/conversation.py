@@ -1,0 +1,133 @@
+"""Conversations of several questions, which reuse what was found (AgenticRAG, section 3.1)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from arag_search.agent.loop import Agent, OnStep
+from arag_search.agent.record import Record
+from arag_search.agent.state import State
+from arag_search.errors import ConfigError, RunError
+from arag_search.system.durable import room_advice, write_atomically
+
+FORMAT = 1
+
+
+@dataclass(slots=True)
+class SavedConversation:
+    """A conversation as a file holds it: the index and the preset it was held with, the record of
+    each question, and the state after the last one."""
+
+    index: str
+    preset: str
+    fingerprints: dict[str, str]
+    began: str
+    changed: str
+    state: dict[str, Any] | None = None
+    records: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    format: int = FORMAT
+
+    def all_records(self) -> list[Record]:
+        """Return the records of the questions, in their order."""
+        return [Record.from_json(record) for record in self.records]
+
+
+class Conversation:
+    """Questions to one agent, each of which may use what was found for those before.
+
+    ``saved`` continues a conversation. Raises ConfigError if that was held with another index or
+    another preset, whose references and replies would not agree.
+    """
+
+    def __init__(self, agent: Agent, saved: SavedConversation | None = None) -> None:
+        self.agent = agent
+        self.saved = saved or SavedConversation(
+            agent.index.location, agent.preset.name, dict(agent.fingerprints), _now(), _now()
+        )
+        _check_same(self.saved, agent)
+        state = self.saved.state
+        self._state = None if state is None else State.from_json(state)
+
+    def ask(self, question: str, on_step: OnStep | None = None) -> Record:
+        """Answer the next question. Raises ArgumentError for an empty question, and for a second
+        one with a preset without tools of documents."""
+        question_id = f"question-{len(self.saved.records) + 1}"
+        if self._state is None:
+            state = self.agent.start(question, question_id)
+        else:
+            state = State.from_json(self._state.to_json())  # kept as it is if this one fails
+            self.agent.follow_up(state, question, question_id)
+        record = self.agent.resume(state, on_step)
+        self.saved.records.append(record.to_json())
+        if record.status != "failed":
+            self._state = state
+            self.saved.state = state.to_json()
+        self.saved.changed = _now()
+        return record
+
+    def save(self, path: Path) -> None:
+        """Write the conversation to a file, as a whole or not at all. Raises RunError."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+            write_atomically(path, orjson.dumps(self.saved, option=option), shared=True)
+        except OSError as error:
+            raise RunError(
+                f"The conversation cannot be written ({error.strerror or error}).",
+                where=str(path),
+                allowed="a file in a folder that can be written",
+                do=room_advice(error) or "Name another file.",
+            ) from error
+
+
+def read_conversation(path: Path) -> SavedConversation:
+    """Read a conversation from a file. Raises ConfigError for anything else."""
+    try:
+        return _adapter().validate_python(orjson.loads(path.read_bytes()))
+    except OSError as error:
+        raise ConfigError(
+            f"The conversation cannot be read ({error.strerror}).",
+            where=str(path),
+            do="See those that there are: arag-search conversations",
+        ) from error
+    except (orjson.JSONDecodeError, ValidationError) as error:
+        raise ConfigError(
+            "The file is not a conversation.",
+            where=str(path),
+            allowed="files that arag-search chat writes",
+            do="See those that there are: arag-search conversations",
+        ) from error
+
+
+def _check_same(saved: SavedConversation, agent: Agent) -> None:
+    """Raise ConfigError if a conversation was held with another preset or index."""
+    names: Mapping[str, str] = {"preset": "preset", "index": "index (or filter)"}
+    wrong = [
+        name
+        for key, name in names.items()
+        if saved.fingerprints.get(key) != agent.fingerprints.get(key)
+    ]
+    if wrong:
+        raise ConfigError(
+            f"The conversation was held with another {' and another '.join(wrong)}.",
+            where=f"index {saved.index}, preset {saved.preset}",
+            allowed="the same index, unchanged, and the same preset",
+            do="Name them, or begin a new conversation.",
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[SavedConversation]:
+    return TypeAdapter(SavedConversation)

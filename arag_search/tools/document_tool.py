@@ -1,0 +1,149 @@
+"""The base of the tools of documents: from a reference to the lines of its document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from arag_search.search.index import Index
+from arag_search.search.lines import DocumentLines
+from arag_search.tokens import count_tokens, cut_to
+from arag_search.tools.base import DEFAULT_RESULT_TOKENS, Tool, ToolResult, error_result
+from arag_search.tools.document_settings import DocumentSettings
+from arag_search.tools.references import Reference, References
+from arag_search.tools.rendering import one_line, shown_title
+from arag_search.tools.spans import PassageSpan
+
+REFERENCE_ID = "The document: an id as searches show it in brackets, such as turn0search3."
+_SHOWN_CHARACTERS = 60
+
+
+class DocumentTool(Tool):
+    """A tool for one document at a time. A reference is a name and no permission: the document is
+    looked up in the scope of the index at every call."""
+
+    def __init__(
+        self,
+        index: Index,
+        settings: DocumentSettings,
+        *,
+        description: str,
+        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
+        hidden: Sequence[str] = (),
+    ) -> None:
+        super().__init__(
+            index, description=description, max_result_tokens=max_result_tokens, hidden=hidden
+        )
+        self.settings = settings
+
+    def document(
+        self, id: str, references: References
+    ) -> tuple[Reference, DocumentLines] | ToolResult:
+        """Return the reference with this id and the lines of its document, or the result that says
+        why there are none."""
+        reference = references.get(id)
+        if reference is None:
+            return error_result(unknown_reference(id, references))
+        lines = self.index.document_lines([reference.doc_id])[0]
+        if lines is None:
+            return error_result(
+                f"The document of [{reference.id}] is no longer there. Search again, or go on "
+                "without it."
+            )
+        return reference, lines
+
+
+def unknown_reference(id: str, references: References) -> str:
+    """Return what to tell a model that names a reference which does not exist."""
+    known = [reference.id for reference in references]
+    shown = one_line(id)[:_SHOWN_CHARACTERS]
+    if not known:
+        return f"There is no reference {shown}: no search has shown a document. Search first."
+    span = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+    return f"There is no reference {shown}. Known: {span}; ids stand in brackets."
+
+
+def reference_line(reference: Reference) -> str:
+    """``[turn0search3] 3M annual report``: the first line of a document in a reply."""
+    return f"[{reference.id}] {shown_title(reference.title)}".rstrip()
+
+
+class ShownLines(NamedTuple):
+    """Lines of a document that follow each other in a reply, each with its number before it: the
+    offset of the first number, the first and the last line, and the offset of the end, which is
+    earlier than that of the last line if that one is cut."""
+
+    start: int
+    first: int
+    last: int
+    stop: int
+
+
+def line_spans(
+    lines: DocumentLines, reference: Reference, shown: Sequence[ShownLines]
+) -> list[PassageSpan]:
+    """Return the spans of the passages in lines of a reply."""
+    spans: list[PassageSpan] = []
+    for start, first, last, stop in shown:
+        places = _Places(lines, start, first, last)
+        end_of_run = lines.ends[last]
+        for at in lines.passages_of(first, last):
+            begin = max(lines.passage_starts[at], lines.starts[first])
+            end = min(lines.passage_starts[at + 1], end_of_run)
+            if end < begin:
+                continue
+            first_line, last_line = lines.lines_between(begin, end)
+            text_start = start if begin == lines.starts[first] else places(begin)
+            text_start, text_end = min(text_start, stop), min(places(end), stop)
+            spans.append(
+                PassageSpan(
+                    id=lines.passages[at],
+                    title=reference.title,
+                    start=text_start,
+                    text_start=text_start,
+                    end=max(text_end, text_start),
+                    sentences=lines.sentences_within(at, begin, end),
+                    whole=(begin, end) == (lines.passage_starts[at], lines.passage_starts[at + 1])
+                    and places(end) <= stop,
+                    kind="lines",
+                    reference=reference.id,
+                    lines=(max(first_line, first), min(last_line, last)),
+                )
+            )
+    return spans
+
+
+class _Places:
+    """The offsets in a reply of the text of lines with their numbers."""
+
+    def __init__(self, lines: DocumentLines, start: int, first: int, last: int) -> None:
+        self._lines = lines
+        self._first = first
+        self._starts: list[int] = []
+        for number in range(first, last + 1):
+            start += len(f"{number}: ")
+            self._starts.append(start)
+            start += lines.ends[number] - lines.starts[number] + 1
+
+    def __call__(self, offset: int) -> int:
+        """Return where the reply has the character at an offset of the document, or the end of its
+        line for the blank or line feed after it."""
+        number = self._lines.line_at(offset)
+        number = min(max(number, self._first), self._first + len(self._starts) - 1)
+        within = min(offset, self._lines.ends[number]) - self._lines.starts[number]
+        return self._starts[number - self._first] + max(within, 0)
+
+
+def numbered(lines: DocumentLines, first: int, last: int) -> list[str]:
+    """Return lines with their numbers."""
+    return [f"{number}: {lines.line(number)}" for number in range(first, last + 1)]
+
+
+def cut_lines(texts: Sequence[str], max_tokens: int) -> list[str]:
+    """Return as many lines as fit, at least one, which is cut if it alone is too long."""
+    used = 0
+    for at, text in enumerate(texts):
+        used += count_tokens(text) + 1
+        if used > max_tokens:
+            return list(texts[:at]) or [cut_to(text, max_tokens)]
+    return list(texts)

@@ -1,0 +1,313 @@
+"""find: the tool of AgenticRAG that looks for patterns in one document (section 3.3)."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from arag_search.query.fields import DOC_ID
+from arag_search.query.problems import QueryError
+from arag_search.query.tree import KeywordEquals
+from arag_search.search.index import Index
+from arag_search.search.lines import DocumentLines
+from arag_search.tokens import count_tokens, cut_to
+from arag_search.tools.base import Arguments, ReadSet, ToolResult, ToolSettings, error_result
+from arag_search.tools.document_settings import DocumentSettings, vector_units
+from arag_search.tools.document_tool import (
+    REFERENCE_ID,
+    DocumentTool,
+    ShownLines,
+    cut_lines,
+    line_spans,
+    numbered,
+    reference_line,
+)
+from arag_search.tools.index_description import described
+from arag_search.tools.references import Reference, ShownReference
+from arag_search.tools.rendering import NOT_SHOWN, one_line
+from arag_search.tools.spans import PassageSpan
+
+MAX_PATTERNS = 10
+MAX_PATTERN_CHARACTERS = 200
+PASSAGES_A_PATTERN = 2
+MAX_OTHER_LINES = 10
+_MAX_PATTERN_TOKENS = 40
+
+Lines = tuple[int, int]
+"""The first and the last of some lines."""
+
+Pattern = Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_CHARACTERS)]
+
+
+class FindArguments(Arguments):
+    """The arguments of find."""
+
+    reference_id: str = Field(min_length=1, description=REFERENCE_ID)
+    patterns: list[Pattern] = Field(
+        min_length=1,
+        max_length=MAX_PATTERNS,
+        description="Texts to look for; case and line ends do not matter.",
+    )
+    mode: Literal["lexical", "semantic"] = Field(
+        "lexical", description="lexical finds the text itself, semantic sentences of like meaning."
+    )
+
+
+@dataclass(slots=True)
+class PatternMatches:
+    """The matches of a pattern: the lines of each, in the order of the document, and the windows of
+    lines that are chosen to be shown. ``note`` is about the windows."""
+
+    pattern: str
+    matches: list[Lines]
+    windows: list[Lines] = field(default_factory=list[Lines])
+    note: str = ""
+
+
+class Find(DocumentTool):
+    """A tool that shows, of each pattern, two places of a document, and names the lines of others.
+
+    ``guarded`` names lines that are still visible in an opened window instead of showing them.
+    """
+
+    name = "find"
+    arguments = FindArguments
+
+    def __init__(self, index: Index, settings: DocumentSettings, *, guarded: bool = False) -> None:
+        can_compare = settings.semantic_find and "sentence" in vector_units(index)
+        super().__init__(
+            index,
+            settings,
+            description=described(self.name, index, semantic=can_compare),
+            max_result_tokens=settings.find_result_tokens,
+            hidden=() if can_compare else ("mode",),
+        )
+        self.guarded = guarded
+
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> Find:
+        return cls(
+            index,
+            settings.documents or DocumentSettings(),
+            guarded=settings.loop_guards and settings.reproduces is None,
+        )
+
+    def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
+        started = time.perf_counter()
+        named = self.document(arguments.reference_id, read_set.references)
+        if isinstance(named, ToolResult):
+            return named
+        reference, lines = named
+        patterns = list(dict.fromkeys(arguments.patterns))
+        if arguments.mode == "semantic":
+            try:
+                all_matches = [self._nearest(lines, pattern) for pattern in patterns]
+            except QueryError as error:
+                return error_result(str(error))
+        else:
+            all_matches = matches_of(lines, patterns, self.settings.find_context_lines)
+        reply = _Reply(lines, reference, self.max_result_tokens)
+        is_guarded = self.guarded and read_set.is_kept
+        for matches in all_matches:
+            reply.add(matches, all_matches, read_set if is_guarded else None)
+        reference.note(reply.ids())
+        return reply.result(started)
+
+    def _nearest(self, lines: DocumentLines, pattern: str) -> PatternMatches:
+        """Return the sentences of a document that are nearest to a pattern."""
+        within = str(KeywordEquals(DOC_ID, lines.doc_id))
+        near = self.index.nearest_sentences(pattern, PASSAGES_A_PATTERN, filter=within)
+        matches: list[Lines] = []
+        cosines: list[str] = []
+        for sentence in near:
+            at = lines.lines_of_sentences(sentence.chunk.id, [sentence.number])
+            if at is not None:
+                matches.append(at)
+                cosines.append(f"line {at[0]} (cosine {sentence.score:.2f})")
+        windows = [_window(at, lines, self.settings.find_context_lines) for at in matches]
+        note = f"nearest: {', '.join(cosines)}" if cosines else ""
+        return PatternMatches(pattern, sorted(matches), windows, note)
+
+
+def matches_of(lines: DocumentLines, patterns: Sequence[str], context: int) -> list[PatternMatches]:
+    """Return the matches of patterns, each with the windows to show: two, of different text, that
+    share no line.
+
+    Those come first whose window holds matches of the most patterns, then the earlier ones.
+    O(patterns x (length of the document + matches x patterns x log matches)).
+    """
+    all_matches = [
+        PatternMatches(
+            pattern, [lines.lines_between(*place) for place in lines.occurrences(pattern)]
+        )
+        for pattern in patterns
+    ]
+    starts = [[first for first, _ in matches.matches] for matches in all_matches]
+
+    def holds(at: int, window: Lines) -> bool:
+        place = bisect_left(starts[at], window[0])
+        return place < len(starts[at]) and all_matches[at].matches[place][1] <= window[1]
+
+    for matches in all_matches:
+        windows = dict.fromkeys(_window(match, lines, context) for match in matches.matches)
+        ranked = sorted(
+            windows,
+            key=lambda window: (-sum(holds(at, window) for at in range(len(all_matches))), window),
+        )
+        texts: set[tuple[str, ...]] = set()
+        for window in ranked:
+            if len(matches.windows) == PASSAGES_A_PATTERN:
+                break
+            text = tuple(lines.line(number) for number in range(window[0], window[1] + 1))
+            if text not in texts and not any(_overlap(window, own) for own in matches.windows):
+                texts.add(text)
+                matches.windows.append(window)
+    return all_matches
+
+
+def merged(windows: Sequence[Lines]) -> list[Lines]:
+    """Return windows in their order, those that share a line as one."""
+    result: list[Lines] = []
+    for first, last in sorted(windows):
+        if result and first <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], last))
+        else:
+            result.append((first, last))
+    return result
+
+
+def _window(match: Lines, lines: DocumentLines, context: int) -> Lines:
+    return max(match[0] - context, 0), min(match[1] + context, len(lines) - 1)
+
+
+class _Reply:
+    """A reply that accepts windows of lines as long as there is room."""
+
+    def __init__(self, lines: DocumentLines, reference: Reference, max_tokens: int) -> None:
+        self._lines = lines
+        self._reference = reference
+        self._max_tokens = max_tokens
+        self._texts: list[str] = []
+        self._length = 0
+        self._tokens = 0
+        self._patterns = 0
+        self._found = False
+        self._shown: list[ShownLines] = []
+        self._put: set[Lines] = set()
+        self._left_out: list[str] = []
+        self._retrieved = 0
+
+    def add(
+        self,
+        matches: PatternMatches,
+        all_matches: Sequence[PatternMatches],
+        visible: ReadSet | None,
+    ) -> None:
+        """Add what is said of a pattern, and its windows that are not shown yet. Lines that are
+        still ``visible`` in an opened window are named."""
+        if not self._patterns:
+            count = "1 pattern" if len(all_matches) == 1 else f"{len(all_matches)} patterns"
+            lines = "1 line" if len(self._lines) == 1 else f"{len(self._lines):,} lines"
+            self._add(f"{reference_line(self._reference)}: {count} in {lines}.")
+        self._patterns += 1
+        self._found = self._found or bool(matches.matches)
+        merges = merged([window for of_one in all_matches for window in of_one.windows])
+        self._add(_about(matches, merges))
+        for window in merges:
+            if window not in self._put and any(_is_in(own, window) for own in matches.windows):
+                self._put.add(window)
+                self._add_window(window, _others(matches, all_matches, window), visible)
+
+    def ids(self) -> list[str]:
+        """Return the ids of the passages in the windows."""
+        return list(dict.fromkeys(span.id for span in self._spans()))
+
+    def result(self, started: float) -> ToolResult:
+        """Return the whole reply."""
+        if self._left_out:
+            self._add(f"{NOT_SHOWN}{', '.join(self._left_out)}.")
+        text = "\n".join(self._texts)
+        ids = tuple(self.ids())
+        return ToolResult(
+            text=text,
+            status="ok" if self._found else "empty",
+            ids=ids,
+            total=None,
+            total_is_exact=True,
+            retrieved_tokens=self._retrieved,
+            result_tokens=count_tokens(text),
+            milliseconds=(time.perf_counter() - started) * 1000,
+            passages=tuple(self._spans()),
+            references=(ShownReference(self._reference.id, self._reference.doc_id, ids),),
+        )
+
+    def _add_window(self, window: Lines, others: str, visible: ReadSet | None) -> None:
+        first, last = window
+        name = f"line {first}" if first == last else f"lines {first}-{last}"
+        above = visible.window(self._reference.id, first, last) if visible is not None else None
+        if above is not None:
+            self._add(f"{name}{others}: above, in step {above.step}.")
+            return
+        texts = numbered(self._lines, first, last)
+        tokens = count_tokens("\n".join(texts))
+        room = self._max_tokens - self._tokens - 100
+        if tokens > room:
+            if self._shown or room <= 0:
+                self._left_out.append(name)
+                return
+            texts = cut_lines(texts, room)
+        self._add(f"{name}{others}")
+        self._retrieved += count_tokens("\n".join(texts))
+        start = self._length
+        self._add("\n".join(texts))
+        last_shown = first + len(texts) - 1
+        self._shown.append(ShownLines(start, first, last_shown, self._length - 1))
+
+    def _add(self, text: str) -> None:
+        self._texts.append(text)
+        self._length += len(text) + 1
+        self._tokens += count_tokens(text) + 1
+
+    def _spans(self) -> list[PassageSpan]:
+        return line_spans(self._lines, self._reference, self._shown)
+
+
+def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
+    """Return the line on a pattern: how many matches it has, and where those not shown are."""
+    name = f'"{cut_to(one_line(matches.pattern), _MAX_PATTERN_TOKENS)}"'
+    if matches.note:
+        return f"{name}: {matches.note}."
+    if not matches.matches:
+        return f"{name}: no match. Try a shorter pattern, or open."
+    others = [match for match in matches.matches if not any(_is_in(match, at) for at in shown)]
+    count = len(matches.matches)
+    text = f"{name}: {count:,} {'match' if count == 1 else 'matches'}"
+    if not others:
+        return f"{text}."
+    numbers = list(dict.fromkeys(first for first, _ in others))
+    named = ", ".join(map(str, numbers[:MAX_OTHER_LINES]))
+    more = f" and {len(numbers) - MAX_OTHER_LINES:,} more" if numbers[MAX_OTHER_LINES:] else ""
+    return f"{text}, shown {count - len(others)}; others at lines {named}{more}."
+
+
+def _others(matches: PatternMatches, all_matches: Sequence[PatternMatches], window: Lines) -> str:
+    """Return the other patterns that a window holds, in words."""
+    names = [
+        f'"{cut_to(one_line(other.pattern), _MAX_PATTERN_TOKENS)}"'
+        for other in all_matches
+        if other is not matches and any(_is_in(match, window) for match in other.matches)
+    ]
+    return f" (also {', '.join(names)})" if names else ""
+
+
+def _overlap(first: Lines, second: Lines) -> bool:
+    return first[0] <= second[1] and second[0] <= first[1]
+
+
+def _is_in(inner: Lines, outer: Lines) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]

@@ -1,0 +1,90 @@
+"""References: the names that documents have in a conversation (AgenticRAG, section 3.3).
+
+``turn1search10`` was first shown by the second search of the conversation, as its eleventh
+document. Numbers grow through the whole conversation and are never used again. A reference grants
+nothing: tools look up its document in their own index, within its scope, at every call.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+FORM = re.compile(r"turn\d+search\d+")
+_CHANGING = threading.Lock()
+_MAX_PASSAGES = 200
+
+
+class ShownReference(NamedTuple):
+    """A document in a reply: its reference, its id, and the ids of its passages shown there."""
+
+    reference: str
+    doc_id: str
+    passages: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Reference:
+    """The name of a document. ``passages`` are the ids of those that searches have shown of it, and
+    ``question`` is the question of the conversation, from 0, in which it was first shown."""
+
+    id: str
+    doc_id: str
+    title: str
+    question: int = 0
+    passages: list[str] = field(default_factory=list[str])
+
+    def note(self, passages: Iterable[str]) -> None:
+        """Note passages that were shown."""
+        new = [id for id in dict.fromkeys(passages) if id not in self.passages]
+        self.passages += new[: _MAX_PASSAGES - len(self.passages)]
+
+
+@dataclass(slots=True)
+class References:
+    """The references of a conversation, in the order in which they were given.
+
+    Several calls may share it, at the same time too: a number that was given to a call that failed
+    is not used again. ``searches`` counts calls of searches, ``question`` questions.
+    """
+
+    known: dict[str, Reference] = field(default_factory=dict[str, Reference])
+    by_document: dict[str, str] = field(default_factory=dict[str, str])
+    searches: int = 0
+    question: int = 0
+
+    def __iter__(self) -> Iterator[Reference]:
+        return iter(list(self.known.values()))
+
+    def begin_search(self) -> int:
+        """Count a search, and return its number from 0."""
+        with _CHANGING:
+            self.searches += 1
+            return self.searches - 1
+
+    def of_document(self, doc_id: str, title: str, search: int, *, reuse: bool = True) -> Reference:
+        """Return the reference of a document, or a new one for this search if it has none or
+        without ``reuse``."""
+        with _CHANGING:
+            if reuse and doc_id in self.by_document:
+                return self.known[self.by_document[doc_id]]
+            reference = Reference(
+                f"turn{search}search{len(self.known)}", doc_id, title, self.question
+            )
+            self.known[reference.id] = reference
+            self.by_document.setdefault(doc_id, reference.id)
+            return reference
+
+    def get(self, id: str) -> Reference | None:
+        """Return a reference by its id, which may be in brackets; None if there is none."""
+        return self.known.get(id.strip().strip("[]").strip())
+
+    def same_document(self, id: str) -> list[str]:
+        """Return the ids of all references to the document of one, itself included."""
+        reference = self.get(id)
+        if reference is None:
+            return []
+        return [other.id for other in self if other.doc_id == reference.doc_id]

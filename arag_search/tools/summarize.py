@@ -1,0 +1,66 @@
+"""summarize: the tool of AgenticRAG with which a model frees its context (section 3.4).
+
+It is no tool of an index: the loop removes what is not kept, see ``arag_search/agent/context.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from arag_search.search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import (
+    Arguments,
+    ReadSet,
+    Tool,
+    ToolResult,
+    ToolSettings,
+    describe,
+    error_result,
+)
+from arag_search.tools.document_tool import unknown_reference
+
+MAX_KEPT = 50
+MAX_SUMMARY_CHARACTERS = 8_000
+
+ReferenceId = Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class SummarizeArguments(Arguments):
+    """The arguments of summarize."""
+
+    summary: str = Field(
+        min_length=1,
+        max_length=MAX_SUMMARY_CHARACTERS,
+        description="What is known, what is open, and what to do next.",
+    )
+    candidate_reference_ids: list[ReferenceId] = Field(
+        max_length=MAX_KEPT, description="The documents whose text is still needed."
+    )
+
+
+class Summarize(Tool):
+    """A tool that names the references whose content is to be kept."""
+
+    name = "summarize"
+    arguments = SummarizeArguments
+
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> Summarize:
+        return cls(
+            index,
+            description=describe(cls.name),
+            max_result_tokens=settings.max_result_tokens,
+        )
+
+    def _call(self, arguments: SummarizeArguments, read_set: ReadSet) -> ToolResult:
+        kept: list[str] = []
+        for id in arguments.candidate_reference_ids:
+            reference = read_set.references.get(id)
+            if reference is None:
+                return error_result(unknown_reference(id, read_set.references))
+            kept.append(reference.id)
+        text = f"Kept: {', '.join(f'[{id}]' for id in dict.fromkeys(kept))}."
+        return ToolResult(text, "ok", (), None, True, 0, count_tokens(text), 0.0, kept=tuple(kept))

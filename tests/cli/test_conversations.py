@@ -1,0 +1,158 @@
+"""Documents and their lines at the command line, and the commands of conversations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import Command
+
+pytestmark = pytest.mark.usefixtures("commands_folder")
+
+WHO = "Who wrote Evangeline?"
+WHERE = "Where was the poet who wrote Evangeline born?"
+OFFLINE = ("--model", "offline")
+
+
+def test_a_search_shows_documents_with_lines_to_read_on(arag: Command) -> None:
+    result = arag("search", "my-index", "griselda AND libretto", "--documents", "--top-k", "2")
+    assert result.code == 0
+    assert result.lines[0] == "1 query, 2 documents."
+    assert result.lines[2].startswith("[griselda-scarlatti] Griselda (Scarlatti)")
+    assert result.lines[-1] == "Read on: arag-search read my-index --document ID --line N"
+    listed = arag("search", "my-index", "griselda AND libretto", "--documents", "--json").json
+    first = listed["documents"][0]
+    assert (first["doc_id"], first["title"]) == ("griselda-scarlatti", "Griselda (Scarlatti)")
+    (place, *_) = first["places"]
+    text = arag("read", "my-index", "--document", "griselda-scarlatti", "--json").json["text"]
+    assert "".join(place["text"].removeprefix("... ").split("...")[0].split()) in "".join(
+        text.split()
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--offset", "1"),
+        ("--explain",),
+        ("--sort", "year"),
+        ("--granularity", "sentence"),
+        ("--whole-up-to", "3"),
+        ("--top-k", "21"),
+        ("--tool", "keyword"),
+    ],
+)
+def test_options_of_passages_are_rejected_with_documents(
+    options: tuple[str, ...], arag: Command
+) -> None:
+    result = arag("search", "my-index", "opera", "--documents", *options)
+    assert result.code == 1
+    assert "Allowed:" in result.err
+
+
+def test_a_query_for_documents_with_problems_ends_with_exit_code_2(arag: Command) -> None:
+    result = arag("search", "my-index", "opera AND (", "--documents")
+    assert (result.code, result.lines[0]) == (2, "Query not run: 2 problems.")
+    assert arag("search", "my-index", "zebra", "--documents").lines[0] == (
+        "No document matches the query."
+    )
+
+
+def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None:
+    result = arag("read", "my-index", "--document", "vivaldi", "--line", "1", "--lines", "2")
+    assert result.lines[0] == "[vivaldi] Antonio Vivaldi"
+    assert result.lines[1].startswith("Viewing lines [1-2] of ")
+    assert [line.split(":")[0] for line in result.lines[2:]] == ["1", "2"]
+    values = arag("read", "my-index", "--document", "vivaldi", "--line", "1", "--json").json
+    assert [f"{line['line']}: {line['text']}" for line in values["lines"]][:2] == result.lines[2:]
+
+
+def test_places_of_a_text_are_printed_with_the_lines_around(arag: Command) -> None:
+    result = arag("read", "my-index", "--document", "vivaldi", "--find", "VENICE", "--find", "zz")
+    assert result.lines[0].startswith("[vivaldi] Antonio Vivaldi: 2 patterns in ")
+    assert result.lines[1].startswith('"VENICE": ')
+    assert result.lines[-1] == '"zz": no match. Try a shorter pattern, or open.'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("vivaldi.1", "--line", "3"), "--line and --find cannot be used like this."),
+        (("--document", "vivaldi", "--lines", "3"), "--lines cannot be used like this."),
+        (
+            ("--document", "vivaldi", "--line", "3", "--find", "x"),
+            "--line cannot be used like this.",
+        ),
+        (("--document", "vivaldi", "--line", "999"), "Tool not run: line_number is 999."),
+        (("--document", "vivaldy", "--line", "1"), 'No document has the id "vivaldy".'),
+    ],
+)
+def test_wrong_options_for_lines_are_named(
+    arguments: tuple[str, ...], problem: str, arag: Command
+) -> None:
+    result = arag("read", "my-index", *arguments)
+    assert result.code == 1
+    assert problem in result.err
+
+
+def test_a_question_continues_a_conversation_in_a_file(arag: Command, tmp_path: Path) -> None:
+    path = str(tmp_path / "poets.json")
+    first = arag("ask", "my-index", WHO, "--continue", path, *OFFLINE)
+    assert first.lines[0] == "Henry Wadsworth Longfellow"
+    second = arag("ask", "my-index", WHERE, "--continue", path, "--json", *OFFLINE)
+    record = second.json
+    assert record["answer_short"] == "Portland"
+    assert record["reused"] == [record["sources"][0]["reference"]]
+    printed = arag("conversations", path)
+    assert [line for line in printed.lines if line.startswith("## ")] == [
+        f"## {WHO}",
+        f"## {WHERE}",
+    ]
+    assert "found before" in printed.out
+    records = arag("conversations", path, "--json").json
+    assert [kept["question"] for kept in records] == [WHO, WHERE]
+
+
+def test_a_conversation_belongs_to_its_preset(arag: Command, tmp_path: Path) -> None:
+    path = str(tmp_path / "poets.json")
+    arag("ask", "my-index", WHO, "--continue", path, *OFFLINE)
+    other = arag(
+        "ask", "my-index", WHO, "--continue", path, "--preset", "agentic_logical", *OFFLINE
+    )
+    assert (other.code, other.out) == (1, "")
+    assert "The conversation was held with another preset." in other.err
+
+
+def test_chat_answers_line_after_line_and_keeps_the_conversation(
+    arag: Command,
+    give_input: Callable[[bytes], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert arag("conversations").lines[0].startswith("No conversations in ")
+    give_input(f"{WHO}\n\n{WHERE}\n".encode())
+    chat = arag("chat", "my-index", *OFFLINE)
+    assert chat.code == 0
+    assert "Henry Wadsworth Longfellow" in chat.out
+    assert "Portland" in chat.out
+    assert "(found before)" in chat.out
+    (listed,) = arag("conversations", "--json").json
+    assert (listed["questions"], listed["first_question"]) == (2, WHO)
+    assert arag("conversations").lines[0].startswith(f"{listed['name']}  2 questions, index ")
+    give_input(f"{WHERE}\n".encode())
+    again = arag("chat", "my-index", "--continue", listed["name"], "--json", *OFFLINE)
+    assert json.loads(again.out)["reused"]
+    assert len(arag("conversations", listed["name"], "--json").json) == 3
+
+
+def test_a_file_that_is_no_conversation_is_named(arag: Command, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text("{}")
+    for arguments in (("conversations", str(path)), ("chat", "my-index", "--continue", str(path))):
+        result = arag(*arguments)
+        assert (result.code, result.out) == (1, "")
+        assert "The file is not a conversation." in result.err
