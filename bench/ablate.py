@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.choose import choose_model
 from arag_search.evaluation.bootstrap import SEED
-from arag_search.evaluation.judging.judge import Judge
+from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.runs.prices import Prices
 from arag_search.system.extras import check_extra
@@ -27,6 +28,7 @@ from bench.ablation.analysis.design import Design
 from bench.ablation.analysis.values import load_values
 from bench.ablation.experiment.agent_runs import AgentExperiment, ChooseModel, named_model
 from bench.ablation.experiment.cells import Experiment
+from bench.ablation.experiment.measure import comparable, run_measure
 from bench.ablation.experiment.places import Places
 from bench.ablation.experiment.runner import chosen_keys, named, run_cells
 from bench.ablation.experiment.suite import AgentRuns, Suite, checked_suite, load_suite
@@ -40,6 +42,7 @@ from bench.workbench import say
 CELLS = "cells"
 REPORT = "report"
 VERDICTS = "verdicts.jsonl"
+ALL = "all"
 
 
 def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
@@ -51,12 +54,14 @@ def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
 def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> int:
     if not options.no_plots:
         check_extra("bench", "matplotlib")
-    suite = with_models(load_suite(options.suite), options.model)
+    suite = with_questions(with_models(load_suite(options.suite), options.model), options.questions)
     root: Path = options.work
-    limited = f"-limit-{options.limit}" if options.limit else ""
+    limited = f"-questions-{options.questions}" if options.questions else ""
+    limited += f"-limit-{options.limit}" if options.limit else ""
     places = Places(options.data, root / "sets", root / f"{suite.name}{limited}")
-    judge = None if options.judge is None else open_judge(options.judge, root)
-    experiment = open_experiment(suite, places, options, choose, judge)
+    judge = None if options.judge is None else open_judge(options.judge)
+    judges = NO_JUDGES if judge is None else judges_of(suite, judge, root)
+    experiment = open_experiment(suite, places, options, choose, judges)
     design = Design(suite, experiment.keys)
     print("\n".join(declaration(design)), end="\n\n", flush=True)
     try:
@@ -65,11 +70,12 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
             print("\n".join(f"- {named(key)}" for key in keys))
             print(f"{len(keys):,} cells, nothing was run.")
             return 0
+        check_judge(suite, judge)
         outcome = run_cells(experiment, keys, places.work / CELLS, say)
     finally:
         experiment.close()
         if judge is not None:
-            judge.model.close()
+            judge.close()
     say(f"{outcome.measured:,} cells measured, {outcome.kept:,} reused.")
     sets, missing = load_values(places.work / CELLS, design.keys, suite.shown_measures)
     analysis = analyse(design, sets)
@@ -97,11 +103,40 @@ def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
     return checked_suite(changed, "--model")
 
 
-def open_judge(name: str, root: Path) -> Judge:
-    """Open the judge, whose verdicts all suites share. Raises ConfigError."""
+def with_questions(suite: Suite, count: str | None) -> Suite:
+    """Return the suite with another number of questions of each set, "all" or one that may exceed
+    the suite's. Raises BenchError if the suite draws none."""
+    if count is None:
+        return suite
+    if not isinstance(suite.experiment, AgentRuns):
+        raise BenchError(f"Suite {suite.name} does not draw questions.", where="--questions")
+    changed = suite.model_dump()
+    changed["experiment"]["questions"] = None if count == ALL else int(count)
+    return checked_suite(changed, "--questions")
+
+
+def open_judge(name: str) -> ChatModel:
+    """Open the model that judges. Raises ConfigError."""
+    return choose_model(name, allow_offline=False)
+
+
+def check_judge(suite: Suite, judge: ChatModel | None) -> None:
+    """Raise BenchError, before any question is asked, if the suite rests on a judge and there is
+    none."""
+    primary = comparable(suite.comparison.primary)
+    if judge is None and primary.kind.needs & {"judge", "factuality judge"}:
+        raise BenchError(
+            f"Suite {suite.name} rests on {primary.name}, which a model judges.",
+            where="--judge",
+            do="Name the model with --judge MODEL.",
+        )
+
+
+def judges_of(suite: Suite, model: ChatModel, root: Path) -> Judges:
+    """Return the judges that the measures of a suite need; all suites share their verdicts."""
     root.mkdir(parents=True, exist_ok=True)
-    model = choose_model(name, allow_offline=False)
-    return Judge(model, cache=VerdictCache(root / VERDICTS))
+    shown = [measure for name in suite.shown_measures if (measure := run_measure(name))]
+    return Judges.of(model, shown, 1, VerdictCache(root / VERDICTS))
 
 
 def open_experiment(
@@ -109,7 +144,7 @@ def open_experiment(
     places: Places,
     options: argparse.Namespace,
     choose: ChooseModel,
-    judge: Judge | None,
+    judges: Judges,
 ) -> Experiment:
     """Open the experiment of the suite, after all checks that need no measurement."""
     if isinstance(suite.experiment, AgentRuns):
@@ -119,7 +154,8 @@ def open_experiment(
             limit=options.limit,
             prices=None if options.prices is None else Prices.load(options.prices),
             choose=choose,
-            judge=judge,
+            measures=suite.shown_measures,
+            judges=judges,
             progress=open_progress,
         )
     from bench.gold_chain.experiment import GoldChainExperiment
@@ -130,6 +166,10 @@ def open_experiment(
 def fingerprints(suite: Suite) -> Mapping[str, Any]:
     """Return what a report depends on in addition to its circumstances; cells keep their own."""
     return {"code": code_fingerprint(), "suite": suite.fingerprint, "seed": SEED}
+
+
+def _count(text: str) -> str:
+    return text if text == ALL else str(positive(text))
 
 
 def _level(text: str) -> tuple[str, str]:
@@ -156,12 +196,18 @@ def _parser() -> BenchParser:
         help="ask only N questions of each data set, kept apart",
     )
     add(
+        "--questions",
+        type=_count,
+        metavar="N",
+        help="ask N questions of each data set, or all, in place of the suite's number",
+    )
+    add(
         "--model",
         action="append",
         metavar="MODEL",
         help="the model, in place of the suite's; may be repeated",
     )
-    add("--judge", metavar="MODEL", help="a model that judges answers, for JudgeAcc")
+    add("--judge", metavar="MODEL", help="a model that judges answers, for JudgeAcc and Factuality")
     add("--prices", type=Path, metavar="FILE", help="prices, as arag-search run takes them")
     parser.add_data()
     add("--json", type=Path, metavar="FILE", help="write the figures to this file as well")

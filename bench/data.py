@@ -1,7 +1,8 @@
 """The data that benches read: a folder of data sets, one data set, or any folder of files.
 
-A data set is a folder with ``corpus.jsonl`` (or ``corpus.json``) and ``questions.jsonl``. The
-sample of the package is one.
+A data set is a folder with ``corpus.jsonl`` (or ``corpus.json``), or an index of its own in
+``index``, and with ``questions.jsonl`` or the queries and judgements of BEIR. The sample of the
+package is one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import arag_search
+from arag_search.questions.beir import QUERIES_FILE
 from bench import BenchError
 
 DATA_SETS = Path("..") / "shared" / "data"
@@ -18,7 +20,13 @@ SAMPLE = Path(arag_search.__file__).parent / "sample"
 CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
 """The corpus of the benches that read a single one, in a folder of data sets."""
 
-_CORPUS_NAMES = ("corpus.json", "corpus.jsonl")
+QUESTIONS = "questions.jsonl"
+INDEX = "index"
+"""The folder, in a data set, of an index of its own, which is searched instead of one that a bench
+builds of the corpus."""
+
+CORPUS_LINES = "corpus.jsonl"
+_CORPUS_NAMES = ("corpus.json", CORPUS_LINES)
 _GUIDE = "bench/README.md says which public files belong there."
 
 
@@ -37,6 +45,18 @@ def corpus_file(folder: Path) -> Path:
     corpus.jsonl."""
     document, lines = (folder / name for name in _CORPUS_NAMES)
     return document if document.is_file() else lines
+
+
+def questions_in(folder: Path) -> Path:
+    """Return what the questions of a data set are read from: its file, or itself, a folder of
+    BEIR."""
+    file = folder / QUESTIONS
+    return folder if not file.is_file() and (folder / QUERIES_FILE).is_file() else file
+
+
+def own_index(folder: Path) -> Path | None:
+    """Return the index that a data set has; None if it has none."""
+    return folder / INDEX if (folder / INDEX).is_dir() else None
 
 
 def corpus_in(data: Path) -> Path:
@@ -64,12 +84,12 @@ def set_folder(data: Path, name: str) -> Path:
     Raises BenchError if there is none of this name.
     """
     for folder in (data / name, data, SAMPLE):
-        if folder.name == name and corpus_file(folder).is_file():
+        if folder.name == name and (corpus_file(folder).is_file() or own_index(folder)):
             return folder
     raise BenchError(
         f'There is no data set "{name}".',
         where=str(data),
-        allowed="a folder of this name with a corpus and questions.jsonl",
+        allowed="a folder of this name with a corpus or an index, and with questions",
         do=f"Name the folder that holds it with --data. {_GUIDE}",
     )
 

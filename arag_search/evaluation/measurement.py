@@ -9,9 +9,14 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import evidence_values
-from arag_search.evaluation.measures import Kind, Measure, Need, Outcome
+from arag_search.evaluation.measures import Measure, Need, Outcome
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
-from arag_search.evaluation.ranking import judgements, ranking_values, shown_documents
+from arag_search.evaluation.ranking import (
+    cited_documents,
+    judgements,
+    ranking_values,
+    shown_documents,
+)
 from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence
 from arag_search.questions.question import Question
 
@@ -37,14 +42,15 @@ def measure_questions(
     *,
     located: LocatedEvidence | None = None,
     verdicts: Mapping[str, float | None] | None = None,
+    factuality: Mapping[str, float | None] | None = None,
 ) -> dict[str, dict[str, float | None]]:
     """Return the values of every question by its id.
 
     ``records`` are by question id. With ``located``, the evidence in the index that was
-    searched, evidence counts when the text of its passages was visible, and rankings can be
-    measured; without it, evidence counts when its titles were shown. ``verdicts`` are those of a
-    judge, from 0 to 1. A question that failed or has no record scores the ``missing`` value of
-    the measure.
+    searched, evidence counts when the text of its passages was visible, and rankings of what was
+    shown can be measured; without it, evidence counts when its titles were shown. ``verdicts`` and
+    ``factuality`` are those of judges, from 0 to 1. A question that failed or has no record scores
+    the ``missing`` value of the measure.
     """
     sets = {
         question.id: None if located is None else located.sets[question.id]
@@ -57,24 +63,51 @@ def measure_questions(
             measures,
             sets[question.id],
             (verdicts or {}).get(question.id),
+            (factuality or {}).get(question.id),
         )
         for question in questions
     }
-    rankings = [measure for measure in measures if measure.kind.is_ranking]
-    if rankings and located is not None:
-        passages = located.passages
-        judged = {
-            question.id: judgements(question, located.sets[question.id], passages)
-            for question in questions
-        }
-        ranked = {
-            id: shown_documents(record, passages)
-            for id, record in records.items()
-            if record.status != "failed"
-        }
-        for id, values in ranking_values(rankings, judged, ranked).items():
-            by_question[id].update(values)
+    for id, values in _rankings(questions, records, measures, located).items():
+        by_question[id].update(values)
     return by_question
+
+
+def _rankings(
+    questions: Sequence[Question],
+    records: Mapping[str, Record],
+    measures: Sequence[Measure],
+    located: LocatedEvidence | None,
+) -> dict[str, dict[str, float]]:
+    """Return the measures of rankings of the questions that have a relevant document, by id. What
+    was shown is known by an index; what is cited is known without one, and so are the documents
+    that the data judges."""
+    shown = [measure for measure in measures if measure.kind.ranks == "shown"]
+    cited = [measure for measure in measures if measure.kind.ranks == "cited"]
+    answered = {id: record for id, record in records.items() if record.status != "failed"}
+    rankings: list[tuple[Sequence[Measure], Mapping[str, Sequence[str]]]] = []
+    if shown and located is not None:
+        passages = located.passages
+        ranked = {id: shown_documents(record, passages) for id, record in answered.items()}
+        rankings.append((shown, ranked))
+    if cited:
+        rankings.append((cited, {id: cited_documents(record) for id, record in answered.items()}))
+    if not rankings:
+        return {}
+    judged = {question.id: judgements(question, located) for question in questions}
+    excluded = {
+        question.id: set(question.excluded_documents)
+        for question in questions
+        if question.excluded_documents
+    }
+    values: dict[str, dict[str, float]] = {id: {} for id in judged}
+    for ranking_measures, ranked in rankings:
+        kept = {
+            id: [document for document in documents if document not in excluded.get(id, ())]
+            for id, documents in ranked.items()
+        }
+        for id, measured in ranking_values(ranking_measures, judged, kept).items():
+            values[id] |= measured
+    return values
 
 
 def measure_question(
@@ -83,6 +116,7 @@ def measure_question(
     measures: Sequence[Measure],
     sets: Sequence[Sequence[EvidencePiece]] | None = None,
     verdict: float | None = None,
+    factuality: float | None = None,
 ) -> dict[str, float | None]:
     """Return the values of one question; a record of None is a question without a record.
     Rankings are None: they are measured together."""
@@ -98,14 +132,15 @@ def measure_question(
         and any("evidence" in measure.kind.needs for measure in measures)
     ):
         evidence = evidence_values(question, record, sets)
-    outcome = Outcome(score, evidence, verdict)
+    outcome = Outcome(score, record, evidence, verdict, factuality)
 
-    def value(kind: Kind) -> float | None:
+    def value(measure: Measure) -> float | None:
+        kind = measure.kind
         if kind.is_ranking or kind.needs & absent:
             return None
-        return kind.missing if failed and kind.missing is not None else kind.value(outcome)
+        return kind.missing if failed and kind.missing is not None else measure.value(outcome)
 
-    return {str(measure): value(measure.kind) for measure in measures}
+    return {str(measure): value(measure) for measure in measures}
 
 
 def means_by_type(

@@ -2,6 +2,7 @@
 
 parse_measure("nDCG@10") == Measure(NDCG, 10)
 str(Measure(NDCG, 10)) == "nDCG@10"
+parse_measure("ToolCalls:open") == Measure(TOOL_CALLS, tool="open")
 """
 
 from __future__ import annotations
@@ -11,28 +12,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from arag_search.agent.context import SUMMARIZE
+from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
 from arag_search.evaluation.question_score import QuestionScore
+from arag_search.tools.registry import TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
-Need = Literal["answers", "evidence", "documents", "judge", "index"]
+Need = Literal["answers", "evidence", "documents", "judge", "factuality judge", "index"]
+Ranked = Literal["shown", "cited"]
+"""The documents that a measure ranks: those that the tools showed, in the order in which they first
+did, or those that the answer cites, best first."""
 
 _MAX_CUTOFF = 1_000
-_FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+))?")
+_FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+)|:([a-z_]+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a question: its score, what was shown of its evidence, and a judge's verdict
-    from 0 to 1; the last two are None if they are not known."""
+    """The outcome of a question: its score, its record, what was shown of its evidence, and what
+    judges gave it from 0 to 1: a verdict, and a score of factuality. All but the first are None if
+    they are not known."""
 
     score: QuestionScore
+    record: Record | None = None
     evidence: EvidenceValues | None = None
     verdict: float | None = None
+    factuality: float | None = None
 
 
 Value = Callable[[Outcome], float | None]
+ToolValue = Callable[[Outcome, str], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +52,10 @@ class Kind:
 
     ``missing`` is the score of a question that failed or has no record; None leaves it out of
     the mean. ``needs`` names what a question (gold answers, evidence, judged documents) or the
-    caller (a judge, an index) must have; otherwise the value is None. A ranking has a cutoff,
-    given as ``name@k``. ``meaning`` is one line for people. ``value`` reads the value off the
-    outcome of a question; rankings are measured together instead.
+    caller (a judge, an index) must have; otherwise the value is None. A ranking, of the documents
+    that ``ranks`` says, has a cutoff, given as ``name@k``. ``meaning`` is one line for people.
+    ``value`` reads the value off the outcome of a question; rankings are measured together instead.
+    ``value_of_tool`` is that of one tool, given as ``name:tool``; None if there is none.
     """
 
     name: str
@@ -51,9 +63,22 @@ class Kind:
     higher_is_better: bool
     missing: float | None
     needs: frozenset[Need]
-    is_ranking: bool
+    ranks: Ranked | None
     meaning: str
     value: Value = lambda outcome: None
+    value_of_tool: ToolValue | None = None
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether the measure is one of a ranking of documents."""
+        return self.ranks is not None
+
+    @property
+    def form(self) -> str:
+        """The forms of its name, for messages and help."""
+        if self.is_ranking:
+            return f"{self.name}@k"
+        return self.name if self.value_of_tool is None else f"{self.name}, {self.name}:TOOL"
 
 
 _BY_NAME: dict[str, Kind] = {}
@@ -64,16 +89,27 @@ def _register(kind: Kind) -> Kind:
 
 
 def _share(name: str, meaning: str, value: Value, *needs: Need) -> Kind:
-    return _register(Kind(name, "share", True, 0.0, frozenset(needs), False, meaning, value))
+    return _register(Kind(name, "share", True, 0.0, frozenset(needs), None, meaning, value))
 
 
-def _cost(name: str, unit: Unit, meaning: str, value: Value) -> Kind:
-    return _register(Kind(name, unit, False, None, frozenset(), False, meaning, value))
+def _cost(
+    name: str, unit: Unit, meaning: str, value: Value, of_tool: ToolValue | None = None
+) -> Kind:
+    return _register(Kind(name, unit, False, None, frozenset(), None, meaning, value, of_tool))
 
 
 def _ranking(name: str, meaning: str) -> Kind:
     needs = frozenset[Need]({"documents", "index"})
-    return _register(Kind(name, "share", True, 0.0, needs, True, meaning))
+    return _register(Kind(name, "share", True, 0.0, needs, "shown", meaning))
+
+
+def _citations(name: str, meaning: str) -> Kind:
+    needs = frozenset[Need]({"documents"})
+    return _register(Kind(name, "share", True, 0.0, needs, "cited", meaning))
+
+
+def _calls_of(outcome: Outcome, tool: str) -> float | None:
+    return outcome.record and outcome.record.tool_usage_summary.get(tool, 0)
 
 
 EM = _share(
@@ -98,6 +134,14 @@ JUDGE_ACC = _share(
     "answers",
     "judge",
 )
+FACTUALITY = _share(
+    "Factuality",
+    "how much of the gold answer the answer states, and nothing against it, as a language model "
+    "scores it by our prompt",
+    lambda of: of.factuality,
+    "answers",
+    "factuality judge",
+)
 EVIDENCE_RECALL = _share(
     "EvidenceRecall",
     "share of the evidence that was shown",
@@ -117,7 +161,7 @@ TOKENS_TO_EVIDENCE = _register(
         False,
         float(EVIDENCE_CAP_TOKENS),
         frozenset({"evidence"}),
-        False,
+        None,
         f"retrieved tokens until all evidence was shown, {EVIDENCE_CAP_TOKENS:,} where it was not",
         lambda of: of.evidence and of.evidence.tokens,
     )
@@ -127,6 +171,43 @@ RETRIEVED_TOKENS = _cost(
     "tokens",
     "tokens of corpus text in all replies",
     lambda of: of.score.retrieved_tokens,
+)
+PROMPT_TOKENS = _cost(
+    "PromptTokens",
+    "tokens",
+    "tokens of all requests to the model; what a request repeats of earlier ones counts again",
+    lambda of: of.record and of.record.usage.prompt_tokens,
+)
+COMPLETION_TOKENS = _cost(
+    "CompletionTokens",
+    "tokens",
+    "tokens of all replies of the model, its reasoning included",
+    lambda of: of.record and of.record.usage.completion_tokens,
+)
+TOTAL_TOKENS = _cost(
+    "TotalTokens",
+    "tokens",
+    "PromptTokens and CompletionTokens",
+    lambda of: of.record and of.record.usage.prompt_tokens + of.record.usage.completion_tokens,
+)
+TOOL_CALLS = _cost(
+    "ToolCalls",
+    "steps",
+    "calls of all tools or, as ToolCalls:open, of one",
+    lambda of: of.record and sum(of.record.tool_usage_summary.values()),
+    _calls_of,
+)
+SUMMARIZE_CALLS = _cost(
+    "SummarizeCalls",
+    "steps",
+    "calls of summarize, those that the loop asked for included",
+    lambda of: _calls_of(of, SUMMARIZE),
+)
+ITERATIONS = _cost(
+    "Iterations",
+    "steps",
+    "turns of the model in which it could call tools, that of the answer included",
+    lambda of: of.record and of.record.loops,
 )
 STEPS = _cost("Steps", "steps", "tool calls", lambda of: of.score.steps)
 SECONDS = _cost("Seconds", "seconds", "time of model and tools", lambda of: of.score.seconds)
@@ -142,6 +223,11 @@ NDCG = _ranking("nDCG", "gain of the first k documents by grade and rank")
 RECIPROCAL_RANK = _ranking("RR", "1 / rank of the first relevant document")
 AVERAGE_PRECISION = _ranking("AP", "mean precision at the relevant documents")
 SUCCESS = _ranking("Success", "a relevant document is among the first k")
+CITED_RECALL = _citations(
+    "CitedRecall", "share of the relevant documents that is among the first k that were cited"
+)
+CITED_NDCG = _citations("CitedNDCG", "gain of the first k cited documents by grade and rank")
+CITED_SUCCESS = _citations("CitedSuccess", "a relevant document is among the first k cited ones")
 
 KINDS = tuple(_BY_NAME.values())
 
@@ -149,18 +235,27 @@ KINDS = tuple(_BY_NAME.values())
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A kind of measure and, for a ranking, the number of documents that it considers, 1 to
-    1,000."""
+    1,000, or the tool of which it is."""
 
     kind: Kind
     cutoff: int | None = None
+    tool: str | None = None
 
     def __str__(self) -> str:
-        return self.kind.name if self.cutoff is None else f"{self.kind.name}@{self.cutoff}"
+        if self.cutoff is not None:
+            return f"{self.kind.name}@{self.cutoff}"
+        return self.kind.name if self.tool is None else f"{self.kind.name}:{self.tool}"
 
     @property
     def name(self) -> str:
         """The name in print."""
         return str(self)
+
+    def value(self, outcome: Outcome) -> float | None:
+        """Return the value of the outcome of a question; None for a ranking."""
+        if self.tool is not None and self.kind.value_of_tool is not None:
+            return self.kind.value_of_tool(outcome, self.tool)
+        return self.kind.value(outcome)
 
 
 def parse_measure(text: str) -> Measure:
@@ -169,16 +264,31 @@ def parse_measure(text: str) -> Measure:
     kind = _BY_NAME.get(form[1]) if form is not None else None
     if form is None or kind is None:
         raise _no_such_measure(text, f'There is no measure "{text}".')
-    if form[2] is None:
+    digits, tool = form[2], form[3]
+    if tool is not None:
+        return _measure_of_tool(kind, tool, text)
+    if digits is None:
         if kind.is_ranking:
             raise _no_such_measure(text, f'"{text}" needs a number of documents: {text}@10.')
         return Measure(kind)
     if not kind.is_ranking:
         raise _no_such_measure(text, f'"{kind.name}" takes no number of documents.')
-    cutoff = int(form[2])
-    if not 1 <= cutoff <= _MAX_CUTOFF or form[2] != str(cutoff):
-        raise _no_such_measure(text, f'"{text}" looks at {form[2]} documents.')
+    cutoff = int(digits)
+    if not 1 <= cutoff <= _MAX_CUTOFF or digits != str(cutoff):
+        raise _no_such_measure(text, f'"{text}" looks at {digits} documents.')
     return Measure(kind, cutoff)
+
+
+def _measure_of_tool(kind: Kind, tool: str, text: str) -> Measure:
+    if kind.value_of_tool is None:
+        raise _no_such_measure(text, f'"{kind.name}" takes no tool.')
+    if tool not in TOOLS:
+        raise ArgumentError(
+            f'There is no tool "{tool}".',
+            where=f"the measure {text}",
+            allowed=", ".join(f"{kind.name}:{name}" for name in TOOLS),
+        )
+    return Measure(kind, tool=tool)
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
@@ -198,7 +308,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
 
 def allowed_names() -> str:
     """Return every name, for messages and help."""
-    return ", ".join(f"{kind.name}@k" if kind.is_ranking else kind.name for kind in KINDS)
+    return ", ".join(kind.form for kind in KINDS)
 
 
 def _no_such_measure(text: str, what: str) -> ArgumentError:

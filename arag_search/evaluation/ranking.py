@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.evaluation.measures import RECALL, Measure
-from arag_search.evaluation.resolution import EvidencePiece, Passages
+from arag_search.evaluation.measures import Measure
+from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.question import Question
 from arag_search.system.extras import missing_extra
 
 Grades = Mapping[str, int]
 """By document id; above 0 is relevant."""
+_CITED = "Cited"
+"""Begins the names of measures of cited documents; the rest names the measure of a ranking."""
+_THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG"}
 
 
 def ranking_values(
@@ -53,20 +56,24 @@ def shown_documents(record: Record, passages: Passages) -> list[str]:
     return list(dict.fromkeys(passages.document_ids(ids)))
 
 
-def judgements(
-    question: Question, sets: Sequence[Sequence[EvidencePiece]], passages: Passages
-) -> dict[str, int]:
-    """Return grades by document: those of the data set, else 1 for every document that holds a
-    piece of the evidence."""
-    if question.relevant_documents:
+def cited_documents(record: Record) -> list[str]:
+    """Return the documents that the answer cites, best first."""
+    return list(dict.fromkeys(cited.doc_id for cited in record.citations))
+
+
+def judgements(question: Question, located: LocatedEvidence | None) -> dict[str, int]:
+    """Return grades by document: those of the data set, else, where it is known, 1 for every
+    document that holds a piece of the evidence."""
+    if question.relevant_documents or located is None:
         return dict(question.relevant_documents)
+    sets = located.sets[question.id]
     ids = [id for pieces in sets for piece in pieces for id in piece.chunk_ids]
-    return dict.fromkeys(passages.document_ids(ids), 1)
+    return dict.fromkeys(located.passages.document_ids(ids), 1)
 
 
 def _their_name(measure: Measure) -> str:
-    name = "R" if measure.kind is RECALL else measure.kind.name
-    return f"{name}@{measure.cutoff}"
+    name = measure.kind.name.removeprefix(_CITED)
+    return f"{_THEIR_NAMES.get(name, name)}@{measure.cutoff}"
 
 
 def _import_ir_measures() -> Any:

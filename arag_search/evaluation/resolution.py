@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -76,7 +76,10 @@ class Passages:
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self.all = [IndexedPassage(chunk) for chunk in chunks]
+        self._set(IndexedPassage(chunk) for chunk in chunks)
+
+    def _set(self, passages: Iterable[IndexedPassage]) -> None:
+        self.all = list(passages)
         self._by_id = {passage.chunk.id: passage for passage in self.all}
         self._by_title = _group((passage.chunk.title, passage) for passage in self.all)
         self._by_name = _group((normalise(passage.chunk.title), passage) for passage in self.all)
@@ -84,6 +87,12 @@ class Passages:
             (normalise(without_brackets(passage.chunk.title)), passage) for passage in self.all
         )
         self._by_text = _group((passage.text, passage) for passage in self.all)
+
+    def of_documents(self, documents: Collection[str]) -> Passages:
+        """Return those of these documents."""
+        part = Passages(())
+        part._set(passage for passage in self.all if passage.chunk.doc_id in documents)
+        return part
 
     def of_ids(self, ids: Iterable[str]) -> list[IndexedPassage]:
         """Return the passages with these ids, all of which must exist."""
@@ -113,11 +122,12 @@ class Passages:
             return []
         return [passage for passage in self.all if all(words in passage.text for words in wanted)]
 
-    def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
+    def of_text(self, title: str | None, text: str, answer: str | None) -> Sequence[IndexedPassage]:
         """Return the passages that hold a published text.
 
         They are those that equal or contain it; if it was cut, those with a sentence of it that
-        has the answer, else those with any sentence of it.
+        has the answer, else those with any sentence of it. Without an answer, they are those with
+        at least half as much of it as the passage that has most.
         """
         whole = whole_words(text)
         same = self._by_text.get(whole, ())
@@ -131,6 +141,10 @@ class Passages:
         parts = {
             passage: sentences for passage in self.all if (sentences := passage.sentences_in(whole))
         }
+        if answer is None:
+            sizes = {passage: sum(map(len, sentences)) for passage, sentences in parts.items()}
+            most = max(sizes.values(), default=0)
+            return [passage for passage, size in sizes.items() if 2 * size >= most]
         telling = [
             passage
             for passage, sentences in parts.items()
@@ -160,7 +174,8 @@ def resolve_evidence(
     """Return the evidence of a question as sets of pieces, any of which is enough; no set if the
     data names no evidence.
 
-    Pieces are the hops, else the supporting titles, else the texts that support the answer.
+    Pieces are the hops, else the supporting titles, else the texts that support the answer, in
+    the relevant documents if the data names them.
     """
     if question.hops:
         hops = resolve_hops(question, passages, published)
@@ -171,7 +186,10 @@ def resolve_evidence(
             tuple(_titled_piece(title, passages, published) for title in titles) for titles in sets
         )
     if question.supporting_passages:
-        return (tuple(_text_piece(passage, passages) for passage in question.supporting_passages),)
+        # Sentences of a report are in those of other years as well.
+        relevant = {id for id, grade in question.relevant_documents if grade > 0}
+        searched = passages.of_documents(relevant) if relevant else passages
+        return (tuple(_text_piece(passage, searched) for passage in question.supporting_passages),)
     return ()
 
 
@@ -258,7 +276,7 @@ def _titled_piece(title: str, passages: Passages, published: Passages | None) ->
 
 
 def _text_piece(passage: GoldPassage, passages: Passages) -> EvidencePiece:
-    matches = passages.of_text(passage.title, passage.text, passage.text)
+    matches = passages.of_text(passage.title, passage.text, None)
     name = passage.title or passage.text
     return EvidencePiece(
         name, tuple(match.chunk.id for match in matches), "text" if matches else None

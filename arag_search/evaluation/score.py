@@ -17,7 +17,9 @@ from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.doubts import doubts_of
 from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.agreement import Agreement, agreement
-from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict
+from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
+from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, verdict_values
+from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_run
 from arag_search.evaluation.measurement import (
     Means,
@@ -26,7 +28,7 @@ from arag_search.evaluation.measurement import (
     measure_questions,
     measures_json,
 )
-from arag_search.evaluation.measures import JUDGE_ACC, Measure
+from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
@@ -40,7 +42,11 @@ NOT_JUDGED = "not judged"
 _NEEDED = {
     "index": "the index that was searched (--index)",
     "judge": "a model that judges (--judge)",
+    "factuality judge": "a model that judges (--judge)",
 }
+_OUR_FACTUALITY = (
+    "Factuality is by our prompt and scale, and does not compare with figures of papers."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,15 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedFactuality:
+    """A judge's scores of factuality of the answers, by question."""
+
+    model: str
+    repeats: int
+    answers: Mapping[str, FactualityScores]
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """All measures of a run. ``rows`` begin with all questions; types follow in order of their
     names. ``notes`` tell readers of the figures what to keep in mind.
@@ -84,6 +99,7 @@ class Score:
     ``failures`` are the categories of the wrong answers to questions that have one, by question;
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
     ``measures`` that were asked for, by question, and ``means`` those over the same groups as rows.
+    ``judged`` and ``factuality`` are what the judges gave that there were.
     ``located`` is the evidence in the index that was given, None without one. ``older`` counts the
     records of versions that did not store where passages are; ``doubts`` are why records cannot be
     trusted, by question.
@@ -99,6 +115,7 @@ class Score:
     values: Mapping[str, Values] = field(default_factory=dict[str, Values])
     means: tuple[Means, ...] = ()
     judged: Judged | None = None
+    factuality: JudgedFactuality | None = None
     located: LocatedEvidence | None = None
     older: int = 0
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -148,6 +165,8 @@ class Score:
             written["values"] = self.values
         if self.judged is not None:
             written["judge"] = {**asdict(self.judged), "by_type": self.verdict_counts()}
+        if self.factuality is not None:
+            written["factuality"] = asdict(self.factuality)
         return written
 
 
@@ -157,7 +176,7 @@ def score(
     *,
     measures: Sequence[Measure] = (),
     index: Index | None = None,
-    judge: Judge | None = None,
+    judges: Judges = NO_JUDGES,
     labels: Mapping[str, Verdict] | None = None,
 ) -> Score:
     """Score the run in a folder against the questions that it was given, or those of another file
@@ -167,7 +186,7 @@ def score(
     QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
     """
     run = load_run(folder, questions_file)
-    return score_run(run, measures=measures, index=index, judge=judge, labels=labels)
+    return score_run(run, measures=measures, index=index, judges=judges, labels=labels)
 
 
 def score_run(
@@ -175,30 +194,41 @@ def score_run(
     *,
     measures: Sequence[Measure] = (),
     index: Index | None = None,
-    judge: Judge | None = None,
+    judges: Judges = NO_JUDGES,
     labels: Mapping[str, Verdict] | None = None,
 ) -> Score:
     """Score a run.
 
     With ``index``, which the run searched, evidence is looked for by its passages, else by titles;
-    rankings need it. With ``judge`` JudgeAcc is among the measures, and its verdicts are compared
-    with ``labels`` by question id. Raises as ``score`` for what is given.
+    rankings of what was shown need it. What ``judges`` give is among the measures, and their
+    verdicts are compared with ``labels`` by question id. Raises as ``score`` for what is given.
     """
-    measures = _measurable(measures, index, judge)
+    measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
     scores = tuple(score_question(question, records.get(question.id)) for question in asked)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
-    judged = None if judge is None else _judge_answers(judge, asked, records, labels)
+    judged = _judge_answers(judges.verdicts, asked, records, labels)
+    factuality = _judge_factuality(judges.factuality, asked, records)
     values = measure_questions(
-        asked, records, measures, located=located, verdicts=_verdict_values(judged, asked)
+        asked,
+        records,
+        measures,
+        located=located,
+        verdicts={} if judged is None else verdict_values(judged.judgements, asked),
+        factuality={} if factuality is None else means_of(factuality.answers),
     )
     return Score(
         run=run.description,
         rows=rows_of(scores),
         questions=scores,
-        notes=(*notes, *_notes(scores, run.description), *_judge_notes(judged)),
+        notes=(
+            *notes,
+            *_notes(scores, run.description),
+            *_judge_notes(judged),
+            *_factuality_notes(factuality),
+        ),
         trajectories=trajectories(
             records[question.id] for question in asked if question.id in records
         ),
@@ -207,6 +237,7 @@ def score_run(
         values=values if measures else {},
         means=means_by_type(scores, values, measures) if measures else (),
         judged=judged,
+        factuality=factuality,
         located=located,
         older=sum(
             records[question.id].is_read_from_text for question in asked if question.id in records
@@ -225,12 +256,17 @@ def _is_searched_index(run: RunDescription, index: Index) -> bool:
 
 
 def _measurable(
-    measures: Sequence[Measure], index: Index | None, judge: Judge | None
+    measures: Sequence[Measure], index: Index | None, judges: Judges
 ) -> tuple[Measure, ...]:
-    """Return the measures, with JudgeAcc if there is a judge. Raises ArgumentError."""
-    if judge is not None:
-        measures = tuple(dict.fromkeys([*measures, Measure(JUDGE_ACC)]))
-    given = {"index": index is not None, "judge": judge is not None}
+    """Return the measures, with those of the judges that there are. Raises ArgumentError."""
+    given = {
+        "index": index is not None,
+        "judge": judges.verdicts is not None,
+        "factuality judge": judges.factuality is not None,
+    }
+    of_judges = {"judge": JUDGE_ACC, "factuality judge": FACTUALITY}
+    added = [Measure(kind) for need, kind in of_judges.items() if given[need]]
+    measures = tuple(dict.fromkeys([*measures, *added]))
     lacking = [
         f"{measure} needs {_NEEDED[need]}"
         for measure in measures
@@ -243,11 +279,13 @@ def _measurable(
 
 
 def _judge_answers(
-    judge: Judge,
+    judge: Judge | None,
     questions: Sequence[Question],
     records: Mapping[str, Record],
     labels: Mapping[str, Verdict] | None,
-) -> Judged:
+) -> Judged | None:
+    if judge is None:
+        return None
     judgements = judge.judge_all(questions, records)
     agreed = None
     if labels is not None:
@@ -262,15 +300,13 @@ def _judge_answers(
     return Judged(judge.model.name, judge.repeats, judgements, agreed)
 
 
-def _verdict_values(
-    judged: Judged | None, questions: Sequence[Question]
-) -> dict[str, float | None]:
-    if judged is None:
-        return {}
-    of = judged.judgements
-    return {
-        question.id: of[question.id].value(question) for question in questions if question.id in of
-    }
+def _judge_factuality(
+    judge: FactualityJudge | None, questions: Sequence[Question], records: Mapping[str, Record]
+) -> JudgedFactuality | None:
+    if judge is None:
+        return None
+    answers = judge.judge_all(questions, records)
+    return JudgedFactuality(judge.model.name, judge.repeats, answers)
 
 
 def _verdict(judgement: Judgement) -> str:
@@ -290,6 +326,16 @@ def _judge_notes(judged: Judged | None) -> list[str]:
     ]
 
 
+def _factuality_notes(judged: JudgedFactuality | None) -> list[str]:
+    if judged is None:
+        return []
+    count = sum(scores.mean is None for scores in judged.answers.values())
+    if not count:
+        return [_OUR_FACTUALITY]
+    noun = "answer has" if count == 1 else "answers have"
+    return [_OUR_FACTUALITY, f"{count:,} {noun} no valid score: Factuality leaves them out."]
+
+
 def _failures(
     run: LoadedRun,
     scores: Sequence[QuestionScore],
@@ -298,7 +344,7 @@ def _failures(
 ) -> dict[str, Failure]:
     """Return the categories of wrong answers, by question; an answer that was not judged is not
     wrong."""
-    values = None if judged is None else _verdict_values(judged, run.questions)
+    values = None if judged is None else verdict_values(judged.judgements, run.questions)
     failures: dict[str, Failure] = {}
     for question, score in zip(run.questions, scores, strict=True):
         right = score.contain_accuracy if values is None else values.get(question.id, 0.0)

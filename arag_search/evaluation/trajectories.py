@@ -12,7 +12,7 @@ from typing import cast
 
 from arag_search.agent.record import Record, Step
 from arag_search.tools.base import DEFAULT_TOP_K
-from arag_search.tools.registry import SEARCH_TOOLS
+from arag_search.tools.registry import FOUND_BY_SEARCH
 
 _SIZES = ("top_k", "max_results")
 
@@ -78,7 +78,7 @@ def trajectories(records: Iterable[Record]) -> Trajectories:
 
 def searches_of(record: Record) -> list[Step]:
     """Return the steps that searched, in order; there may be reads between them."""
-    return [step for step in record.trajectory if step.tool_name in SEARCH_TOOLS]
+    return [step for step in record.trajectory if step.tool_name in FOUND_BY_SEARCH]
 
 
 def found_something(step: Step) -> bool:

@@ -37,9 +37,12 @@ AUDITED = 2
 """The number of questions of every cell that the agent walks as well, step by step."""
 BY_VECTORS: tuple[Interface, ...] = ("semantic", "hybrid")
 
+OUR_REPLIES = "logical, our replies"
+"""The interface ``logical`` with the replies of logical_read, which show short passages whole."""
+
 _ORDER = ("set", "passages", "reply", "interface", "title", "names", "order")
 _LEVELS: Mapping[str, Sequence[str]] = {
-    "interface": INTERFACES,
+    "interface": (*INTERFACES, OUR_REPLIES),
     "order": tuple(ORDERS),
     "names": NAMES,
     "title": ("off", "on"),
@@ -86,7 +89,8 @@ class GoldChainExperiment:
         """See Experiment."""
         ground = self._ground(key)
         setting = _setting(key)
-        preset = preset_of(setting.interface, setting.reply)
+        ours = key["interface"] == OUR_REPLIES
+        preset = preset_of(setting.interface, setting.reply, our_replies=ours)
         agent = Agent(ground.index, preset, GoldChainModel({}, setting))
         asked = [asked.question for asked in ground.asked]
         return {
@@ -103,7 +107,9 @@ class GoldChainExperiment:
         searcher = self._searcher(key)
         setting = _setting(key)
         names = cast(Names, key["names"])
-        audited = _audited(key, len(self._ground(key).asked))
+        # A model that reads texts alone cannot tell every line of our replies from a passage.
+        ours = key["interface"] == OUR_REPLIES
+        audited = set[int]() if ours else _audited(key, len(self._ground(key).asked))
         rows: list[CellRow] = []
         for number, asked in enumerate(self._ground(key).asked):
             chain = asked.chain(names, SEED)
@@ -153,8 +159,9 @@ class GoldChainExperiment:
         if held is None:
             raise RuntimeError("no ground is open")
         made = held.searcher
-        if made is None or (made.interface, made.reply) != (setting.interface, setting.reply):
-            made = held.searcher = Searcher(ground.index, setting.interface, setting.reply)
+        wanted = setting.interface, setting.reply, key["interface"] == OUR_REPLIES
+        if made is None or (made.interface, made.reply, made.our_replies) != wanted:
+            made = held.searcher = Searcher(ground.index, *wanted[:2], our_replies=wanted[2])
             if setting.interface in BY_VECTORS:
                 ground.index.encode_queries(self._queries(ground))
         return made
@@ -182,8 +189,9 @@ class GoldChainExperiment:
 
 
 def _setting(key: Key) -> Setting:
+    interface = "logical" if key["interface"] == OUR_REPLIES else key["interface"]
     return Setting(
-        cast(Interface, key["interface"]),
+        cast(Interface, interface),
         ORDERS[key["order"]],
         key["title"] == "on",
         cast(ReplyLevel, key["reply"]),
@@ -195,7 +203,9 @@ def _applies(key: Key) -> bool:
     if key["title"] == "on":
         packing = Packing.of(key["passages"])
         has_titles = packing is None or packing.titled
-        return has_titles and key["interface"] in LOGICAL
+        return has_titles and key["interface"] in (*LOGICAL, OUR_REPLIES)
+    if key["interface"] == OUR_REPLIES:
+        return key["reply"] == "snippets"
     return not (key["reply"] == "snippets" and key["interface"] == "hybrid")
 
 

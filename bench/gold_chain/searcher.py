@@ -6,15 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag_search.agent.loop import Agent
-from arag_search.agent.presets import Preset
+from arag_search.agent.presets import DEFAULT_PRESET, Preset, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
+from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     FULL_TEXT_RESULT_TOKENS,
     ReadSet,
     ToolResult,
 )
+from arag_search.tools.rendering import shown_title
+from arag_search.tools.reply_text import offers_more, passages_at
 from bench import BenchError
 from bench.gold_chain.chain import Chain
 from bench.gold_chain.model import GoldChainModel
@@ -26,6 +29,7 @@ from bench.gold_chain.policy import (
     Reply,
     ReplyLevel,
     Setting,
+    Shown,
     walk,
 )
 from bench.gold_chain.queries import Interface, Search
@@ -69,13 +73,17 @@ class Searcher:
     """Walks chains at one interface, with one kind of reply.
 
     Each call is made once for each set of passages that were shown before; the result is the
-    tool's own text. Not safe for several threads.
+    tool's own text. With ``our_replies``, which depend on every sentence that was shown, each call
+    is made anew. Not safe for several threads.
     """
 
-    def __init__(self, index: Index, interface: Interface, reply: ReplyLevel) -> None:
+    def __init__(
+        self, index: Index, interface: Interface, reply: ReplyLevel, *, our_replies: bool = False
+    ) -> None:
         self.interface = interface
         self.reply: ReplyLevel = reply
-        self.preset = preset_of(interface, reply)
+        self.our_replies = our_replies
+        self.preset = preset_of(interface, reply, our_replies=our_replies)
         depth = 0 if reply == "snippets" else 2 * PASSAGES_A_SEARCH
         self._real = index
         self._index = RememberedIndex(index, depth=depth)
@@ -130,6 +138,8 @@ class Searcher:
 
     def _answer(self, call: Call, read_set: ReadSet) -> _Kept:
         """Answer a call, given what was shown before, and add what the answer shows to that."""
+        if self.our_replies:
+            return self._made_anew(call, read_set)
         before = read_set.shown | read_set.read
         answers = self._answers.get(call)
         kept = answers.kept.get(answers.passages & before) if answers is not None else None
@@ -140,6 +150,27 @@ class Searcher:
         read_set.shown |= kept.shown
         read_set.read |= kept.read
         return kept
+
+    def _made_anew(self, call: Call, read_set: ReadSet) -> _Kept:
+        """Call the tool with what was shown before."""
+        result = self._tools[call.tool].run(call.arguments, read_set)
+        spans = [span for span in result.passages if span.left_out != "same"]
+        shown = tuple(
+            Shown(
+                passage.id,
+                count_tokens(shown_title(passage.title)) + count_tokens(passage.text),
+                passage.text,
+            )
+            for passage in passages_at(result.text, spans)
+        )
+        counted = sum(passage.tokens for passage in shown)
+        if counted != result.retrieved_tokens:
+            raise _unread(call, counted, result.retrieved_tokens)
+        is_refused = result.status == "error"
+        reply = Reply(shown, offers_more(result.text), is_refused, result.result_tokens)
+        return _Kept(
+            self._slim(reply), result.ids, result.retrieved_tokens, frozenset(), frozenset()
+        )
 
     def _made(self, call: Call, read_set: ReadSet) -> tuple[_Kept, frozenset[str]]:
         """Call the tool, and return its result with the ids of all passages that it found."""
@@ -177,19 +208,26 @@ class Searcher:
             reply.refused,
         )
         if counted != read:
-            raise BenchError(
-                f"A reply cannot be read: {read}, and the tool says {counted}.",
-                where=f"{call.tool} {call.arguments}",
-            )
+            raise _unread(call, read, counted)
 
 
-def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
-    """Return the preset of the agent. Text shown before is suppressed for all interfaces alike."""
+def _unread(call: Call, read: object, counted: object) -> BenchError:
+    """Return the error for a reply whose text was not read as its tool counted it."""
+    return BenchError(
+        f"A reply cannot be read: {read}, and the tool says {counted}.",
+        where=f"{call.tool} {call.arguments}",
+    )
+
+
+def preset_of(interface: Interface, reply: ReplyLevel, *, our_replies: bool = False) -> Preset:
+    """Return the preset of the agent. Text shown before is suppressed for all interfaces alike.
+    The policy is frozen for the replies of papers; ``our_replies`` are those of logical_read."""
+    ours = load_preset(DEFAULT_PRESET)
     full = reply != "snippets"
     tool = Search(interface, "").tool
     return Preset.model_validate(
         {
-            "name": f"gold chain, {interface}, {reply}",
+            "name": f"gold chain, {interface}, {reply}{', our replies' if our_replies else ''}",
             "description": "",
             "tools": (tool,) if full else (tool, "chunk_read"),
             "prompt": "arag",
@@ -205,6 +243,8 @@ def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
             "matching": "token",
             "vectors": "passage",
             "given_passages": 0,
-            "reproduces": "LogicalRAG",  # the policy is frozen for these replies
+            "reproduces": None if our_replies else "LogicalRAG",
+            "whole_up_to_tokens": ours.whole_up_to_tokens if our_replies else 0,
+            "relax": our_replies,
         }
     )

@@ -106,9 +106,13 @@ SPEED = (
         ),
     ),
     Line(
-        "the agent's loop, a step at 60,000 tokens of history (`bench agent_loop`)",
-        "{0.value:.1f} ms",
-        ("agent_loop/agent_loop/a step from 60,000 tokens of history on",),
+        "the agent's loop, a step at 60,000 tokens of history (`bench agent_loop`); at 120,000 with"
+        " tools of documents",
+        "{0.value:.1f} ms; {1.value:.1f} ms",
+        (
+            "agent_loop/agent_loop/a step from 60,000 tokens of history on",
+            "agent_loop/agent_loop/a step from 120,000 tokens of history on, documents",
+        ),
     ),
     Line(
         "16 workers against one, replies of 200 ms (`bench agent_run`)",
@@ -314,6 +318,27 @@ def gold_chain_claims(kept: Kept) -> list[str]:
     return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
+def long_documents(kept: Kept) -> list[str]:
+    """Return the table of ways to evidence inside long documents."""
+    lines: list[str] = []
+    if kept.has("long_documents"):
+        ratios = {
+            row.what: _with_range(row)
+            for row in kept.figure("long_documents/against documents").rows
+        }
+        for way in ("documents", "documents, paper's window", "passages", "whole documents"):
+            rows = {row.what: row for row in kept.figure(f"long_documents/{way}").rows}
+            cells = [
+                shown_number(rows["hops found"].value),
+                _with_range(rows["tokens to evidence"]),
+                ratios.get(f"tokens of {way} / documents", ""),
+                shown_number(rows["calls a question"].value),
+            ]
+            lines.append(markdown.line([way, *cells]))
+    head = ("way", "hops found", "tokens to evidence", "against the first", "calls a question")
+    return table(head, lines, "long_documents")
+
+
 def _levels(what: str) -> tuple[str, str, str]:
     """Data set, passages and interface of a row of the gold chain."""
     set_name, levels = what.split(": ", 1)
@@ -407,6 +432,7 @@ TABLES: Mapping[str, Table] = {
     "retrieval": retrieval,
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,
+    "long documents": long_documents,
     "growth": growth,
 }
 """The tables by their name in the mark."""

@@ -31,7 +31,7 @@ DOCUMENTS = (
     "configs/README.md",
     *(
         f"bench/studies/{name}.md"
-        for name in ("agent", "gold_chain", "growth", "replay", "retrieval")
+        for name in ("agent", "gold_chain", "growth", "long_documents", "replay", "retrieval")
     ),
 )
 

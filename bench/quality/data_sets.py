@@ -34,12 +34,19 @@ def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Q
 def open_kept(corpus: Path, work: Path, encoder: Encoder | str | None) -> Index:
     """Open the index of a corpus that is kept in ``work``, or build it there; with vectors of both
     units if an encoder is passed, by its name or open (it then stays open)."""
-    location = kept_index(corpus, work)
+    return open_with_vectors(kept_index(corpus, work), work, encoder)
+
+
+def open_with_vectors(location: Path, work: Path, encoder: Encoder | str | None) -> Index:
+    """Open an index, with vectors that are kept in ``work`` if an encoder is passed; see
+    ``open_kept``."""
     vectors: Path | None = None
     if encoder is not None:
         name = encoder if isinstance(encoder, str) else encoder.identity.name
         vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', name)}"
-        embed_index(location, encoder, EmbedOptions(vectors=vectors), open_progress())
+        embed_index(
+            location, encoder, EmbedOptions(vectors=vectors, sentence_titles=False), open_progress()
+        )
     index = open_index(location, vectors=vectors, encoder=encoder, search_timeout_s=None)
     try:
         check_compact(index.engine.deletions(), str(location))

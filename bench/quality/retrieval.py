@@ -2,6 +2,7 @@
 
     python -m bench retrieval
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
+    python -m bench retrieval --titles
 
 Prints tables in Markdown and adds the figure to the file of results.
 See bench/studies/retrieval.md.
@@ -14,14 +15,13 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-import orjson
-
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.questions.files import Question, load_questions
-from arag_search.search.index import Index
+from arag_search.search.index import Index, open_index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_file, sets_in
+from bench.quality import titled
 from bench.quality.data_sets import SETS, drawn, open_kept
 from bench.quality.first_stage import (
     BY_WORDS,
@@ -39,8 +39,9 @@ from bench.quality.first_stage import (
 )
 from bench.report import markdown
 from bench.report.fingerprints import encoder_of, questions_of
-from bench.report.rows import Figure, Row, circumstances, corpus_of, write_results
-from bench.workbench import say
+from bench.report.rows import Figure, Row, circumstances, corpus_of, show, write_results
+from bench.workbench import kept_index, say
+from index_jobs.cutting.sentences import SENTENCE_RULE
 
 NAME = "retrieval"
 
@@ -70,6 +71,11 @@ def main(arguments: Sequence[str]) -> int:
         metavar="N",
         help="questions of each data set, drawn by a seed",
     )
+    add(
+        "--titles",
+        action="store_true",
+        help="compare vectors of sentences with and without their titles, instead of searches",
+    )
     add("--encoder", default=OFFLINE_PACKAGE, help="encoder of the vectors (default %(default)s)")
     parser.add_data()
     parser.add_kept_work("indexes and vectors", NAME)
@@ -78,6 +84,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
+    if options.titles:
+        return _titles(options, command)
     sets: list[Measured] = []
     made_of: dict[str, dict[str, Any]] = {}
     for name, folder in sets_in(options.data, options.sets).items():
@@ -93,6 +101,22 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
     write_results(options.json, [figure(sets, estimated, made_of)], run)
     print(tables(sets, estimated, options.encoder))
+    return 0
+
+
+def _titles(options: argparse.Namespace, command: str) -> int:
+    """Compare vectors of sentences with and without titles."""
+    answers: dict[str, dict[str, list[titled.Nearest]]] = {}
+    made_of: dict[str, dict[str, Any]] = {}
+    for name, folder in sets_in(options.data, options.sets).items():
+        everything = load_questions(folder / "questions.jsonl")
+        questions = drawn(everything, options.questions, name)
+        work = options.work / "titles" / name
+        plain = kept_index(corpus_file(folder), work / "plain", SENTENCE_RULE)
+        answers[name] = titled.both_ways(name, plain, work / "titled", questions, options.encoder)
+        with open_index(plain) as index:
+            made_of[name] = fingerprints(index, everything, questions, options.encoder)
+    show(options.json, [titled.figure(answers, made_of)], circumstances(command, seed=SEED))
     return 0
 
 
@@ -160,10 +184,7 @@ def _kept(measured: Measured) -> dict[str, Any]:
             kind: sum(a.refused for a in answers) for kind, answers in measured.answers.items()
         },
         "measures": list(MEASURES),
-        "values": {
-            id: orjson.Fragment(orjson.dumps(question_values))
-            for id, question_values in values.items()
-        },
+        "values": values,
     }
 
 

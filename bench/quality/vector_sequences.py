@@ -248,6 +248,7 @@ class _Sequence:
             batch_size=1,
             only_missing=form == "only missing",
             overwrite=form == "overwrite",
+            sentence_titles=False,
         )
 
     def _embedded(self, location: str, options: EmbedOptions) -> None:

@@ -22,6 +22,7 @@ import orjson
 from arag_search.agent.presets import DEFAULT_PRESET, Preset, changed_preset, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.toolbox import tools_of
+from arag_search.evaluation.bootstrap import resampled_means
 from arag_search.evaluation.evidence import sightings_by_title
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import load_questions
@@ -39,6 +40,7 @@ from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import kept_index, say
 from index_jobs.cutting.sentences import SENTENCE_RULE
 from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.plan import EmbedOptions
 
 CORPORA = {
     "2wikimultihopqa": Path("2wikimultihopqa") / "corpus.jsonl",
@@ -46,6 +48,7 @@ CORPORA = {
     "musique": Path("musique") / "corpus.jsonl",
 }
 """The corpus of each run, by the beginning of its name."""
+_COUNTS = ("pieces", "reads", "idle", "read", "visible", "empty", "near")
 _OF_FEEDBACK = ("default_operator", "granularity")
 
 
@@ -114,7 +117,7 @@ class Replayed:
     recorded reads, ``idle`` those of them whose chunks were wholly visible before, ``read`` and
     ``visible`` the sentences that reads showed and those of them that searches had shown. ``empty``
     counts searches that found nothing although a part of them matches, ``near`` those of them whose
-    reply shows a passage.
+    reply shows a passage. ``by_question`` has what each question adds to these sums.
     """
 
     name: str
@@ -128,6 +131,15 @@ class Replayed:
     visible: int = 0
     empty: int = 0
     near: int = 0
+    by_question: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
+
+    def sums(self) -> dict[str, float]:
+        """Return all sums by name; those of a side after its name."""
+        values = {name: float(getattr(self, name)) for name in _COUNTS}
+        for side_name, side in (("old", self.old), ("new", self.new)):
+            for name in ("calls", "retrieved", "result", "milliseconds", "prompt", "evidence"):
+                values[f"{side_name} {name}"] = float(getattr(side, name))
+        return values
 
 
 def _replays(
@@ -145,7 +157,7 @@ def _replays(
             source = options.data / CORPORA[corpus]
             place = kept_index(source, options.work / corpus, SENTENCE_RULE)
             if options.encoder is not None:
-                embed_index(place, options.encoder)
+                embed_index(place, options.encoder, EmbedOptions(sentence_titles=False))
             indexes[corpus] = stack.enter_context(open_index(place, search_timeout_s=None))
         records = [Record.from_json(orjson.loads(line)) for line in path.read_bytes().splitlines()]
         questions = _questions(path)
@@ -177,6 +189,7 @@ def replay(
     run = Replayed(name, len(records))
     sides = [("old", run.old, old), ("new", run.new, new)]
     for record in records:
+        before = run.sums()
         steps: dict[str, list[Step]] = {}
         sides.reverse()  # so that neither side always reads what the other has just read
         for side_name, side, its in sides:
@@ -190,6 +203,8 @@ def replay(
             run.pieces += _pieces(question, record, steps["new"])
             run.old.evidence += _met(question, record, steps["old"])
             run.new.evidence += _met(question, record, steps["new"])
+        after = run.sums()
+        run.by_question.append({name: after[name] - before[name] for name in after})
     return run
 
 
@@ -297,10 +312,21 @@ def _met(question: Question, record: Record, searches: Sequence[Step]) -> int:
 def figure(name: str, runs: Sequence[Replayed]) -> Figure:
     """Return the figures of some runs together."""
 
-    def total(what: str, side: str = "") -> float:
-        return float(sum(getattr(getattr(run, side) if side else run, what) for run in runs))
+    added = [(run.name, of_question) for run in runs for of_question in run.by_question]
 
-    questions = total("questions")
+    def total(what: str) -> float:
+        return sum(of_question[what] for _, of_question in added)
+
+    def ratio(
+        what: str, over: str, under: str, unit: str = "x", target: Target | None = None
+    ) -> Row:
+        """Return the ratio of two sums, with its interval over questions."""
+        pairs = [(name, values[over], values[under]) for name, values in added]
+        low, high = _interval(pairs)
+        value = total(over) / max(total(under), 1e-9)
+        return Row(what, value, unit, low, high, target)
+
+    questions = float(len(added))
     rows: list[Row] = []
     for what, unit, target in (
         ("retrieved", "retrieved tokens", Target("at most", 1.15)),
@@ -308,23 +334,36 @@ def figure(name: str, runs: Sequence[Replayed]) -> Figure:
         ("prompt", "model tokens", Target("at most", 0.75)),
         ("calls", "calls", None),
     ):
-        before, after = total(what, "old") / questions, total(what, "new") / questions
         rows += [
-            Row(f"{unit} a question, old", before, ""),
-            Row(f"{unit} a question, new", after, ""),
-            Row(f"{unit}, new / old", after / max(before, 1e-9), "x", target=target),
+            Row(f"{unit} a question, old", total(f"old {what}") / questions, ""),
+            Row(f"{unit} a question, new", total(f"new {what}") / questions, ""),
+            ratio(f"{unit}, new / old", f"new {what}", f"old {what}", target=target),
         ]
-    spans = [total("milliseconds", side) / max(total("calls", side), 1) for side in ("old", "new")]
+    spans = [
+        total(f"{side} milliseconds") / max(total(f"{side} calls"), 1) for side in ("old", "new")
+    ]
     rows.append(Row("time of a call, new / old", spans[1] / max(spans[0], 1e-9), "x"))
     for what, part, whole, target in (
-        ("evidence visible without a read, old", total("evidence", "old"), "pieces", None),
-        ("evidence visible without a read, new", total("evidence", "new"), "pieces", None),
-        ("sentences of reads that searches showed", total("visible"), "read", 0.9),
-        ("reads that show nothing new", total("idle"), "reads", 0.7),
-        ("empty replies that show a passage", total("near"), "empty", 1.0),
+        ("evidence visible without a read, old", "old evidence", "pieces", None),
+        ("evidence visible without a read, new", "new evidence", "pieces", None),
+        ("sentences of reads that searches showed", "visible", "read", 0.9),
+        ("reads that show nothing new", "idle", "reads", 0.7),
+        ("empty replies that show a passage", "near", "empty", 1.0),
     ):
         count = total(whole)
         if count:
             bound = None if target is None else Target("at least", target)
-            rows.append(Row(f"{what}, of {count:,.0f}", part / count, "", target=bound))
+            rows.append(ratio(f"{what}, of {count:,.0f}", part, whole, "", bound))
     return Figure(name, tuple(rows))
+
+
+def _interval(pairs: Sequence[tuple[str, float, float]]) -> tuple[float, float]:
+    """Return the 95 % interval of a ratio of sums over questions (run, numerator, denominator),
+    which are drawn again within their run."""
+    import numpy as np
+
+    table = np.array([(over, under) for _, over, under in pairs], np.float64)
+    means = resampled_means(table, [name for name, _, _ in pairs], "replies")
+    means = means[means[:, 1] > 0]
+    low, high = np.quantile(means[:, 0] / means[:, 1], (0.025, 0.975))
+    return float(low), float(high)

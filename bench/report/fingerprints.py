@@ -31,12 +31,17 @@ SOURCES = {
 ALWAYS = ("command", "taken", "version", "commit", "code")
 _OF_SUITE = ("suite", "questions", "index", "preset", "model", "seed")
 _AGENT_SUITES = (
-    "arag_ablation", "arag_main", "default_operator", "granularity", "logicalrag_interface",
+    "agenticrag_ablation", "agenticrag_bright", "agenticrag_financebench", "agenticrag_wixqa",
+    "arag_ablation", "arag_main", "default_operator", "documents_of_passages", "granularity",
+    "logicalrag_interface",
     "logicalrag_main", "max_steps", "medical", "passage_length", "reasoning_effort", "top_k",
 )  # fmt: skip
 NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_AGENT_SUITES, (*_OF_SUITE, "prompt")),
-    **dict.fromkeys(("gold_chain", "gold_chain_full", "gold_chain_words"), (*_OF_SUITE, "policy")),
+    **dict.fromkeys(
+        ("gold_chain", "gold_chain_full", "gold_chain_words", "gold_chain_replies"),
+        (*_OF_SUITE, "policy"),
+    ),
     "agent_loop": ("corpus", "preset"),
     "agent_run": ("corpus", "preset"),
     "efficiency": ("corpus", "seed"),

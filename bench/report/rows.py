@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import orjson
 
@@ -23,6 +23,9 @@ from bench.report.fingerprints import code_fingerprint
 from bench.report.rounds import Ratio
 
 RESULTS_VERSION = 1
+
+LONGEST_INDENTED = 12
+"""Entries of a list or mapping in the details of a figure that are indented as usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +211,30 @@ def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any])
     for figure in figures:
         kept[figure.name] = {**figure.to_dict(), "run": dict(run)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    results = {"format": RESULTS_VERSION, "figures": dict(sorted(kept.items()))}
+    laid_out = {
+        name: {**figure, "details": _lines(figure["details"])}
+        for name, figure in sorted(kept.items())
+    }
+    results = {"format": RESULTS_VERSION, "figures": laid_out}
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _lines(value: Any) -> Any:
+    """Return the details of a figure such that each entry of a long list or mapping is written on a
+    line of its own: values by question would fill thousands of lines otherwise."""
+    if isinstance(value, Mapping):
+        entries = cast(Mapping[str, Any], value)
+        write = _one_line if len(entries) > LONGEST_INDENTED else _lines
+        return {name: write(entry) for name, entry in entries.items()}
+    if isinstance(value, (list, tuple)):
+        entries = cast(Sequence[Any], value)
+        write = _one_line if len(entries) > LONGEST_INDENTED else _lines
+        return [write(entry) for entry in entries]
+    return value
+
+
+def _one_line(value: Any) -> orjson.Fragment:
+    return orjson.Fragment(orjson.dumps(value))
 
 
 def read_results(path: Path) -> dict[str, Figure]:

@@ -11,31 +11,35 @@ the overhead of the loop must not.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from arag_search.agent.calls import CallRunner
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.presets import load_preset
+from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.open_lines import OpenLines
 from bench import BenchError
 from bench.arguments import BenchParser
 from bench.report.fingerprints import preset_fingerprints
 from bench.report.rows import Figure, Row, Target, circumstances, show
 
 PRESET = "logical_read"
+DOCUMENT_PRESET = "agentic_rag"
+DOCUMENT_HISTORY_TOKENS = 120_000
 HISTORY_TOKENS = 60_000
 SHORT_HISTORY_TOKENS = 2_000
 STEPS = 20
@@ -44,8 +48,8 @@ TARGET = Target("at most", 5.0)
 _WORDS = 2_000  # of a passage, about as many tokens and half of what one result may hold
 
 
-class TimedRead(ChunkRead):
-    """chunk_read that adds up its own time."""
+class TimedTool(Tool):
+    """A tool that adds up its own time."""
 
     seconds = 0.0
 
@@ -57,11 +61,20 @@ class TimedRead(ChunkRead):
             self.seconds += time.perf_counter() - began
 
 
-class TimedModel(ScriptedModel):
-    """A scripted model that reads one passage after another, and adds up its own time."""
+class TimedRead(TimedTool, ChunkRead):
+    """chunk_read that adds up its own time."""
 
-    def __init__(self) -> None:
-        super().__init__(_next_read)
+
+class TimedOpen(TimedTool, OpenLines):
+    """open that adds up its own time."""
+
+
+class TimedModel(ScriptedModel):
+    """A scripted model that reads one passage or document after another, and adds up its own
+    time."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(functools.partial(_next_read, tool))
         self.seconds = 0.0
 
     def reply(self, request: ModelRequest) -> ModelReply:
@@ -72,11 +85,14 @@ class TimedModel(ScriptedModel):
             self.seconds += time.perf_counter() - began
 
 
-def _next_read(request: ModelRequest) -> ModelReply:
+def _next_read(tool: str, request: ModelRequest) -> ModelReply:
     if not request.tools:
         return ModelReply("Answer: none\nExplanation: a bench.\nSources: p-0.1")
     number = sum(message.role == "tool" for message in request.messages)
-    call = ToolCall(f"c{number}", "chunk_read", json.dumps({"chunk_ids": [f"p-{number}.1"]}))
+    arguments: dict[str, object] = {"chunk_ids": [f"p-{number}.1"]}
+    if tool == "open":
+        arguments = {"reference_id": f"turn0search{number}"}
+    call = ToolCall(f"c{number}", tool, json.dumps(arguments))
     return ModelReply("The next passage may hold the name that is still missing.", (call,))
 
 
@@ -94,13 +110,15 @@ def passages(count: int) -> Index:
     return Index(MemoryEngine(chunks), "memory")
 
 
-def overhead_ms(index: Index, history_tokens: int, steps: int, rounds: int) -> list[float]:
+def overhead_ms(
+    index: Index, history_tokens: int, steps: int, rounds: int, preset: str = PRESET
+) -> list[float]:
     """Measure the milliseconds of a step that are neither the model's nor the tool's, by round."""
-    saved = _history(index, history_tokens)
+    saved = _history(index, history_tokens, preset)
     loops = int(saved["loops"])
     overheads: list[float] = []
     for _ in range(rounds + 1):
-        agent, read, model = _agent(index, loops + steps)
+        agent, read, model = _agent(index, loops + steps, preset)
         state = State.from_json(saved)
         began = time.perf_counter()
         record = agent.resume(state)
@@ -111,10 +129,12 @@ def overhead_ms(index: Index, history_tokens: int, steps: int, rounds: int) -> l
     return overheads[1:]
 
 
-def _history(index: Index, tokens: int) -> dict[str, Any]:
+def _history(index: Index, tokens: int, preset: str) -> dict[str, Any]:
     """Return the first state with at least ``tokens`` tokens of history."""
-    agent, _, _ = _agent(index, 1 + tokens // 1_000)
+    agent, _, _ = _agent(index, 1 + tokens // 1_000, preset)
     state = agent.start("Which passage holds the name?")
+    for number in range(index.manifest.documents):
+        state.read_set.references.of_document(f"p-{number}", "", 0)
     saved: list[dict[str, Any]] = []
 
     def keep(step: Step) -> None:
@@ -125,23 +145,32 @@ def _history(index: Index, tokens: int) -> dict[str, Any]:
     return saved[0]
 
 
-def _agent(index: Index, max_loops: int) -> tuple[Agent, TimedRead, TimedModel]:
-    preset = load_preset(PRESET).model_copy(update={"max_loops": max_loops, "token_budget": 10**9})
-    model = TimedModel()
+def _agent(index: Index, max_loops: int, name: str) -> tuple[Agent, TimedTool, TimedModel]:
+    changes: dict[str, object] = {"max_loops": max_loops, "token_budget": 10**9}
+    if name == DOCUMENT_PRESET:
+        changes["documents"] = {"context_threshold": 10**9}
+    preset = changed_preset(load_preset(name), changes, "bench")
+    kind: type[TimedTool] = TimedOpen if preset.uses_documents else TimedRead
+    model = TimedModel(kind.name)
     agent = Agent(index, preset, model)
-    read = TimedRead(index, max_result_tokens=preset.max_result_tokens)
-    agent.calls = CallRunner({"chunk_read": read}, guarded=True)
+    read = cast(TimedTool, kind.of(index, preset))
+    agent.calls = CallRunner({kind.name: read}, guarded=True)
     return agent, read, model
 
 
 def measure(rounds: int = ROUNDS, steps: int = STEPS) -> tuple[Figure, Index]:
     """Measure the overhead with a long and with a short history."""
-    index = passages(HISTORY_TOKENS // 1_000 + steps)
+    index = passages(DOCUMENT_HISTORY_TOKENS // 1_000 + steps)
     rows: list[Row] = []
     details: dict[str, Any] = {"steps": steps, "rounds": rounds}
-    for tokens, target in ((HISTORY_TOKENS, TARGET), (SHORT_HISTORY_TOKENS, None)):
-        overheads = overhead_ms(index, tokens, steps, rounds)
-        what = f"a step from {tokens:,} tokens of history on"
+    for preset, tokens, target in (
+        (PRESET, HISTORY_TOKENS, TARGET),
+        (PRESET, SHORT_HISTORY_TOKENS, None),
+        (DOCUMENT_PRESET, DOCUMENT_HISTORY_TOKENS, TARGET),
+    ):
+        overheads = overhead_ms(index, tokens, steps, rounds, preset)
+        of_documents = ", documents" if preset == DOCUMENT_PRESET else ""
+        what = f"a step from {tokens:,} tokens of history on{of_documents}"
         rows.append(
             Row(what, statistics.median(overheads), "ms", min(overheads), max(overheads), target)
         )

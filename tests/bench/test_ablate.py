@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.scripted import ScriptedModel
@@ -179,6 +181,27 @@ def test_a_judge_judges_each_answer_once(
     assert capsys.readouterr().out
 
 
+def test_factuality_is_judged_where_a_suite_rests_on_it_and_never_without_a_judge(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "factual", "measures": []}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
+    suite["comparison"] |= {"primary": "Factuality", "secondary": [], "policy": {}}
+    models = SuiteModels()
+    assert main(command(work, suite), models) == 1
+    assert capsys.readouterr().err == (
+        "Suite factual rests on Factuality, which a model judges.\nWhere: --judge\n"
+        "Do: Name the model with --judge MODEL.\n"
+    )
+    assert models.questions == []
+    judge = ScriptedModel(lambda request: ModelReply("Fine.\nScore: 0.75"))
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judge)
+    assert main(command(work, suite, "--judge", "some-model"), models) == 0
+    (report,) = (work / "work" / "factual").rglob("factual.md")
+    assert "| sample | logical_read | 0.750 [0.750, 0.750] | 2 |" in report.read_text()
+    assert len(judge.requests) == 2
+
+
 def test_only_failed_questions_are_asked_again(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,6 +320,125 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
     assert "- not measured: the question names no evidence" in report
 
 
+def write_beir(folder: Path, *, with_index: bool) -> None:
+    """Write a folder of BEIR whose second query excludes the document that is cited first."""
+    texts = {"vivaldi": "Vivaldi wrote an opera in Venice.", "page": "An opera is a drama."}
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": id, "title": id.title(), "text": text} for id, text in texts.items()]
+    queries = [
+        {"_id": "b1", "text": "Who wrote an opera?"},
+        {"_id": "b2", "text": "And an opera?", "metadata": {"excluded_ids": ["page"]}},
+        {"_id": "b3", "text": "Which opera?"},
+    ]
+    source = folder / ("source.jsonl" if with_index else "corpus.jsonl")
+    for path, rows in ((source, corpus), (folder / "queries.jsonl", queries)):
+        path.write_text("\n".join(map(json.dumps, rows)))
+    judged = "".join(f"b{number}\tvivaldi\t1\n" for number in (1, 2, 3))
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    if with_index:
+        index_jobs.build_index([str(source)], folder / "index")
+
+
+class CitingModels(SuiteModels):
+    """Models that search once for documents and cite both of the index, the wrong one first."""
+
+    def _reply(self, request: ModelRequest, seed: int | None) -> ModelReply:
+        usage = Usage(100, 10, "endpoint")
+        if request.messages[-1].role != "tool":
+            call = ToolCall("1", "search", '{"queries": ["opera"]}')
+            return ModelReply("", (call,), usage=usage)
+        shown = re.findall(r"\[(turn\d+search\d+)\] (\w+)", request.messages[-1].content)
+        ids = {title: id for id, title in shown}
+        text = f"Answer: Vivaldi\nSources: [{ids['Page']}] 0.9, [{ids['Vivaldi']}] 0.5"
+        return ModelReply(text, usage=usage)
+
+
+DOCUMENTS: dict[str, Any] = {
+    "name": "documents",
+    "description": "Documents.",
+    "experiment": {
+        "kind": "agent",
+        "sets": ["beir", "indexed"],
+        "presets": [
+            {"preset": "agentic_rag", "label": "documents", "set": {
+                "documents": {"search_backend": "words", "semantic_find": False}}},
+            {"preset": "agentic_rag", "label": "one query", "set": {
+                "documents": {"search_backend": "words", "semantic_find": False},
+                "max_loops": 3}},
+        ],
+        "models": ["scripted"],
+        "questions": None,
+    },
+    "comparison": {
+        "factor": "preset",
+        "pairs": [["documents", "one query"]],
+        "primary": "CitedRecall@1",
+        "secondary": ["TotalTokens", "ToolCalls:search"],
+    },
+    "measures": ["CitedNDCG@10", "SummarizeCalls", "Recall@5", "CitedSuccess@2"],
+}  # fmt: skip
+
+
+def test_folders_of_beir_and_indexes_of_their_own_are_sets_with_cited_documents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("beir", "indexed"):
+        write_beir(tmp_path / "data" / name, with_index=name == "indexed")
+    assert main(command(tmp_path, DOCUMENTS), CitingModels()) == 0, capsys.readouterr().err
+    work = tmp_path / "work"
+    cells = [read_cell(path) for path in cell_files(work / "documents" / "cells")]
+    assert len(cells) == 4
+    for cell, rows in cells:
+        assert "CitedRecall@1" in cell.fingerprints["measures"]
+        values = {row.question_id: row.values for row in rows}
+        cited = [values[id]["CitedRecall@1"] for id in ("b1", "b2", "b3")]
+        assert cited == [0, 1, 0]
+        assert values["b1"]["CitedSuccess@2"] == values["b1"]["Recall@5"] == 1
+        assert values["b1"]["TotalTokens"] == 220
+        assert values["b1"]["ToolCalls:search"] == 1
+        assert values["b1"]["EM"] is None
+    report = next(work.rglob("documents.md")).read_text()
+    assert "| CitedRecall@1 | documents | one query | macro-average | +0.000" in report
+    assert "| beir | documents | 220 [220, 220] | 220 | 3 |" in report
+    kept = {path.parent.parent.name for path in (work / "sets").rglob("made_of.sha256")}
+    assert kept == {"beir"}  # the other set is searched in its own index
+
+
+def test_another_number_of_questions_may_exceed_that_of_the_suite_and_is_kept_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_beir(tmp_path / "data" / "beir", with_index=False)
+    suite = json.loads(json.dumps(DOCUMENTS)) | {"name": "counted"}
+    suite["experiment"] |= {"sets": ["beir"], "questions": 1}
+    counts: dict[str, set[int]] = {}
+    for options in ([], ["--questions", "2"], ["--questions", "all"], ["--questions", "99"]):
+        assert main(command(tmp_path, suite, *options), CitingModels()) == 0
+        folder = "-".join(["counted", *(word.strip("-") for word in options)])
+        files = cell_files(tmp_path / "work" / folder / "cells")
+        counts[folder] = {len(read_cell(path)[1]) for path in files}
+    assert counts == {
+        "counted": {1}, "counted-questions-2": {2}, "counted-questions-all": {3},
+        "counted-questions-99": {3},
+    }  # fmt: skip
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(command(tmp_path, suite, "--questions", "0"))
+    assert "0 is not a whole number from 1" in capsys.readouterr().err
+    gold_chain = command(tmp_path, suite_values(name="chain"), "--questions", "5")
+    assert main(gold_chain) == 1
+    assert capsys.readouterr().err == "Suite chain does not draw questions.\nWhere: --questions\n"
+
+
+def test_an_index_without_a_corpus_cannot_be_packed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_beir(tmp_path / "data" / "indexed", with_index=True)
+    suite = json.loads(json.dumps(DOCUMENTS)) | {"name": "packed"}
+    suite["experiment"] |= {"sets": ["indexed"], "passages": ["packed 500"]}
+    assert main(command(tmp_path, suite), CitingModels()) == 1
+    assert 'The data set "indexed" has an index, and no corpus to pack.' in capsys.readouterr().err
+
+
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = AGENTS | {"name": "dry"}
     arguments = command(work, suite, "--dry-run", "--only", "model=offline")
@@ -340,7 +482,8 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
         "preset b: argument find.x: the preset has no such tool. Tools: logical_search,",
         "preset arag_full: semantic_search needs vectors, and no encoder is named.",
         "model environment: No model is named.",
-        "model offline: The offline model works with logical_search, which preset arag_full lacks.",
+        "model offline: The offline model works with logical_search or search, which preset "
+        "arag_full lacks.",
     ):
         assert part in errors, part
 

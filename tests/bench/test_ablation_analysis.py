@@ -32,6 +32,7 @@ from bench.ablation.report.report import (
 from bench.ablation.report.tables import (
     contrast_tables,
     coverage_table,
+    measure_tables,
     policy_table,
     searching_tables,
 )
@@ -247,8 +248,10 @@ def test_tables_have_tests_wins_and_calls(tmp_path: Path) -> None:
     text = "\n".join(contrast_tables(analysis, ()))
     assert "first to second [95.00%]" in text
     row = "| TokensToEvidence | logical | keyword | macro-average | x 0.50 [x 0.50, x 0.50] |"
-    assert f"{row} < 0.001 (sign flips) | < 0.001 | 18 | 0 | 0 |" in text
-    assert "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) | 1.000 (McNemar)" in text
+    assert f"{row} x 0.50 | < 0.001 (sign flips) | < 0.001 | 18 | 0 | 0 |" in text
+    assert (
+        "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) |  | 1.000 (McNemar)" in text
+    )
     calls = "\n".join(coverage_table(analysis, ()))
     assert "| small | logical | 6 | 0 | 0 | 4.0 | 25.0% | - | - | - |" in calls
 
@@ -344,3 +347,23 @@ def test_a_report_has_text_json_and_pictures_and_names_no_folder(tmp_path: Path)
     assert "| small | `q0` | logical 50 (`cells/logical`) | keyword 100 (`" in questions
     linked = "\n".join(differing_lines(report, tmp_path / "work" / "report"))
     assert "| small | `q0` | logical 50 ([record](../cells/logical)) |" in linked
+
+
+def test_costs_are_also_compared_by_the_ratio_of_their_arithmetic_means(tmp_path: Path) -> None:
+    def values(key: Key, number: int) -> dict[str, float | None]:
+        tokens = 1_010.0 if number == 0 and key["interface"] == "logical" else 10.0
+        return {"TokensToEvidence": tokens, "FullEvidence": 1.0}
+
+    analysis = analysis_of(tmp_path, values)
+    means = {
+        name: analysis.plain_mean("TokensToEvidence", name, (), "logical")
+        for name in (*SETS, MACRO)
+    }
+    expected = {name: (1_010 + 10 * (count - 1)) / count for name, count in SETS.items()}
+    expected[MACRO] = sum(expected.values()) / 2
+    assert means == pytest.approx(expected)
+    assert analysis.plain_mean("FullEvidence", MACRO, (), "logical") is None
+    costs, rates = (line for line in contrast_tables(analysis, ()) if MACRO in line)
+    assert "| x 13.50 |" in costs
+    assert "| x " not in rates
+    assert "| small | logical | 21.6 [10, 100] | 177 |" in "\n".join(measure_tables(analysis, ()))

@@ -124,6 +124,16 @@ def test_parts_that_run_separately_are_merged_in_one_file(tmp_path: Path) -> Non
     assert figures["search"]["run"] == {"command": "third"}
 
 
+def test_values_by_question_take_a_line_each_also_after_another_figure(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    values = {f"q{at}": {"recall": [0.5, 1.0]} for at in range(20)}
+    write_results(path, [Figure("search", (), {"sets": {"one": values}})], {})
+    before = path.read_text().splitlines()
+    assert [line.strip() for line in before if '"q1"' in line] == ['"q1": {"recall":[0.5,1.0]},']
+    write_results(path, [Figure("titles", ())], {})
+    assert set(before) <= set(path.read_text().splitlines()) | {"    }"}
+
+
 # Queries and the scan
 
 

@@ -14,7 +14,7 @@ from bench import BenchError
 from bench.ablation.analysis.claims import Claim, Policy, claim
 from bench.ablation.analysis.design import Contrast, Design, Stratum
 from bench.ablation.analysis.values import Condition, SetValues
-from bench.ablation.experiment.measure import MEASURES, Comparable
+from bench.ablation.experiment.measure import Comparable, comparable
 from bench.report.statistics import (
     MACRO,
     DataSet,
@@ -59,7 +59,8 @@ class Analysis:
     ``estimates`` are by measure, data set (or MACRO) and condition, at LEVEL; ``differences`` by
     contrast, data set (or MACRO) and policy; ``claims`` by primary contrast. ``policies`` were
     measured. ``questions`` counts those with a value in every condition of a stratum, by
-    measure, data set and stratum. ``resamples`` is how many there were.
+    measure, data set and stratum. ``resamples`` is how many there were. ``plain_means`` are
+    arithmetic means of measures that are compared by ratios of geometric ones, as estimates.
     """
 
     design: Design
@@ -70,6 +71,7 @@ class Analysis:
     policies: Sequence[Policy]
     questions: Mapping[tuple[str, str, Stratum], int]
     resamples: int
+    plain_means: Mapping[tuple[str, str, Condition], float]
 
     @property
     def set_names(self) -> list[str]:
@@ -89,6 +91,12 @@ class Analysis:
         condition = self.design.condition(stratum, policy, level)
         return self.estimates.get((measure, set_name, condition))
 
+    def plain_mean(self, measure: str, set_name: str, stratum: Stratum, level: str) -> float | None:
+        """Return the arithmetic mean of a level under the main policy, or None if there is none or
+        the measure is no ratio."""
+        condition = self.design.condition(stratum, self.design.main, level)
+        return self.plain_means.get((measure, set_name, condition))
+
     def over_policies(
         self, measure: str, set_name: str, stratum: Stratum, level: str
     ) -> tuple[float, float] | None:
@@ -107,16 +115,17 @@ def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
     suite = design.suite
     asked = suite.comparison
     resamples = resamples_for(min(design.levels))
-    results = _Results({}, {}, {})
+    results = _Results({}, {}, {}, {})
     there = [policy for policy in design.policies if _is_there(sets, policy)]
     for name, stratum in product(suite.shown_measures, design.strata):
-        measured = _Measured.of(design, MEASURES[name], sets, stratum, resamples)
+        measured = _Measured.of(design, comparable(name), sets, stratum, resamples)
         if measured is None:
             continue
         results.questions.update(
             {(name, data_set.name, stratum): len(data_set.types) for data_set in measured.data}
         )
         results.estimates.update(measured.estimates())
+        results.plain_means.update(measured.plain_means())
         is_primary = name == asked.primary
         family = design.primary if is_primary else design.secondary
         wanted = [
@@ -131,7 +140,15 @@ def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
     differences = _adjusted(results.differences, design, there, total)
     claims = _claims(design, differences, total)
     return Analysis(
-        design, sets, results.estimates, differences, claims, there, results.questions, resamples
+        design,
+        sets,
+        results.estimates,
+        differences,
+        claims,
+        there,
+        results.questions,
+        resamples,
+        results.plain_means,
     )
 
 
@@ -142,6 +159,7 @@ class _Results:
     estimates: dict[tuple[str, str, Condition], Interval]
     differences: dict[tuple[Contrast, str, Policy], Difference]
     questions: dict[tuple[str, str, Stratum], int]
+    plain_means: dict[tuple[str, str, Condition], float]
 
 
 def _is_there(sets: Sequence[SetValues], policy: Policy) -> bool:
@@ -227,6 +245,19 @@ class _Measured:
                 estimates[self.measure.name, name, condition] = interval
         return estimates
 
+    def plain_means(self) -> dict[tuple[str, str, Condition], float]:
+        """Return the arithmetic mean of every condition; nothing if the measure is no ratio."""
+        import numpy as np
+
+        if self.measure.scale != "ratio":
+            return {}
+        means: dict[tuple[str, str, Condition], float] = {}
+        for name, data, _ in self.groups():
+            values = np.mean([np.exp(data_set.values).mean(axis=0) for data_set in data], axis=0)
+            for condition, value in zip(self.conditions, values.tolist(), strict=True):
+                means[self.measure.name, name, condition] = value
+        return means
+
     def differences(
         self,
         design: Design,
@@ -298,7 +329,7 @@ def _adjusted(
 def _claims(
     design: Design, differences: Mapping[tuple[Contrast, str, Policy], Difference], total: str
 ) -> dict[Contrast, Claim]:
-    lower = MEASURES[design.suite.comparison.primary].lower_is_better
+    lower = comparable(design.suite.comparison.primary).lower_is_better
     over: dict[Contrast, dict[Policy, Interval]] = {}
     for (contrast, name, policy), difference in differences.items():
         if name == total and contrast.measure == design.suite.comparison.primary:

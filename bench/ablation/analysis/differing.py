@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.ablation.analysis.analysis import Analysis, natural
 from bench.ablation.analysis.design import Stratum
 from bench.ablation.analysis.values import SetValues
-from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.measure import comparable
 
 MOST = 5
 """The number of questions for each side, pair and data set."""
@@ -45,7 +45,7 @@ def _of_pair(
     import numpy as np
 
     design = analysis.design
-    measure = MEASURES[design.suite.comparison.primary]
+    measure = comparable(design.suite.comparison.primary)
     conditions = [design.condition(stratum, design.main, level) for level in pair]
     if any(condition not in data_set.conditions for condition in conditions):
         return []

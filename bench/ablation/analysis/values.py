@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import BenchError
 from bench.ablation.experiment.cells import Cell, CellRow, Key, read_cell
-from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.measure import comparable
 from bench.ablation.experiment.search_sums import SUMS
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _fill(column: Table, rows: Sequence[CellRow], order: Mapping[str, int], meas
         value = row.values.get(measure)
         if value is not None:
             by_question[row.question_id].append(value)
-    is_ratio = MEASURES[measure].scale == "ratio"
+    is_ratio = comparable(measure).scale == "ratio"
     for question, values in by_question.items():  # a few numbers each: plain ones are quicker
         scaled = [math.log(max(value, 1.0)) for value in values] if is_ratio else values
         column[order[question]] = math.fsum(scaled) / len(scaled)

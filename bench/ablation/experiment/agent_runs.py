@@ -14,8 +14,12 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.choose import choose_model
 from arag_search.agent.presets import Preset, changed_preset, load_preset
+from arag_search.agent.record import Record
 from arag_search.errors import AragError, ConfigError
-from arag_search.evaluation.judging.judge import Judge
+from arag_search.evaluation.judging.factuality import means_of
+from arag_search.evaluation.judging.judge import verdict_values
+from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
+from arag_search.evaluation.measurement import measure_questions
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import COMPARED, read_records
@@ -27,12 +31,13 @@ from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
 from bench.ablation.experiment.cells import Cell, CellRow, Key
 from bench.ablation.experiment.fixed_arguments import FixedArguments
+from bench.ablation.experiment.measure import run_measure
 from bench.ablation.experiment.places import Places
-from bench.ablation.experiment.scoring import row_of
+from bench.ablation.experiment.scoring import MEASURES, row_of
 from bench.ablation.experiment.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
-from bench.data import corpus_file, set_folder
+from bench.data import questions_in, set_folder
 from bench.quality.data_sets import drawn
-from bench.quality.packed import PUBLISHED, Packing, open_cut
+from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 
 RUNS = "runs"
@@ -56,7 +61,8 @@ def named_model(entry: ModelEntry, seed: int | None, preset: Preset) -> ChatMode
 class AgentExperiment:
     """An Experiment. ``limit`` takes fewer questions than the suite does, drawn the same way.
 
-    With ``judge``, which stays open, JudgeAcc is measured.
+    ``measures`` are names of some that are measured in addition to those of every row. With
+    ``judges``, whose model stays open, what they give is measured.
     """
 
     def __init__(
@@ -67,7 +73,8 @@ class AgentExperiment:
         limit: int | None = None,
         prices: Prices | None = None,
         choose: ChooseModel = named_model,
-        judge: Judge | None = None,
+        measures: Sequence[str] = (),
+        judges: Judges = NO_JUDGES,
         progress: Callable[[], Progress] | None = None,
     ) -> None:
         """Check all that can be checked before anything runs.
@@ -87,7 +94,9 @@ class AgentExperiment:
         self._entries = {entry.level: entry for entry in runs.presets}
         self._models = {entry.level: entry for entry in runs.models}
         self._questions: dict[str, Sequence[Question]] = {}
-        self._judge = judge
+        self._judges = judges
+        more = (measure for name in measures if (measure := run_measure(name)) is not None)
+        self._measures = tuple(dict.fromkeys([*MEASURES, *more]))
         self._located: dict[tuple[str, str], LocatedEvidence] = {}
         self._check()
 
@@ -105,7 +114,7 @@ class AgentExperiment:
             "seeds": ", ".join(map(str, self._seeds(key))),
             "prompt": prompt_fingerprint(preset.system_prompt),
             "code": code_fingerprint(),
-            **self._of_judge(),
+            **self._of_measures(),
         }
 
     def measure(self, key: Key) -> Iterable[CellRow]:
@@ -119,9 +128,18 @@ class AgentExperiment:
             index.close()
         self._indexes.clear()
 
-    def _of_judge(self) -> dict[str, str]:
-        judge = self._judge
-        return {} if judge is None else {"judge": f"{judge.model.fingerprint} x {judge.repeats}"}
+    def _of_measures(self) -> dict[str, str]:
+        """Return the fingerprints of what is measured beyond the usual."""
+        judges = {"judge": self._judges.verdicts, "factuality judge": self._judges.factuality}
+        more = ", ".join(map(str, self._measures[len(MEASURES) :]))
+        return {
+            **{
+                name: f"{judge.model.fingerprint} x {judge.repeats}"
+                for name, judge in judges.items()
+                if judge is not None
+            },
+            **({"measures": more} if more else {}),
+        }
 
     def _seeds(self, key: Key) -> tuple[int, ...]:
         """Return the seeds that may make a difference: rules give the same answer for every
@@ -161,7 +179,7 @@ class AgentExperiment:
             raise KeyboardInterrupt
         records = read_records(self._places.work / folder).by_id
         located = self._evidence(key)
-        judged = {} if self._judge is None else self._judge.judge_all(asked, records)
+        values = self._values(asked, records, located)
         return [
             row_of(
                 question,
@@ -169,10 +187,32 @@ class AgentExperiment:
                 seed,
                 f"{folder}#{question.id}",
                 located.sets[question.id],
-                judged[question.id].value(question) if question.id in judged else None,
+                values[question.id],
             )
             for question in asked
         ]
+
+    def _values(
+        self,
+        asked: Sequence[Question],
+        records: Mapping[str, Record],
+        located: LocatedEvidence,
+    ) -> Mapping[str, Mapping[str, float | None]]:
+        """Measure all questions, after the judges have judged the answers."""
+        verdicts: Mapping[str, float | None] = {}
+        factuality: Mapping[str, float | None] = {}
+        if self._judges.verdicts is not None:
+            verdicts = verdict_values(self._judges.verdicts.judge_all(asked, records), asked)
+        if self._judges.factuality is not None:
+            factuality = means_of(self._judges.factuality.judge_all(asked, records))
+        return measure_questions(
+            asked,
+            records,
+            self._measures,
+            located=located,
+            verdicts=verdicts,
+            factuality=factuality,
+        )
 
     def _folder(self, key: Key, seed: int) -> str:
         """Return the place of the run below the work folder. Another preset, index, model or other
@@ -190,7 +230,7 @@ class AgentExperiment:
 
     def _asked(self, name: str) -> Sequence[Question]:
         if name not in self._questions:
-            everything = load_questions(set_folder(self._places.data, name) / "questions.jsonl")
+            everything = load_questions(questions_in(set_folder(self._places.data, name)))
             self._questions[name] = drawn(everything, self._count, name)
         return self._questions[name]
 
@@ -198,8 +238,8 @@ class AgentExperiment:
         at = (key["set"], key["passages"])
         if at not in self._indexes:
             needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
-            self._indexes[at] = open_cut(
-                corpus_file(set_folder(self._places.data, key["set"])),
+            self._indexes[at] = open_set(
+                set_folder(self._places.data, key["set"]),
                 key["passages"],
                 self._places.kept / key["set"],
                 self._runs.encoder if needs_vectors else None,
@@ -232,6 +272,8 @@ class AgentExperiment:
         for name in self._runs.sets:
             try:
                 self._asked(name)
+                for passages in self._runs.passages:
+                    check_packable(set_folder(self._places.data, name), passages)
             except AragError as error:
                 problems.append(_on_a_line(error))
         for entry in self._runs.presets:

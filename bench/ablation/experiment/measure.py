@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
+from arag_search.errors import ArgumentError
 from arag_search.evaluation import measures as names
-from arag_search.evaluation.measures import Kind, Unit
+from arag_search.evaluation.measures import Kind, Measure, Unit, parse_measure
 
 Scale = Literal["ratio", "difference", "rate"]
 
@@ -17,16 +19,12 @@ class Comparable:
 
     A "ratio" is averaged as a geometric mean, values below 1 counting as 1, and two conditions are
     compared by the ratio of these; "difference" and "rate" are averaged as they are and compared
-    by their difference, a rate being 0 or 1 for one question and seed.
+    by their difference, a rate being 0 or 1 for one question and seed. ``name`` is as printed.
     """
 
     kind: Kind
     scale: Scale
-
-    @property
-    def name(self) -> str:
-        """The printed name."""
-        return self.kind.name
+    name: str
 
     @property
     def unit(self) -> str:
@@ -40,11 +38,11 @@ class Comparable:
 
 
 def _cost(name: str, unit: Unit, meaning: str) -> Kind:
-    return Kind(name, unit, False, None, frozenset(), False, meaning)
+    return Kind(name, unit, False, None, frozenset(), None, meaning)
 
 
 EVIDENCE_AREA = Kind(
-    "EvidenceArea", "share", True, 0.0, frozenset({"evidence"}), False,
+    "EvidenceArea", "share", True, 0.0, frozenset({"evidence"}), None,
     "area under the share of evidence shown against retrieved tokens, up to the cap",
 )  # fmt: skip
 
@@ -70,10 +68,44 @@ _SCALES: tuple[tuple[Kind, Scale], ...] = (
     (names.F1, "difference"),
     (names.CONTAIN_ACC, "rate"),
     (names.JUDGE_ACC, "rate"),
+    (names.FACTUALITY, "difference"),
+    (names.TOTAL_TOKENS, "ratio"),
+    (names.PROMPT_TOKENS, "ratio"),
+    (names.COMPLETION_TOKENS, "ratio"),
+    (names.TOOL_CALLS, "difference"),
+    (names.SUMMARIZE_CALLS, "difference"),
+    (names.ITERATIONS, "difference"),
     (names.STEPS, "difference"),
     (names.SECONDS, "ratio"),
     (names.COST, "difference"),
+    *(
+        (kind, "rate" if kind in (names.SUCCESS, names.CITED_SUCCESS) else "difference")
+        for kind in names.KINDS
+        if kind.is_ranking
+    ),
 )
 
-MEASURES = {kind.name: Comparable(kind, scale) for kind, scale in _SCALES}
-"""The measures by their printed names."""
+_BY_NAME = {kind.name: (kind, scale) for kind, scale in _SCALES}
+_OF_BENCHES = set(_BY_NAME) - {kind.name for kind in names.KINDS}
+
+ALLOWED = ", ".join(kind.form for kind, _ in _SCALES)
+"""The names of measures, for messages."""
+
+
+@cache
+def comparable(name: str) -> Comparable:
+    """Return the measure with a printed name, such as "CitedRecall@1". Raises ArgumentError."""
+    measured = run_measure(name)
+    if measured is None and name not in _OF_BENCHES:
+        raise ArgumentError(f'There is no measure "{name}".', allowed=ALLOWED)
+    kind, scale = _BY_NAME[name if measured is None else measured.kind.name]
+    return Comparable(kind, scale, name)
+
+
+def run_measure(name: str) -> Measure | None:
+    """Return the measure of runs with this name; None if there is none, as for those that benches
+    add."""
+    try:
+        return parse_measure(name)
+    except ArgumentError:
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -11,7 +11,6 @@ from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS as CAP_TOKENS
 from arag_search.evaluation.evidence import sightings_by_passage
 from arag_search.evaluation.failures import failure_of
-from arag_search.evaluation.measurement import measure_question
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import EvidencePiece
@@ -21,10 +20,8 @@ from bench.ablation.experiment.cells import CellRow
 from bench.ablation.experiment.measure import EVIDENCE_AREA
 from bench.ablation.experiment.search_sums import search_sums
 
-KINDS = (
-    names.TOKENS_TO_EVIDENCE, names.FULL_EVIDENCE, names.EVIDENCE_RECALL, names.RETRIEVED_TOKENS,
-    names.EM, names.F1, names.CONTAIN_ACC, names.JUDGE_ACC, names.STEPS, names.SECONDS, names.COST,
-)  # fmt: skip
+MEASURES = tuple(Measure(kind) for kind in names.KINDS if not kind.is_ranking)
+"""The measures of every row; a suite may show others too, of rankings and of single tools."""
 
 Sets = Sequence[Sequence[EvidencePiece]]
 """The evidence of a question in the index: sets of pieces, any of which is enough."""
@@ -38,14 +35,13 @@ def row_of(
     seed: int,
     place: str,
     sets: Sets,
-    verdict: float | None = None,
+    measured: Mapping[str, float | None],
 ) -> CellRow:
-    """Return the row of a question. ``place`` is where its record is, ``verdict`` is that of a
-    judge. A question without a record has failed."""
-    measures = [Measure(kind) for kind in KINDS]
-    values = measure_question(question, record, measures, sets, verdict)
+    """Return the row of a question with its measured values. ``place`` is where its record is. A
+    question without a record has failed."""
     curve = curve_of(record, sets)
-    values[EVIDENCE_AREA.name] = area(curve) if sets else None
+    values = {**measured, EVIDENCE_AREA.name: area(curve) if sets else None}
+    verdict = measured.get(names.JUDGE_ACC.name)
     score = score_question(question, record)
     details: dict[str, Any] = {
         "status": score.status,

@@ -16,9 +16,9 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
-from arag_search.errors import ConfigError
+from arag_search.errors import ArgumentError, ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.measure import comparable
 
 ENVIRONMENT = "environment"
 """The name of a model in a suite that stands for what ARAG_MODEL names."""
@@ -318,5 +318,10 @@ def _policy_problems(policy: PolicyFactors, factors: Mapping[str, tuple[str, ...
 
 
 def _measure_problems(suite: Suite) -> list[str]:
-    unknown = [name for name in suite.shown_measures if name not in MEASURES]
-    return [f'There is no measure "{name}". Measures: {", ".join(MEASURES)}.' for name in unknown]
+    problems: list[str] = []
+    for name in suite.shown_measures:
+        try:
+            comparable(name)
+        except ArgumentError as error:
+            problems.append(f"{error.what} Measures: {error.allowed}.")
+    return problems

@@ -12,7 +12,7 @@ from bench.ablation.analysis.analysis import Analysis, natural
 from bench.ablation.analysis.design import Stratum
 from bench.ablation.analysis.groups import Group, groups
 from bench.ablation.analysis.values import Condition, SetValues
-from bench.ablation.experiment.measure import MEASURES, Comparable
+from bench.ablation.experiment.measure import Comparable, comparable
 from bench.ablation.report.wording import levels_text
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _quality(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Strat
     design = analysis.design
     shown = design.suite.shown_measures
     tokens = next((name for name in TOKENS if name in shown), None)
-    quality = next((name for name in shown if MEASURES[name].scale != "ratio"), None)
+    quality = next((name for name in shown if comparable(name).scale != "ratio"), None)
     if tokens is None or quality is None:
         return False
     drawn = False
@@ -187,10 +187,10 @@ def _quality(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Strat
                 continue
             drawn = True
             if policy == design.main:
-                _cross(panel, x, y, (MEASURES[tokens], MEASURES[quality]), level, style)
+                _cross(panel, x, y, (comparable(tokens), comparable(quality)), level, style)
             else:
                 small = {**style, "markersize": 3, "markerfacecolor": "white", "linewidth": 0.6}
-                panel.plot(natural(MEASURES[tokens], x.value), y.value, alpha=0.6, **small)
+                panel.plot(natural(comparable(tokens), x.value), y.value, alpha=0.6, **small)
     panel.set(xlabel=f"{tokens} (geometric mean, tokens)", ylabel=quality)
     return drawn
 
@@ -222,7 +222,7 @@ def _parts(analysis: Analysis, path: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     stratum = analysis.design.strata[0]
-    measure = MEASURES[analysis.design.suite.comparison.primary]
+    measure = comparable(analysis.design.suite.comparison.primary)
     parts = groups(analysis, measure.name, stratum)
     names = list(dict.fromkeys(part.set_name for part in parts))
     if not names:

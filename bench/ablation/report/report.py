@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
-
-import orjson
+from typing import Any
 
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from arag_search.system.durable import write_atomically
@@ -19,7 +17,7 @@ from bench.ablation.analysis.differing import differing
 from bench.ablation.analysis.searching import searched
 from bench.ablation.analysis.values import Condition
 from bench.ablation.experiment.cells import Key
-from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.measure import comparable
 from bench.ablation.experiment.suite import Suite
 from bench.ablation.report.papers import PaperTable, paper_lines
 from bench.ablation.report.plots import plots
@@ -150,7 +148,7 @@ def _incomplete(missing: Sequence[Key]) -> list[str]:
 
 def _method(analysis: Analysis) -> list[str]:
     ratios = [
-        name for name in analysis.design.suite.shown_measures if MEASURES[name].scale == "ratio"
+        name for name in analysis.design.suite.shown_measures if comparable(name).scale == "ratio"
     ]
     averaged = (
         f"{' and '.join(ratios)}: geometric means, compared by their ratio (x 0.50: the first "
@@ -201,7 +199,7 @@ def questions_name(suite: Suite) -> str:
 
 def differing_lines(report: Report, folder: Path) -> list[str]:
     """Return the questions that differ most, with links to their records if these are kept."""
-    measure = MEASURES[report.analysis.design.suite.comparison.primary]
+    measure = comparable(report.analysis.design.suite.comparison.primary)
     rows: list[list[str]] = []
     has_records = False
     for difference in differing(report.analysis):
@@ -327,21 +325,11 @@ def figure(report: Report) -> Figure:
         "papers": [paper_table.model_dump() for paper_table in report.papers],
         "fingerprints": {name: sorted(values) for name, values in _by_name(analysis).items()},
     }
-    return Figure(
-        suite.name, tuple(rows), {name: _lines(detail) for name, detail in details.items()}
-    )
-
-
-def _lines(value: Any) -> Any:
-    """Return a list with each of its entries on a line of its own; return anything else
-    unchanged."""
-    if not isinstance(value, list):
-        return value
-    return [orjson.Fragment(orjson.dumps(entry)) for entry in cast(list[Any], value)]
+    return Figure(suite.name, tuple(rows), details)
 
 
 def _row(name: str, set_name: str, condition: Condition, interval: Interval) -> Row:
-    measure = MEASURES[name]
+    measure = comparable(name)
     value, low, high = (
         round(natural(measure, number), 6)
         for number in (interval.value, interval.low, interval.high)
@@ -357,7 +345,7 @@ def _over_policies(analysis: Analysis) -> Iterator[dict[str, Any]]:
     for measure, set_name, stratum, level in names:
         over = analysis.over_policies(measure, set_name, stratum, level)
         if over is not None:
-            least, most = (round(natural(MEASURES[measure], estimate), 6) for estimate in over)
+            least, most = (round(natural(comparable(measure), estimate), 6) for estimate in over)
             levels = {**dict(stratum), design.suite.comparison.factor: level}
             yield {
                 "measure": measure, "data_set": set_name, **levels, "least": least, "most": most

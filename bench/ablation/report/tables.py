@@ -12,7 +12,7 @@ from bench.ablation.analysis.design import Contrast, Stratum
 from bench.ablation.analysis.groups import Group, groups
 from bench.ablation.analysis.searching import OVERLAP, RECOVERY, Searched, searched
 from bench.ablation.analysis.values import SetValues, Totals
-from bench.ablation.experiment.measure import MEASURES, Comparable
+from bench.ablation.experiment.measure import Comparable, comparable
 from bench.ablation.report.wording import (
     change_text,
     difference_text,
@@ -30,7 +30,7 @@ def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
     policies."""
     lines: list[str] = []
     for name in analysis.design.suite.shown_measures:
-        measure = MEASURES[name]
+        measure = comparable(name)
         rows: list[list[str]] = []
         for set_name in analysis.set_names:
             for level in analysis.design.compared:
@@ -41,25 +41,28 @@ def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
             unit = f" ({measure.unit})" if measure.unit else ""
             lines += [f"**{name}**{unit}: {measure.kind.meaning}; {better} is better.", ""]
             head = ["data set", analysis.design.suite.comparison.factor, f"value [{LEVEL:.0%}]"]
+            plain = ["arithmetic mean"] if measure.scale == "ratio" else []
             spread = ["over policies"] if len(analysis.policies) > 1 else []
-            lines += table([*head, *spread, "questions"], rows)
+            lines += table([*head, *plain, *spread, "questions"], rows)
     return lines
 
 
 def _measure_row(
     analysis: Analysis, stratum: Stratum, name: str, set_name: str, level: str
 ) -> list[str]:
-    measure = MEASURES[name]
+    measure = comparable(name)
     main = analysis.estimate(name, set_name, stratum, level, analysis.design.main)
     over = analysis.over_policies(name, set_name, stratum, level)
     if main is None or over is None:
         return []
     least, most = (value_text(measure, estimate) for estimate in over)
     questions = analysis.questions.get((name, set_name, stratum))
+    plain = analysis.plain_mean(name, set_name, stratum, level)
     return [
         set_name,
         level,
         estimate_text(measure, main),
+        *([] if plain is None else [f"{plain:,.0f}" if plain >= 100 else f"{plain:.3g}"]),
         *([f"{least} to {most}"] if len(analysis.policies) > 1 else []),
         f"{questions:,}" if questions is not None else "",
     ]
@@ -77,12 +80,13 @@ def contrast_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
             for row in _contrast_rows(analysis, contrast)
         ]
         head = ("measure", "first", "second", "data set", f"first to second [{level:.2%}]")
-        lines += table((*head, "p", "p, Holm", "wins", "losses", "ties"), rows)
+        last = ("ratio of means", "p", "p, Holm", "wins", "losses", "ties")
+        lines += table((*head, *last), rows)
     return lines
 
 
 def _contrast_rows(analysis: Analysis, contrast: Contrast) -> list[list[str]]:
-    measure = MEASURES[contrast.measure]
+    measure = comparable(contrast.measure)
     rows: list[list[str]] = []
     for set_name in analysis.set_names:
         difference = analysis.differences.get((contrast, set_name, analysis.design.main))
@@ -94,6 +98,7 @@ def _contrast_rows(analysis: Analysis, contrast: Contrast) -> list[list[str]]:
                     contrast.second,
                     set_name,
                     difference_text(measure, difference.interval),
+                    _ratio_of_means(analysis, contrast, set_name),
                     tested_text(difference),
                     p_text(difference.adjusted_p),
                     *(
@@ -105,12 +110,22 @@ def _contrast_rows(analysis: Analysis, contrast: Contrast) -> list[list[str]]:
     return rows
 
 
+def _ratio_of_means(analysis: Analysis, contrast: Contrast, set_name: str) -> str:
+    """Return the ratio of the arithmetic means of a contrast, as papers give the ratio of costs;
+    nothing for a measure that is compared by differences."""
+    first, second = (
+        analysis.plain_mean(contrast.measure, set_name, contrast.stratum, level)
+        for level in (contrast.first, contrast.second)
+    )
+    return "" if first is None or second is None else f"x {first / second:.2f}"
+
+
 def policy_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     """Return the primary contrasts under every policy, of all data sets together; a star marks
     resolved ones."""
     if len(analysis.policies) < 2:
         return []
-    measure = MEASURES[analysis.design.suite.comparison.primary]
+    measure = comparable(analysis.design.suite.comparison.primary)
     rows: list[list[str]] = []
     for contrast in analysis.design.primary:
         differences = [
@@ -234,7 +249,7 @@ def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
 
 def group_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     """Return the primary measure by number of hops and by type, under the main policy."""
-    measure = MEASURES[analysis.design.suite.comparison.primary]
+    measure = comparable(analysis.design.suite.comparison.primary)
     parts = groups(analysis, measure.name, stratum)
     levels = [
         level
@@ -246,7 +261,7 @@ def group_table(analysis: Analysis, stratum: Stratum) -> list[str]:
 
 
 def _group_row(part: Group, levels: Sequence[str]) -> list[str]:
-    measure = MEASURES[part.measure]
+    measure = comparable(part.measure)
     cells = [
         estimate_text(measure, part.estimates[level]) if level in part.estimates else "-"
         for level in levels

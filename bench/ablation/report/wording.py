@@ -9,7 +9,7 @@ from arag_search.evaluation.bootstrap import Interval
 from bench.ablation.analysis.analysis import Difference, natural
 from bench.ablation.analysis.claims import Claim, Policy
 from bench.ablation.analysis.design import Contrast, Stratum
-from bench.ablation.experiment.measure import MEASURES, Comparable
+from bench.ablation.experiment.measure import Comparable, comparable
 from bench.report.statistics import MACRO
 
 
@@ -87,7 +87,7 @@ def contrast_lines(family: Sequence[Contrast]) -> list[str]:
 
 def claim_text(contrast: Contrast, claim: Claim, sets: int) -> str:
     """Return a claim about a contrast in one sentence."""
-    measure = MEASURES[contrast.measure]
+    measure = comparable(contrast.measure)
     low, high = (change_text(measure, bound) for bound in (claim.low, claim.high))
     span = low if low == high else f"{low} to {high}"
     averaged = f", {MACRO} of {sets} data sets" if sets > 1 else ""

@@ -8,10 +8,12 @@ import pytest
 
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record, Step
+from arag_search.evaluation.measurement import measure_question
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
 from arag_search.tokens import count_tokens
-from bench.ablation.experiment.scoring import area, curve_of, row_of
+from bench.ablation.experiment.cells import CellRow
+from bench.ablation.experiment.scoring import MEASURES, Sets, area, curve_of, row_of
 
 
 def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
@@ -24,6 +26,13 @@ def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Re
         "q", "Where?", answer, answer, "", (), (), None, status, None, steps, None, 1, {},
         sum(step.retrieved_tokens for step in steps), 0, (), Usage(1, 1, "counted"), 1.0, {},
     )  # fmt: skip
+
+
+def row(
+    question: Question, scored: Record | None, sets: Sets, verdict: float | None = None
+) -> CellRow:
+    measured = measure_question(question, scored, MEASURES, sets, verdict)
+    return row_of(question, scored, 1, "runs/a#q", sets, measured)
 
 
 QUESTION = Question("q", "Where?", ("Venice",), "bridge", ("Griselda", "Vivaldi"))
@@ -40,11 +49,11 @@ def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() ->
     curve = curve_of(scored, SETS)
     assert curve == [(0, 0), (150, 0.5), (1000, 1)]
     assert area(curve) == pytest.approx((0.5 * 850 + 1 * 7000) / 8000)
-    row = row_of(QUESTION, scored, 1, "runs/a#q", SETS)
-    assert row.values["TokensToEvidence"] == row.values["RetrievedTokens"] == 1000
-    assert row.values["FullEvidence"] == row.values["EM"] == 1
-    assert row.details["record"] == "runs/a#q"
-    assert "failure" not in row.details
+    made = row(QUESTION, scored, SETS)
+    assert made.values["TokensToEvidence"] == made.values["RetrievedTokens"] == 1000
+    assert made.values["FullEvidence"] == made.values["EM"] == 1
+    assert made.details["record"] == "runs/a#q"
+    assert "failure" not in made.details
 
 
 def test_of_several_sets_of_evidence_the_most_complete_one_counts() -> None:
@@ -56,22 +65,22 @@ def test_evidence_that_is_incomplete_or_too_late_is_charged_the_cap() -> None:
     late = record(step(1, 8_001, "v.1", "g.1"))
     half = record(step(1, 10, "v.1"), step(2, 5, status="empty"), step(3, 0, status="error"))
     for scored in (late, half, None, record(status="failed")):
-        row = row_of(QUESTION, scored, 1, "", SETS)
-        assert row.values["TokensToEvidence"] == 8_000
-        assert row.values["FullEvidence"] == 0
-    details = row_of(QUESTION, half, 1, "", SETS).details
+        made = row(QUESTION, scored, SETS)
+        assert made.values["TokensToEvidence"] == 8_000
+        assert made.values["FullEvidence"] == 0
+    details = row(QUESTION, half, SETS).details
     assert (details["searches"], details["zero_hits"], details["refused"]) == (3, 1, 1)
     assert details["failed_tokens"] == 15
-    assert row_of(QUESTION, None, 1, "", SETS).details["failed"]
+    assert row(QUESTION, None, SETS).details["failed"]
     assert area(curve_of(late, SETS)) == 0
 
 
 def test_tokens_of_passages_that_were_shown_before_count_as_repeated() -> None:
     once = record(step(1, 9, "o.1", "v.1"), step(2, 0, status="empty"))
-    assert row_of(QUESTION, once, 1, "", SETS).details["repeated_tokens"] == 0
+    assert row(QUESTION, once, SETS).details["repeated_tokens"] == 0
     repeated = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
     tokens = count_tokens("Title") + count_tokens("Text of v.1.")
-    details = row_of(QUESTION, repeated, 1, "", SETS).details
+    details = row(QUESTION, repeated, SETS).details
     assert details["repeated_tokens"] == 2 * tokens
     assert details["search_sums"] == {
         "searches": 4, "pairs": 3, "empty_pairs": 0, "of_larger": 0.5, "jaccard": 0.5,
@@ -81,18 +90,18 @@ def test_tokens_of_passages_that_were_shown_before_count_as_repeated() -> None:
 
 
 def test_a_question_without_evidence_is_not_measured_and_missing_passages_are_unresolved() -> None:
-    row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "", [])
-    assert row.values["TokensToEvidence"] is None
-    assert row.values["EvidenceArea"] is None
-    assert row.values["EM"] == 1
-    assert not row.details["unresolved"]
+    made = row(Question("q", "Where?", ("Venice",)), record(), [])
+    assert made.values["TokensToEvidence"] is None
+    assert made.values["EvidenceArea"] is None
+    assert made.values["EM"] == 1
+    assert not made.details["unresolved"]
     lost = [[EvidencePiece("Griselda", (), None), EvidencePiece("Vivaldi", ("v.1",), "title")]]
-    assert row_of(QUESTION, record(step(1, 1, "v.1")), 1, "", lost).details["unresolved"]
+    assert row(QUESTION, record(step(1, 1, "v.1")), lost).details["unresolved"]
 
 
 def test_a_wrong_answer_has_a_reason_and_a_judge_may_find_it_right() -> None:
     wrong = record(step(1, 10, "v.1"), answer="Rome")
-    assert row_of(QUESTION, wrong, 1, "", SETS).details["failure"] == "never shown"
-    judged = row_of(QUESTION, wrong, 1, "", SETS, 1.0)
+    assert row(QUESTION, wrong, SETS).details["failure"] == "never shown"
+    judged = row(QUESTION, wrong, SETS, 1.0)
     assert judged.values["JudgeAcc"] == 1
     assert "failure" not in judged.details

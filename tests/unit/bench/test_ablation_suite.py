@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 
-from arag_search.errors import ConfigError
+from arag_search.errors import ArgumentError, ConfigError
+from arag_search.evaluation.measures import KINDS, Kind
 from bench.ablation.analysis.design import Design
+from bench.ablation.experiment.measure import comparable
 from bench.ablation.experiment.suite import AgentRuns, checked_suite, load_suite
 from bench.ablation.report.papers import paper_tables
 from bench.ablation.report.report import declaration
 from bench.report.fingerprints import NEEDED
 from tests.support.ablations import ComputedExperiment, halved_tokens, suite_of, suite_values
 
+SUITE_OF_BRIGHT = Path(__file__).parents[3] / "bench" / "suites" / "agenticrag_bright.yaml"
 SUITES = sorted((Path(__file__).parents[3] / "bench" / "suites").glob("*.yaml"))
 
 
@@ -42,6 +46,29 @@ def test_every_table_of_a_paper_belongs_to_a_suite() -> None:
     assert {"arag_main", "arag_ablation", "logicalrag_main", "logicalrag_interface"} <= names
     tables = [table for name in names for table in paper_tables(name)]
     assert all(set(table.suites) <= names for table in tables)
+
+
+def test_means_of_table_2_of_agentic_rag_are_those_of_its_domains() -> None:
+    """Check that every figure is in its column, as far as the printed means can tell."""
+    (table,) = (table for table in paper_tables("agenticrag_bright") if "table 2" in table.paper)
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    for system, model, data_set, _, value in table.figures:
+        rows.setdefault((system, model), {})[data_set] = value
+    assert len(rows) == 6
+    for row in rows.values():
+        domains = [value for name, value in row.items() if name.startswith("bright_")]
+        assert fmean(domains) == pytest.approx(row[f"mean of {len(domains)} domains"], abs=0.06)
+        names = {name for name in row if name.startswith("bright_")}
+        assert names <= set(load_suite(SUITE_OF_BRIGHT).experiment.sets)
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_figures_of_papers_are_of_measures_and_of_sets_that_there_are(path: Path) -> None:
+    suite = load_suite(path)
+    for table in paper_tables(suite.name):
+        for *_, data_set, measure, _ in table.figures:
+            assert comparable(measure).name == measure
+            assert data_set in suite.experiment.sets or data_set.startswith("mean of ")
 
 
 def test_all_problems_of_a_suite_are_reported_at_once() -> None:
@@ -76,6 +103,20 @@ def test_only_factors_that_vary_can_be_compared() -> None:
     text = problems(comparison__pairs=[["logical", "hybrid"], ["keyword", "keyword"]])
     assert '"hybrid" is not a level of interface. Levels: logical, keyword.' in text
     assert '"keyword" is compared with itself' in text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_conditions_can_be_compared_by_every_measure_of_runs(kind: Kind) -> None:
+    name = f"{kind.name}@3" if kind.is_ranking else kind.name
+    assert (comparable(name).kind, comparable(name).name) == (kind, name)
+    if kind.is_ranking:
+        with pytest.raises(ArgumentError, match=f'There is no measure "{kind.name}"'):
+            comparable(kind.name)
+
+
+def test_a_wrong_tool_is_no_measure_and_a_right_one_is() -> None:
+    assert comparable("ToolCalls:open").scale == "difference"
+    assert 'There is no measure "ToolCalls:shut".' in problems(comparison__primary="ToolCalls:shut")
 
 
 def test_every_factor_with_several_levels_needs_a_role_in_the_comparison() -> None:

@@ -11,15 +11,18 @@ from arag_search.evaluation.measures import (
     NDCG,
     RECALL,
     TOKENS_TO_EVIDENCE,
+    TOOL_CALLS,
     Measure,
     parse_measure,
     parse_measures,
 )
+from arag_search.tools.registry import TOOLS
 
 ALLOWED = (
-    "Allowed: EM, F1, ContainAcc, JudgeAcc, EvidenceRecall, FullEvidence, TokensToEvidence, "
-    "RetrievedTokens, Steps, Seconds, Cost, Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k; k from 1 "
-    "to 1,000"
+    "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, EvidenceRecall, FullEvidence, "
+    "TokensToEvidence, RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls, "
+    "ToolCalls:TOOL, SummarizeCalls, Iterations, Steps, Seconds, Cost, Recall@k, P@k, nDCG@k, "
+    "RR@k, AP@k, Success@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
 )
 
 
@@ -28,6 +31,25 @@ def test_every_printed_measure_parses_to_itself(kind: object) -> None:
     for cutoff in (1, 10, 1000) if kind.is_ranking else (None,):  # type: ignore[attr-defined]
         measure = Measure(kind, cutoff)  # type: ignore[arg-type]
         assert parse_measure(str(measure)) == measure
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_calls_of_one_tool_print_and_parse_with_its_name(tool: str) -> None:
+    measure = parse_measure(f"ToolCalls:{tool}")
+    assert (measure, str(measure)) == (Measure(TOOL_CALLS, tool=tool), f"ToolCalls:{tool}")
+
+
+def test_a_wrong_tool_lists_the_tools_and_only_calls_take_one() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_measure("ToolCalls:shut")
+    assert str(caught.value) == (
+        'There is no tool "shut".\nWhere: the measure ToolCalls:shut\nAllowed: '
+        + ", ".join(f"ToolCalls:{tool}" for tool in TOOLS)
+    )
+    with pytest.raises(ArgumentError, match='"EM" takes no tool'):
+        parse_measure("EM:open")
+    with pytest.raises(ArgumentError, match='There is no measure "ToolCalls:"'):
+        parse_measure("ToolCalls:")
 
 
 def test_a_ranking_prints_with_its_number_of_documents() -> None:
@@ -69,7 +91,8 @@ def test_a_text_may_list_several_names_and_duplicates_count_once() -> None:
 def test_missing_quality_is_0_and_missing_cost_is_left_out() -> None:
     missing = {kind.name: kind.missing for kind in KINDS}
     assert {name for name, value in missing.items() if value is None} == {
-        "RetrievedTokens", "Steps", "Seconds", "Cost",
+        "RetrievedTokens", "PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls",
+        "SummarizeCalls", "Iterations", "Steps", "Seconds", "Cost",
     }  # fmt: skip
     assert missing["TokensToEvidence"] == EVIDENCE_CAP_TOKENS == 8_000
     assert all(missing[kind.name] == 0 for kind in KINDS if kind.higher_is_better)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record
+from arag_search.agent.scores import CitedDocument
 from arag_search.evaluation.measurement import means_by_type, measure_questions
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.question_score import score_question
@@ -94,6 +97,83 @@ def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() 
     assert values["j"]["nDCG@5"] == pytest.approx(0.5)
     assert values["j"]["AP@5"] == pytest.approx(1 / 3)
     assert values["p"] == dict.fromkeys(map(str, names))
+
+
+CITING = record("j", "x", search("page.1"))
+CITING = replace(
+    CITING,
+    citations=(
+        CitedDocument("turn0search1", "page", 0.9),
+        CitedDocument("turn0search0", "vivaldi", 0.6),
+        CitedDocument("turn1search2", "griselda", 0.1),
+    ),
+    usage=Usage(1_000, 50, "endpoint"),
+    tool_usage_summary={"search": 2, "open": 3, "summarize": 1, "invented": 4},
+    loops=5,
+)
+
+
+def test_cited_documents_are_ranked_by_their_scores_without_an_index() -> None:
+    names = ["CitedRecall@1", "CitedRecall@2", "CitedSuccess@2", "CitedNDCG@3", "Recall@2"]
+    judged = Question(
+        "j", "?", (), relevant_documents=(("vivaldi", 2), ("page", 0), ("griselda", 1), ("gone", 1))
+    )
+    values = measure_questions([judged], {"j": CITING}, parse_measures(names))["j"]
+    gains = 2 / math.log2(3) + 1 / math.log2(4)
+    best = 2 / math.log2(2) + 1 / math.log2(3) + 1 / math.log2(4)
+    assert values == {
+        "CitedRecall@1": 0,
+        "CitedRecall@2": pytest.approx(1 / 3),
+        "CitedSuccess@2": 1,
+        "CitedNDCG@3": pytest.approx(gains / best),
+        "Recall@2": None,
+    }
+
+
+def test_excluded_documents_are_left_out_of_rankings_before_they_are_measured() -> None:
+    names = ["CitedSuccess@1", "Success@1", "RR@5"]
+    question = replace(JUDGED, id="c", excluded_documents=("page", "griselda"))
+    answer = replace(CITING, question_id="c", trajectory=(search("page.1", "vivaldi.1"),))
+    for asked, expected in ((replace(question, excluded_documents=()), 0), (question, 1)):
+        located = LocatedEvidence.of([asked], Passages(VIVALDI))
+        values = measure_questions([asked], {"c": answer}, parse_measures(names), located=located)
+        assert [values["c"][name] for name in names] == [expected, expected, (1 + expected) / 2]
+
+
+def test_an_answer_without_citations_scores_0_and_a_question_without_judgements_nothing() -> None:
+    names = parse_measures(["CitedRecall@1"])
+    failed = replace(CITING, status="failed")
+    for answer in (record("j", "x", SEES_TITLE), failed):
+        values = measure_questions(QUESTIONS, {"j": answer}, names)
+        assert values == {
+            "c": {"CitedRecall@1": None}, "p": {"CitedRecall@1": None}, "j": {"CitedRecall@1": 0},
+        }  # fmt: skip
+    chain = replace(CITING, question_id="c")
+    values = measure_questions(QUESTIONS, {"c": chain}, names, located=located_evidence())
+    assert values["c"] == {"CitedRecall@1": 0}
+    cited_first = replace(chain, citations=CITING.citations[2:])
+    values = measure_questions(QUESTIONS, {"c": cited_first}, names, located=located_evidence())
+    assert values["c"] == {"CitedRecall@1": 1}
+
+
+def test_tokens_and_calls_are_those_of_the_record() -> None:
+    names = ["PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls", "ToolCalls:open",
+             "ToolCalls:find", "SummarizeCalls", "Iterations"]  # fmt: skip
+    measures = parse_measures(names)
+    values = measure_questions(QUESTIONS, {"j": CITING}, measures)
+    assert [values["j"][name] for name in names] == [1_000, 50, 1_050, 10, 3, 0, 1, 5]
+    assert values["p"] == dict.fromkeys(names)
+    failed = measure_questions(QUESTIONS, {"j": replace(CITING, status="failed")}, measures)
+    assert failed["j"] == values["j"]
+
+
+def test_a_record_of_an_older_version_has_no_citations_but_its_tokens_and_calls() -> None:
+    line = CITING.to_json()
+    assert line.pop("citations")
+    older = Record.from_json(line)
+    names = parse_measures(["CitedRecall@1", "TotalTokens", "ToolCalls"])
+    values = measure_questions(QUESTIONS, {"j": older}, names)
+    assert values["j"] == {"CitedRecall@1": 0, "TotalTokens": 1_050, "ToolCalls": 10}
 
 
 def test_a_question_without_a_ranking_scores_0_and_one_without_judgements_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from arag_search.corpus import Chunk
 from arag_search.evaluation.resolution import (
@@ -171,3 +172,29 @@ def test_counts_name_the_rules_in_their_order_and_the_unresolved_pieces() -> Non
     assert rule_counts([None, "brackets", "title", "title"]) == {
         "title": 2, "brackets": 1, "unresolved": 1,
     }  # fmt: skip
+
+
+def test_a_text_is_looked_for_in_the_relevant_documents_and_where_most_of_it_is() -> None:
+    shared = "This report has been filed with the commission by us. "
+    half = "Capital expenditures were 1,577 million dollars in the year. "
+    rest = "Proceeds from sales of businesses were 846 million dollars there. "
+    page = shared + half + rest
+    chunks = (
+        chunk(0, "2017.pdf", "Report", shared, half, rest, "And more."),
+        chunk(1, "2018.pdf", "Report", shared, "Contents.", part=1, parts=3),
+        chunk(1, "2018.pdf", "Report", shared, half, part=2, parts=3),
+        chunk(1, "2018.pdf", "Report", rest, "And more.", part=3, parts=3),
+    )
+    question = Question(
+        "q", "?", ("1,577",), supporting_passages=(GoldPassage("2018.pdf", page),),
+        relevant_documents=(("2018.pdf", 1), ("2017.pdf", 0)),
+    )  # fmt: skip
+    piece = EvidencePiece("2018.pdf", ("2018.pdf.2", "2018.pdf.3"), "text")
+    assert resolve_evidence(question, Passages(chunks)) == ((piece,),)
+    elsewhere = replace(question, relevant_documents=(("2016.pdf", 1),))
+    assert resolve_evidence(elsewhere, Passages(chunks)) == (
+        (EvidencePiece("2018.pdf", (), None),),
+    )
+    anywhere = replace(question, relevant_documents=())
+    ((whole,),) = resolve_evidence(anywhere, Passages(chunks))
+    assert whole.chunk_ids == ("2017.pdf.1",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 
 import anyio
@@ -10,7 +11,7 @@ import pytest
 from mcp import ClientSession, McpError, types
 from pydantic import AnyUrl
 
-from arag_search.agent.presets import changed_preset
+from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.mcp_server.session import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
@@ -471,5 +472,53 @@ def test_a_client_gets_the_name_of_the_server_and_instructions() -> None:
         assert greeting.capabilities.resources is not None
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names == ["keyword_search", "reset"]
+
+    served.serve(talk)
+
+
+# Documents
+
+
+def test_documents_have_names_in_a_session_which_reset_forgets() -> None:
+    served = LocalServer(preset=load_preset("agentic_rag"))
+
+    async def talk(client: ClientSession) -> None:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names == ["search", "find", "open", "reset"]
+        opened = {"reference_id": "turn0search0"}
+        missing = await error_text(client, "open", **opened)
+        assert missing.startswith("There is no reference turn0search0: no search")
+        result = await client.call_tool("search", {"queries": ["scarlatti"]})
+        assert "[turn0search0] Griselda (Scarlatti)" in text_of(result)
+        text = text_of(await client.call_tool("open", opened))
+        assert "0: This opera is older." in text
+        assert text_of(await client.call_tool("open", opened)) == text
+        patterns = {"patterns": ["OLDER"]}
+        places = text_of(await client.call_tool("find", {**opened, **patterns}))
+        assert '"OLDER": 1 match.' in places
+        await client.call_tool("reset", {})
+        assert "no search has shown" in await error_text(client, "open", **opened)
+
+    served.serve(talk)
+
+
+def test_calls_at_the_same_time_give_no_name_twice() -> None:
+    served = LocalServer(preset=load_preset("agentic_rag"))
+
+    async def talk(client: ClientSession) -> None:
+        texts: list[str] = []
+
+        async def ask(query: str) -> None:
+            texts.append(text_of(await client.call_tool("search", {"queries": [query]})))
+
+        async with anyio.create_task_group() as group:
+            for query in ("scarlatti", "violin", "vienna", "goldoni"):
+                group.start_soon(ask, query)
+        titles = {
+            match[1]: match[2]
+            for text in texts
+            for match in re.finditer(r"^\[(\w+)\] (.*)$", text, re.MULTILINE)
+        }
+        assert len(set(titles.values())) == len(titles) >= 3
 
     served.serve(talk)

@@ -304,6 +304,83 @@ def test_any_record_is_either_read_or_rejected(
         assert question.answers
 
 
+# WixQA and FinanceBench
+
+
+WIXQA: dict[str, Any] = {
+    "question": "How do I publish?",
+    "answer": "1. Open the editor.\n2. Click Publish.",
+    "article_ids": ["b7d", "a1f", "b7d"],
+}
+FINANCEBENCH: dict[str, Any] = {
+    "financebench_id": "financebench_id_03029",
+    "company": "3M",
+    "doc_name": "3M_2018_10K",
+    "question_type": "metrics-generated",
+    "question_reasoning": "Information extraction",
+    "domain_question_num": None,
+    "question": "What is the capital expenditure?",
+    "answer": "$1577.00",
+    "justification": None,
+    "dataset_subset_label": "OPEN_SOURCE",
+    "evidence": [
+        {"evidence_text": "PP&E (1,577)", "doc_name": "3M_2018_10K", "evidence_page_num": 59,
+         "evidence_text_full_page": "Cash Flow\nPP&E (1,577)"},
+        {"evidence_text": "Page two", "evidence_doc_name": "3M_2017_10K", "evidence_page_num": 2},
+    ],
+}  # fmt: skip
+
+
+def test_articles_of_wixqa_are_relevant_documents() -> None:
+    shape, question = read_record(WIXQA, "x")
+    assert shape == "WixQA"
+    assert question == Question(
+        NO_ID,
+        "How do I publish?",
+        ("1. Open the editor.\n2. Click Publish.",),
+        relevant_documents=(("b7d", 1), ("a1f", 1)),
+    )
+
+
+def test_pages_of_financebench_are_passages_of_the_files_that_hold_them() -> None:
+    shape, question = read_record(FINANCEBENCH, "x")
+    assert shape == "FinanceBench"
+    assert question == Question(
+        "financebench_id_03029",
+        "What is the capital expenditure?",
+        ("$1577.00",),
+        "metrics-generated",
+        supporting_passages=(
+            GoldPassage("3M_2018_10K.pdf", "Cash Flow\nPP&E (1,577)"),
+            GoldPassage("3M_2017_10K.pdf", "Page two"),
+        ),
+        relevant_documents=(("3M_2018_10K.pdf", 1), ("3M_2017_10K.pdf", 1)),
+    )
+    _, without = read_record({**FINANCEBENCH, "evidence": []}, "x")
+    assert without.relevant_documents == (("3M_2018_10K.pdf", 1),)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (WIXQA | {"article_ids": "b7d"}, 'The field "article_ids" is "b7d".'),
+        (WIXQA | {"article_ids": [7]}, 'The field "article_ids" is [7].'),
+        (
+            FINANCEBENCH | {"evidence": [{"evidence_text": "x"}]},
+            'The record has no "evidence_doc_name".\nWhere: x, evidence 1, with',
+        ),
+        (FINANCEBENCH | {"evidence": ["x"]}, 'The field "evidence" is ["x"].'),
+        (FINANCEBENCH | {"answer": " "}, 'The field "answer" is " ".'),
+    ],
+)
+def test_wrong_records_of_wixqa_and_financebench_are_rejected(
+    record: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(QuestionsError) as caught:
+        read_record(record, "x")
+    assert str(caught.value).startswith(message)
+
+
 # BEIR
 
 
@@ -331,6 +408,16 @@ def test_a_beir_folder_gives_the_queries_with_judgements(tmp_path: Path) -> None
         Question("q3", "Caf\u00e9?", (), relevant_documents=(("d1", 1),)),
     )
     assert beir_file.notes == ("The judgements are test.tsv of 3 queries; there are no answers.",)
+
+
+def test_a_beir_query_may_name_documents_that_its_rankings_leave_out(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", "q1\td1\t1\n")
+    query = {"_id": "q1", "text": "Who?", "metadata": {"excluded_ids": ["d7", "d8"], "url": "u"}}
+    (folder / "queries.jsonl").write_text(json.dumps(query))
+    (question,) = load_questions(folder)
+    assert question.excluded_documents == ("d7", "d8")
+    (folder / "queries.jsonl").write_text(json.dumps(query | {"metadata": {"excluded_ids": 7}}))
+    assert beir_rejection(folder).startswith('The field "excluded_ids" is 7.\n')
 
 
 def test_of_several_beir_parts_the_named_one_or_test_is_read(tmp_path: Path) -> None:

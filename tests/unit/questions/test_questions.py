@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -164,6 +165,11 @@ def test_the_fingerprint_of_questions_ignores_evidence_that_only_the_evidence_fi
         "a932a27225d45644543b8bde727de05de0a57ca2f272d7679a20268779105407"
     )
     assert evidence_fingerprint(plain) != evidence_fingerprint(marked)
+    assert evidence_fingerprint(plain) == (
+        "90e64561c46d7de800b33f9761fae13327d4e89061eac231f6450b86c8ac26ce"
+    )
+    excluding = [replace(question, excluded_documents=("d",)) for question in plain]
+    assert evidence_fingerprint(plain) != evidence_fingerprint(excluding)
 
 
 # Rejected files

@@ -193,7 +193,7 @@ def test_the_offline_model_is_rejected_without_logical_search(name: str) -> None
     with pytest.raises(ConfigError) as caught:
         choose_model("offline", preset=load_preset(name))
     assert caught.value.what == (
-        f"The offline model works with logical_search, which preset {name} lacks."
+        f"The offline model works with logical_search or search, which preset {name} lacks."
     )
     tools = ", ".join(load_preset(name).tools) or "none"
     assert caught.value.where == f"tools of {name}: {tools}"

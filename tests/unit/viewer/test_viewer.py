@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
@@ -21,7 +25,9 @@ from arag_search.viewer.reading import reading_of
 from arag_search.viewer.steps import Steps
 from arag_search.viewer.texts import Texts, utf16_places
 from arag_search.viewer.view import view
+from tests.support.asking import call, calls
 from tests.support.commands import Command
+from tests.support.long_documents import index_of_documents, long_document, report
 from tests.support.passages import VIVALDI, index_of
 from tests.support.records import read, record, search
 from tests.support.viewed_runs import answered_record, question_row, run_folder
@@ -408,7 +414,7 @@ def test_a_run_whose_questions_are_missing_can_be_shown_without_gold_answers(
     assert data["questions"][0]["text"] == "Where did Goldoni die?"
     assert data["questions"][0]["runs"][0]["right"] is None
     assert [measure["name"] for measure in data["overview"]["measures"]] == [
-        "RetrievedTokens", "Steps", "Seconds"
+        "RetrievedTokens", "TotalTokens", "Steps", "Seconds"
     ]  # fmt: skip
 
 
@@ -523,3 +529,36 @@ def test_a_record_with_another_question_text_shows_that_text(tmp_path: Path) -> 
     answer = replace(record("q", "Paris"), question="Who was Goldoni?")
     data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))
     assert data["questions"][0]["runs"][0]["asked"] == "Who was Goldoni?"
+
+
+# Documents
+
+
+def test_documents_are_shown_by_their_references_with_scores_and_removals(tmp_path: Path) -> None:
+    long = report("3M", 400, {20: "Purchases of property (1,577)"})
+    index = index_of_documents(long_document(0, "3m", "3M annual report", long))
+    settings = {"documents": {"context_threshold": 6_000, "reply_reserve": 0, "open_lines": 150}}
+    preset = changed_preset(load_preset("agentic_rag"), settings, "test")
+    script = [
+        calls(call("search", queries=["property"])),
+        calls(call("open", reference_id="turn0search0")),
+        calls(call("open", reference_id="turn0search0", line_number=150)),
+        calls(call("summarize", summary="Known.", candidate_reference_ids=[])),
+        ModelReply("Answer: 1,577\nExplanation: x\nSources: [turn0search0] 0.9"),
+    ]
+    row = question_row("q")
+    made = Agent(index, preset, ScriptedModel(script)).ask(str(row["question"]), "q")
+    made = replace(made, fingerprints=answered_record("q", "x").fingerprints)
+    data = data_of(run_folder(tmp_path / "a", [row], [made]))
+    shown = data["questions"][0]["runs"][0]
+    assert shown["cited"] == [["turn0search0", 0, 0.9, False]]
+    first, window, last, freed = shown["steps"]
+    assert {passage["id"] for passage in first["passages"]} == {"turn0search0"}
+    assert all(passage["removed"] for passage in first["passages"] + window["passages"])
+    assert first["hits"] == window["hits"] == "1 document"
+    assert freed["hits"] == "context freed"
+    said = [event for step in (first, window, last, freed) for event in step.get("events", [])]
+    assert [re.sub(r"[\d,]+", "N", event) for event in said] == [
+        "The model was warned: N tokens.",
+        "The model freed N of N tokens.",
+    ]

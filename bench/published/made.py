@@ -1,0 +1,61 @@
+"""A data set that is made of published files: its folder, its index and its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.evaluation.description import Description, describe
+from arag_search.questions.files import read_questions
+from arag_search.search.index import open_index
+from arag_search.system.progress import open_progress
+from bench import BenchError
+from bench.data import INDEX, questions_in
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSet:
+    """A data set in its folder, with the description of its questions beside its index."""
+
+    folder: Path
+    documents: int
+    description: Description
+
+    def lines(self) -> Iterator[str]:
+        """Yield the description for people."""
+        described = self.description
+        yield f"{self.folder}: {described.questions:,} questions, {self.documents:,} documents"
+        yield from (f"  Note: {problem}" for problem in described.problems)
+
+
+def made_set(folder: Path, sources: Sequence[Path], options: BuildOptions) -> MadeSet:
+    """Build the index of a data set whose questions are in its folder, and describe both. An index
+    that is there is replaced. Raises what building an index and reading questions raise."""
+    location = folder / INDEX
+    build_index([str(source) for source in sources], location, options, open_progress())
+    questions = read_questions(questions_in(folder))
+    with open_index(location, search_timeout_s=None) as index:
+        description = describe(questions, index.scan())
+        return MadeSet(folder, index.manifest.documents, description)
+
+
+def published_file(folder: Path, name: str, get: str) -> Path:
+    """Return a published file. Raises BenchError, which says how to ``get`` it, for a missing
+    one."""
+    path = folder / name
+    if not path.is_file():
+        raise missing_files(folder, name, get)
+    return path
+
+
+def missing_files(folder: Path, names: str, get: str) -> BenchError:
+    """Return the error for published files that a folder lacks."""
+    return BenchError(
+        f"The folder does not have {names}.",
+        where=str(folder),
+        allowed="the folder into which the published files were downloaded, with their names",
+        do=f"Download them: {get}",
+    )

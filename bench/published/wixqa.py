@@ -1,0 +1,48 @@
+"""WixQA (Cohen et al., 2025, arXiv:2505.08643): articles of a help centre, and long answers.
+
+The form is that of the data set ``Wix/WixQA`` of the Hugging Face hub at d662dc4, as public
+programs that read its files check it: ``wix_kb_corpus/wix_kb_corpus.jsonl`` has ``id``, ``url``,
+``title``, ``contents``, ``html_content`` and ``article_type`` (article, feature_request,
+known_issue), and ``wixqa_NAME/test.jsonl`` has ``question``, ``answer`` and ``article_ids``. The
+files themselves could not be read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from arag_search.system.durable import write_atomically
+from bench.data import QUESTIONS
+from bench.published.made import MadeSet, made_set, missing_files, published_file
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources.formats import Fields
+
+GET = "hf download Wix/WixQA --repo-type dataset --local-dir FOLDER"
+CORPUS = "wix_kb_corpus/wix_kb_corpus.jsonl"
+PARTS = ("expertwritten", "simulated", "synthetic")
+
+_OPTIONS = BuildOptions(
+    overwrite=True,
+    fields=Fields(text="contents"),
+    metadata={"article_type": "keyword", "url": "keyword"},
+)
+
+
+def make(downloaded: Path, data: Path) -> Iterator[MadeSet]:
+    """Make a data set of each part that was downloaded, ``wixqa_expertwritten`` and so on: each has
+    the index of all articles, and the file of questions as published.
+
+    Raises BenchError if files are missing, and what building an index raises.
+    """
+    corpus = published_file(downloaded, CORPUS, GET)
+    parts = {part: downloaded / f"wixqa_{part}" / "test.jsonl" for part in PARTS}
+    there = {part: file for part, file in parts.items() if file.is_file()}
+    if not there:
+        names = ", ".join(str(file.relative_to(downloaded)) for file in parts.values())
+        raise missing_files(downloaded, f"any of {names}", GET)
+    for part, file in there.items():
+        folder = data / f"wixqa_{part}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / QUESTIONS, file.read_bytes())
+        yield made_set(folder, [corpus], _OPTIONS)
