@@ -61,6 +61,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     (OPERATORS, "sudo sysctl -w vm.max_map_count=262144"): "needs a Docker engine",
     (OPERATORS, "printf 'ARAG_SEARCH_PASSWORD="): "needs a Docker engine",
     (OPERATORS, "export OPENSEARCH_USERNAME=arag_build"): "needs a Docker engine",
+    ("bench/README.md", "hf download xlangai/BRIGHT"): "the first command of each pair downloads",
     ("bench/README.md", "python -m bench verify"): SLOW,
     ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):
         "reads data that is not in the repository, and the second command needs a model key",
