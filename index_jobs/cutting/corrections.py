@@ -44,6 +44,7 @@ _LABEL = re.compile(r"\(\s*\w{1,3}\s*\)")
 _REFERENCE = re.compile(r"\[[\s\d,–-]{1,20}\]\s*(\S)")
 _REMARK = re.compile(rf"\(([^()]{{1,{ENCLOSED_CHARACTERS}}})\)\s*(\S)")
 _BRACKETS = re.compile(r"[()\[\]（）「」『』]")
+_NESTED = re.compile(r"\([^()]*\(")
 _CLOSING_OF = {"(": ")", "[": "]", "（": "）", "「": "」", "『": "』"}
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*\Z")
 _MARK_IN_TITLE = re.compile(rf"[{_MARK}]\W*\s")
@@ -119,19 +120,22 @@ def corrected(text: str, ends: list[int], title: str) -> list[int]:
 
 def _joined(text: str, ends: list[int], title: str) -> list[int]:
     """Return the ends that are right."""
-    # In a short text, sentencex keeps plain parentheses together.
-    has_brackets = len(text) > LONG_CHARACTERS or "「" in text or "『" in text
+    # In a short text, sentencex keeps plain parentheses together, but not those that hold others.
+    has_brackets = (
+        len(text) > LONG_CHARACTERS
+        or "「" in text
+        or "『" in text
+        or (text.count("(") > 1 and bool(_NESTED.search(text)))
+    )
     name = _DISAMBIGUATION.sub("", title) if _MARK_IN_TITLE.search(title) else ""
     name = name.lstrip(_MARK + " ")
     judge: _Judge | None = None
-    is_plain, count = _PLAIN.match, text.count
+    is_plain = _PLAIN.match
     right: list[int] = []
     start = 0
     for end, following in pairwise(ends):
         plain = is_plain(text, end - 6)
-        is_clear = plain and not (
-            name or (has_brackets and count("(", start, end) != count(")", start, end))
-        )
+        is_clear = plain and not (name or (has_brackets and _may_be_inside(text, start, end)))
         is_long = end - start > LONG_CHARACTERS or following - start > WINDOW_CHARACTERS
         if not is_clear and not is_long:
             if judge is None:
@@ -147,6 +151,14 @@ def _joined(text: str, ends: list[int], title: str) -> list[int]:
         start = end
     right.append(ends[-1])
     return right
+
+
+def _may_be_inside(text: str, start: int, end: int) -> bool:
+    """Return False only where each parenthesis since ``start`` is closed before ``end``."""
+    opened = text.count("(", start, end)
+    if opened > 1 or opened != text.count(")", start, end):
+        return True
+    return opened == 1 and text.find("(", start) > text.find(")", start)
 
 
 def _placed(text: str, start: int, end: int, following: int) -> int:

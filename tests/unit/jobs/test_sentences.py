@@ -273,6 +273,8 @@ PROSE = st.lists(
 
 
 @given(PROSE)
+@example("The (then (then )He came. He came. )")
+@example("The )(then (then )He came. He came. )")
 def test_no_sentence_of_a_short_text_ends_inside_a_parenthesis_or_before_a_small_word(
     text: str,
 ) -> None:
