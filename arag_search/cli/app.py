@@ -186,7 +186,7 @@ def _command() -> Any:
     app.command("score")(score_command)
     app.command("view", short_help="Make a page that shows a run in a browser.")(view_command)
     app.command(
-        "unavailable", short_help="Remove evidence, to check that a model then refuses to answer."
+        "unavailable", short_help="Remove evidence, so that a model has to refuse to answer."
     )(unavailable_command)
     app.add_typer(opensearch_commands(), name="opensearch")
     made: Any = typer.main.get_command(app)

@@ -36,7 +36,7 @@ def delete_command(
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
 ) -> int:
-    """Delete documents, with all of their passages, from an index.
+    """Delete documents from an index, with their passages.
 
     All named documents are deleted or, if an id is unknown, none. They are gone for every process
     that opens the index afterwards. The remaining documents keep their order; scores still count

@@ -127,7 +127,7 @@ def embed_command(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Make vectors of sentences and passages, for semantic search.
+    """Make vectors of texts, for semantic search.
 
     The text comes from the index. Vectors are written in shards, each complete or missing; then
     they are published at once as the sidecar of the index in its current state. Run the same

@@ -106,7 +106,7 @@ def mcp_command(
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
 ) -> int:
-    """Serve indexes to models over MCP, the Model Context Protocol.
+    """Serve indexes to models, over the Model Context Protocol.
 
     A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
     connects to it (http). The client gets the tools of the preset, chunks and documents by address

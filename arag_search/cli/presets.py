@@ -40,7 +40,7 @@ def presets_command(
     ] = None,
     filter: ScopeFilter = None,
 ) -> int:
-    """List the presets, or explain one key by key with its prompt.
+    """List the presets, or explain one with its prompt.
 
     A preset says which tools, which prompt and which limits a model gets. To make one of your own,
     write a file with "extends: logical_read" and the keys that you change, and give its path where

@@ -81,7 +81,7 @@ def read_command(
       arag-search read my-index vivaldi.1 goldoni.1 --json
       arag-search read my-index --document vivaldi
       arag-search read my-index --document report.pdf --line 2200
-      arag-search read my-index --document report.pdf --find 'capital expenditures'
+      arag-search read my-index --document report.pdf --find 'net sales'
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """

@@ -98,7 +98,7 @@ def run_command(
         ),
     ] = None,
 ) -> int:
-    """Answer a file of questions, each with a record of every step.
+    """Answer a file of questions, and record every step.
 
     Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,

@@ -561,7 +561,8 @@ def test_offline_and_replay_have_no_options() -> None:
 
 def test_offline_with_a_preset_that_lacks_logical_search_names_the_one_to_use() -> None:
     assert choice_error(preset=load_preset("arag_without_semantic")) == (
-        "The offline model works with logical_search, which preset arag_without_semantic lacks.\n"
+        "The offline model works with logical_search or search, which preset arag_without_semantic"
+        " lacks.\n"
         "Where: tools of arag_without_semantic: keyword_search, chunk_read\n"
         f"Do: Use preset logical_read, or set a model. {HOW_TO_SET}"
     )

@@ -176,6 +176,7 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         "  holds        63 documents, 63 passages (cut at 1,000 tokens), 393 sentences, 8,916 "
         "tokens\n"
         "  sentences    by the rule sentencex-joined\n"
+        "  lines        folded at 200 characters\n"
         "  serves       chunks and sentences; fields title, content, doc_id, year (number), kind "
         "(keyword)\n"
         "  titles       yes\n"

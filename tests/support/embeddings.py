@@ -145,7 +145,8 @@ if action == "PUBLISH":
     index_jobs.embedding.job.publish_sidecar = publish
 try:
     code = embed_command(
-        "index", "hashing:16", shard_size=50, batch_size=1, workers=int(arguments[0]),
+        "index", "hashing:16", sentence_titles=False, shard_size=50, batch_size=1,
+        workers=int(arguments[0]),
     )
 except AragError as error:
     print(error, file=sys.stderr)
