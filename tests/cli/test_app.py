@@ -19,8 +19,8 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
     "demo", "index", "embed", "delete", "compact", "search", "fields", "ask", "chat",
-    "conversations", "mcp", "read", "documents", "check", "info", "presets", "questions", "run", "show", "score", "view",
-    "unavailable", "opensearch",
+    "conversations", "mcp", "read", "documents", "check", "info", "presets", "questions",
+    "run", "show", "score", "view", "unavailable", "opensearch",
 )  # fmt: skip
 
 
