@@ -11,6 +11,7 @@ if any differs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import tempfile
 from collections import Counter
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.query import analysis
@@ -27,6 +30,7 @@ from arag_search.query.printing import quoted
 from arag_search.query.tree import Node
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
+from arag_search.tools.base import ReadSet
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.cluster.cluster import local_cluster
@@ -43,8 +47,11 @@ PHRASES = 500
 TOP_K = 10
 TOLERANCE = 1e-4
 """The relative tolerance of scores."""
-KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
-"""The kinds of differences between two answers."""
+KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback", "replies")
+"""The kinds of differences between two answers; ``replies`` are those of the tools of documents."""
+
+_DOCUMENTS_PRESET = "agentic_logical"
+_OPENED = 3
 
 _GRANULARITIES: tuple[Granularity, ...] = ("chunk", "sentence")
 _EXAMPLES = 20
@@ -54,18 +61,31 @@ _REPORT_EVERY = 500
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, or keywords, to be asked of each index."""
+    """A query, or keywords, to be asked of each index. With ``patterns``, the query is one for the
+    tools of documents, and the patterns are looked for in the first documents."""
 
     kind: str
     query: str
     granularity: Granularity = "chunk"
     keywords: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
 
     def ask(self, index: Index) -> SearchResult:
         """Search an index and return its answer."""
         if self.keywords:
             return index.keyword_search(self.keywords, top_k=TOP_K)
         return index.logical_search(self.query, top_k=TOP_K, granularity=self.granularity)
+
+    def replies(self, index: Index) -> list[str]:
+        """Return what ``search`` replies, and ``find`` and ``open`` in the first documents."""
+        tools, seen = tools_of(load_preset(_DOCUMENTS_PRESET), index), ReadSet()
+        reply = tools["search"].run({"queries": [self.query]}, seen)
+        texts = [reply.text]
+        for shown in reply.references[:_OPENED]:
+            document = {"reference_id": shown.reference}
+            finding = tools["find"].run({**document, "patterns": list(self.patterns)}, seen)
+            texts += [finding.text, tools["open"].run({**document, "line_number": 1}, seen).text]
+        return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +106,8 @@ def questions(
     chunks: Sequence[Chunk], count: int, seed: int, *, phrases: int = PHRASES
 ) -> list[Question]:
     """Draw ``count`` logical queries, up to ``phrases`` titles as phrases, and conjunctions of a
-    tenth of the queries, which match little, all at both granularities; and ``count`` / 5 sets of
-    keywords."""
+    tenth of the queries, which match little, all at both granularities; ``count`` / 5 sets of
+    keywords; and ``count`` / 10 queries for the tools of documents."""
     random = Random(seed)
     logical = [query.text for query in logical_queries(chunks, count, seed)]
     titles = sorted({chunk.title for chunk in chunks if analysis.terms(chunk.title)})
@@ -102,7 +122,12 @@ def questions(
         Question(kind, text, granularity) for kind, text in texts for granularity in _GRANULARITIES
     ]
     sets = keyword_sets(chunks, max(1, count // 5), seed)
-    return [*drawn, *(Question("keywords", ", ".join(words), keywords=words) for words in sets)]
+    drawn += [Question("keywords", ", ".join(words), keywords=words) for words in sets]
+    drawn += [
+        Question("documents", text, patterns=words)
+        for text, words in zip(firsts, itertools.cycle(sets), strict=False)
+    ]
+    return drawn
 
 
 # Comparison
@@ -111,7 +136,10 @@ def questions(
 def compare(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Difference]:
     """Return all differences of the other indexes from the first."""
     first, *others = indexes
-    differing: list[Difference] = []
+    differing = _document_differences(
+        indexes, [question for question in asked if question.patterns]
+    )
+    asked = [question for question in asked if not question.patterns]
     for start in range(0, len(asked), _BATCH):
         batch = asked[start : start + _BATCH]
         expected, counts = [question.ask(first) for question in batch], _counts(first, batch)
@@ -127,6 +155,19 @@ def compare(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Differe
                 ]
         if start % _REPORT_EVERY == 0 and start:
             say(f"{start:,} of {len(asked):,} queries, {len(differing):,} differences")
+    return differing
+
+
+def _document_differences(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Difference]:
+    """Return the first reply of each question that differs, for each of the other indexes."""
+    first, *others = indexes
+    differing: list[Difference] = []
+    for question in asked:
+        expected = question.replies(first)
+        for other in others:
+            pairs = itertools.zip_longest(expected, question.replies(other), fillvalue="")
+            if pair := next((pair for pair in pairs if pair[0] != pair[1]), None):
+                differing.append(Difference(other.location, "replies", question, *pair))
     return differing
 
 

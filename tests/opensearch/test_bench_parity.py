@@ -54,6 +54,14 @@ def test_keywords_are_compared_too() -> None:
     assert [difference.kind for difference in differences] == ["scores", "snippets"]
 
 
+def test_replies_of_the_tools_of_documents_are_compared_too() -> None:
+    questions = [parity.Question("documents", "opera", patterns=("house",))]
+    first, same = index_of_texts("opera house"), index_of_texts("opera house")
+    assert parity.compare([first, same], questions) == []
+    differences = parity.compare([first, index_of_texts("opera in a house")], questions)
+    assert [difference.kind for difference in differences] == ["replies"]
+
+
 def test_indexes_of_two_corpora_are_not_compared() -> None:
     first, second = index_of_texts("opera"), index_of_texts("opera", k1=2.0)
     with pytest.raises(BenchError) as caught:
@@ -112,6 +120,7 @@ def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
         kinds = [question.kind for question in questions]
         assert kinds.count("title phrase") == 2 * PHRASES
         assert kinds.count("logical") == 2 * LOGICAL
+        assert kinds.count("documents") == LOGICAL // 10
         differences = parity.compare(indexes, questions)
         assert not differences, differences[:3]
         assert any(
@@ -136,7 +145,7 @@ def test_the_comparison_is_printed_and_saved(
     ]
     assert parity.main(arguments) == 0
     printed: dict[str, Any] = orjson.loads(capsys.readouterr().out)
-    assert [row["value"] for row in printed["rows"]] == [51, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert [row["value"] for row in printed["rows"]] == [51, *[0] * len(parity.KINDS)]
     figures = orjson.loads(results.read_bytes())["figures"]
     assert figures["lucene, opensearch, as named"]["rows"] == printed["rows"]
 
