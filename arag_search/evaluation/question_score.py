@@ -24,7 +24,7 @@ class QuestionScore:
     ``contain_accuracy`` looks into short answer and explanation; a refusal scores 0 unless it is
     the gold answer. For an unanswerable question, a refusal is the only right answer.
     ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and
-    cost are None if there is no record.
+    cost are None if there is no record, ``route`` also without a switcher.
     """
 
     id: str
@@ -40,6 +40,7 @@ class QuestionScore:
     steps: int | None
     seconds: float | None
     cost_usd: float | None
+    route: str | None = None
 
 
 def score_question(question: Question, record: Record | None) -> QuestionScore:
@@ -74,14 +75,19 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
         steps=len(record.trajectory),
         seconds=record.seconds,
         cost_usd=record.total_cost,
+        route=record.route.kind if record.route else None,
     )
 
 
 def groups_of(
     scores: Sequence[QuestionScore],
 ) -> tuple[tuple[str, Sequence[QuestionScore]], ...]:
-    """Return all questions under OVERALL, then those of each type where there are types, by
-    name."""
+    """Return all questions under OVERALL, then those of each type where there are types, by name,
+    and those of each route ("route: simple") where a switcher chose."""
     types = sorted({score.type for score in scores if score.type is not None})
     groups = [(name, [score for score in scores if score.type == name]) for name in types]
+    routes = sorted({score.route for score in scores if score.route is not None})
+    groups += [
+        (f"route: {name}", [score for score in scores if score.route == name]) for name in routes
+    ]
     return ((OVERALL, scores), *groups)

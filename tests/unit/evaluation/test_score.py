@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.agent.record import Record, Step
+from arag_search.agent.record import Record, Route, Step
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.score import Row, score, score_question
@@ -81,6 +81,19 @@ def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
         "1 question failed and counts as 0: the same run asks again.",
         "1 question has no record yet and counts as 0: the same run asks again.",
     )
+
+
+def test_questions_count_by_the_route_that_a_switcher_chose(tmp_path: Path) -> None:
+    simple = replace(record("a", "Ann Lee"), route=Route("simple", "short"))
+    escalated = replace(record("b", "Rome"), route=Route("escalated", "not answered"))
+    scored = score(run_of(tmp_path, simple, escalated, record("c", "1700")))
+    assert [(row.type, row.questions, row.exact_match) for row in scored.rows] == [
+        ("all", 4, 0.5),
+        ("where", 1, 0.0),
+        ("who", 2, 1.0),
+        ("route: escalated", 1, 0.0),
+        ("route: simple", 1, 1.0),
+    ]
 
 
 def test_a_run_without_records_scores_0(tmp_path: Path) -> None:
