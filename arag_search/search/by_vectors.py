@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +40,9 @@ FUSION_DEPTH = 100
 
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
+OLD_VECTORS = (
+    "the vectors are older than the index: passages that changed since may not be found by meaning."
+)
 TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
 
 
@@ -70,6 +74,12 @@ class VectorSearch:
         self._source = source
         self._search_timeout_s = search_timeout_s
         self._calls = Calls(location)
+
+    def within(self, scope: Scope | None) -> VectorSearch:
+        """Return the searches of a part of the index, which share vectors and calls."""
+        part = copy(self)
+        part._scope = scope
+        return part
 
     def open(self) -> OpenVectors:
         """Open vectors and encoder, unless they are open.
@@ -155,11 +165,13 @@ class VectorSearch:
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
         notes = [
-            *_notes(opened, missing),
+            *self._lacking(opened, missing),
             *notes,
             *self._on_names(text, scope, names and bool(hits)),
         ]
-        return search_result(query, understood, offset, hits, notes, started, passages=len(fused))
+        return search_result(
+            query, understood, offset, hits, notes, started, passages=len(fused) - missing
+        )
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
         """See Index.nearest_sentences."""
@@ -202,8 +214,11 @@ class VectorSearch:
             shown = near.passages[offset:]
             proofs = {passage.ordinal: passage for passage in shown}
             hits, missing = self._hits(shown, proofs, scope, snippets)
-        end_of_all = len(near.passages) if near.complete else None
-        notes = [*_notes(opened, missing), *self._on_names(text, scope, names and bool(hits))]
+        end_of_all = len(near.passages) - missing if near.complete else None
+        notes = [
+            *self._lacking(opened, missing),
+            *self._on_names(text, scope, names and bool(hits)),
+        ]
         return search_result(query, understood, offset, hits, notes, started, passages=end_of_all)
 
     def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
@@ -213,6 +228,17 @@ class VectorSearch:
         deadline = Deadline.after(self._search_timeout_s)
         note = missing_names_note(self._engine, text, scope, deadline)
         return [note] if note else []
+
+    def _lacking(self, opened: OpenVectors, missing: int) -> list[str]:
+        """Return the notes on passages that vectors do not find. Their numbers are those of the
+        whole index, or of passages that may be out of scope since: a scope does not say them."""
+        if self._scope is not None:
+            return [] if opened.note is None else [OLD_VECTORS]
+        notes = [] if opened.note is None else [opened.note]
+        if missing:
+            passages = "1 passage" if missing == 1 else f"{missing} passages"
+            notes.append(f"{passages} left out: changed or deleted since the vectors were opened.")
+        return notes
 
     def _understood(self, query: str, filter: str | None) -> tuple[str, Scope | None, str]:
         """Return the query as it is encoded, the scope to obey, and both in words."""
@@ -295,11 +321,3 @@ def _hit(passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> Searc
         None,
         ranks,
     )
-
-
-def _notes(opened: OpenVectors, missing: int) -> list[str]:
-    notes = [] if opened.note is None else [opened.note]
-    if missing:
-        passages = "1 passage" if missing == 1 else f"{missing} passages"
-        notes.append(f"{passages} left out: changed or deleted since the vectors were opened.")
-    return notes

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from arag_search.engines.base import FieldsRequest, FieldValues, SearchEngine, ValueCount
 from arag_search.engines.deadline import Deadline
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
 from arag_search.query.dates import date_text
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, FieldKind, Schema
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
 from arag_search.query.printing import number_text
 from arag_search.query.tree import Scope
 
@@ -92,6 +93,31 @@ def metadata_fields(
     except QueryTimeoutError:
         return tuple(FieldSummary(name, schema.metadata[name], 0) for name in names)
     return tuple(_summary(field, schema) for field in page.fields) if page else ()
+
+
+class Contents(NamedTuple):
+    """What there is in a scope: ``has_titles`` if a passage has a title, ``has_neighbours`` if one
+    has another before or after it."""
+
+    has_titles: bool
+    has_neighbours: bool
+
+
+def contents_of(engine: SearchEngine, scope: Scope | None, deadline: Deadline | None) -> Contents:
+    """Return what passages in a scope have. Without a scope the manifest says it; else it takes one
+    request. What cannot be counted in time, or at once, is taken to be there."""
+    manifest = engine.manifest
+    several = manifest.already_chunked or manifest.chunks > manifest.documents
+    if scope is None or not (several or manifest.has_titles):
+        return Contents(manifest.has_titles, several)
+    request = FieldsRequest((TITLE, DOC_ID), 0, scope, quick=True, deadline=deadline)
+    try:
+        page = engine.field_values(request)
+    except QueryTimeoutError:
+        return Contents(True, True)
+    titles, documents = page.fields
+    several = manifest.already_chunked or page.chunks > (documents.distinct or 0)
+    return Contents(titles.chunks > 0, several)
 
 
 def bound_text(value: float | None, kind: FieldKind) -> str | None:

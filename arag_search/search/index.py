@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import (
+    FieldsRequest,
     Granularity,
     KeywordRequest,
     LeafScore,
@@ -50,8 +51,10 @@ from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.fields import (
     DEFAULT_VALUES,
+    Contents,
     FieldsResult,
     FieldSummary,
+    contents_of,
     fields_of,
     metadata_fields,
 )
@@ -131,6 +134,7 @@ class Index:
         self._frequent_words = FrequentWords(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
         self._lines = LinesCache()
+        self._is_part = False
 
     def __enter__(self) -> Index:
         return self
@@ -143,8 +147,26 @@ class Index:
     ) -> None:
         self.close()
 
+    def within(self, filter: str) -> Index:
+        """Return the part of the index that a filter admits, as an index of its own.
+
+        ``filter`` is a query of metadata clauses, such as ``acl:(everyone OR hr)``, which narrows
+        the scope that there is. The part shares the open engine and vectors, and opens nothing. It
+        ends with this index; closing it has no effect. ``manifest`` describes the whole index, and
+        BM25 scores use statistics of the whole index; all else that a part returns is computed from
+        its own passages. Raises QueryError for the filter.
+        """
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        part = Index(self.engine, self.location, scope, search_timeout_s=self.search_timeout_s)
+        part._by_vectors = self._by_vectors.within(scope)
+        part._lines = self._lines
+        part._is_part = True
+        return part
+
     def close(self) -> None:
         """Wait for searches in flight, then free all resources. Closing twice is allowed."""
+        if self._is_part:
+            return
         self._by_vectors.close()
         self.engine.close()
         if self._on_close is not None:
@@ -248,10 +270,11 @@ class Index:
         notes = list(parsed.notes)
         if sorting is not None or (nearest_values and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
-        if not self.manifest.has_titles and _names_title(parsed):
+        if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
-        if page.hits and (note := self._frequent_words.note(parsed.tree, granularity, deadline)):
-            notes.append(note)
+        if page.hits and self.scope is None:  # the note is about all passages
+            note = self._frequent_words.note(parsed.tree, granularity, deadline)
+            notes += [note] if note else []
         if hints:
             notes += narrowing_hints(request, page, self.manifest.has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
@@ -346,6 +369,12 @@ class Index:
         """The declared fields with frequent values or ranges, within the scope: in descriptions of
         tools. They are read once, and may be approximate after updates; ``fields`` counts."""
         return metadata_fields(self.engine, self.scope, Deadline.after(self.search_timeout_s))
+
+    @cached_property
+    def contents(self) -> Contents:
+        """Whether passages in the scope have titles and neighbours, for descriptions of tools and
+        notes. It is read once."""
+        return contents_of(self.engine, self.scope, Deadline.after(self.search_timeout_s))
 
     @checked
     def keyword_search(
@@ -555,16 +584,17 @@ class Index:
         document as it is now, all in one request, and the others are read in another.
         """
         ids = list(dict.fromkeys(map(nfc, doc_ids)))
-        kept = {id: lines for id in ids if (lines := self._lines.get(id)) is not None}
-        firsts = self.engine.read([lines.passages[0] for lines in kept.values()], self.scope)
+        scope = self.scope
+        kept = {id: lines for id in ids if (lines := self._lines.get(scope, id)) is not None}
+        firsts = self.engine.read([lines.passages[0] for lines in kept.values()], scope)
         for (id, lines), first in zip(list(kept.items()), firsts, strict=True):
             if not is_current(lines, first):
                 del kept[id]
-                self._lines.drop(id)
+                self._lines.drop(scope, id)
         for document in self._documents_with([id for id in ids if id not in kept]):
             lines = DocumentLines.of(document, self.manifest.fold_characters)
             kept[document.id] = lines
-            self._lines.put(lines)
+            self._lines.put(scope, lines)
         return [kept.get(nfc(id)) for id in doc_ids]
 
     def _documents_with(self, doc_ids: Sequence[str]) -> Iterator[IndexDocument]:
@@ -579,7 +609,8 @@ class Index:
         passage = self.engine.read([doc_id], scope)[0]
         if passage is not None:
             return [passage.doc_id]
-        if self.manifest.chunks > MAX_COMPARED:
+        counted = FieldsRequest((), 0, scope, deadline=Deadline.after(self.search_timeout_s))
+        if self.engine.field_values(counted).chunks > MAX_COMPARED:
             return []
         return nearest_ids(doc_id, (chunk.doc_id for chunk in self.engine.scan(scope)))
 

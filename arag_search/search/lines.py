@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from arag_search.corpus import Chunk, MetadataValue, nfc
+from arag_search.query.tree import Scope
 from arag_search.search.documents import IndexDocument
 
 MAX_DOCUMENTS = 64
@@ -25,6 +26,7 @@ MAX_CHARACTERS = 20_000_000
 """The most characters of all documents whose lines are kept."""
 
 _PAGE = re.compile(r"\[page (\d{1,9})\]")
+_Key = tuple[Scope | None, str]
 _APOSTROPHES = str.maketrans({"\u2019": "'"})
 
 
@@ -159,39 +161,40 @@ class DocumentLines:
 
 
 class LinesCache:
-    """The lines of the documents that were used last. Threads may share it."""
+    """The lines of the documents that were used last. Threads may share it, and so may an index and
+    its parts: each finds what was kept within its own scope."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, DocumentLines] = OrderedDict()
+        self._kept: OrderedDict[_Key, DocumentLines] = OrderedDict()
         self._characters = 0
         self._lock = threading.Lock()
 
-    def get(self, doc_id: str) -> DocumentLines | None:
+    def get(self, scope: Scope | None, doc_id: str) -> DocumentLines | None:
         """Return the lines of a document, which may have changed since; None if they are not
         kept."""
         with self._lock:
-            if doc_id in self._kept:
-                self._kept.move_to_end(doc_id)
-            return self._kept.get(doc_id)
+            if (scope, doc_id) in self._kept:
+                self._kept.move_to_end((scope, doc_id))
+            return self._kept.get((scope, doc_id))
 
-    def put(self, lines: DocumentLines) -> None:
+    def put(self, scope: Scope | None, lines: DocumentLines) -> None:
         """Keep the lines of a document, and drop those that were used longest ago."""
         with self._lock:
-            self._drop(lines.doc_id)
-            self._kept[lines.doc_id] = lines
+            self._drop((scope, lines.doc_id))
+            self._kept[scope, lines.doc_id] = lines
             self._characters += len(lines.text)
             while len(self._kept) > 1 and (
                 len(self._kept) > MAX_DOCUMENTS or self._characters > MAX_CHARACTERS
             ):
                 self._drop(next(iter(self._kept)))
 
-    def drop(self, doc_id: str) -> None:
+    def drop(self, scope: Scope | None, doc_id: str) -> None:
         """Forget the lines of a document."""
         with self._lock:
-            self._drop(doc_id)
+            self._drop((scope, doc_id))
 
-    def _drop(self, doc_id: str) -> None:
-        lines = self._kept.pop(doc_id, None)
+    def _drop(self, key: _Key) -> None:
+        lines = self._kept.pop(key, None)
         self._characters -= 0 if lines is None else len(lines.text)
 
 

@@ -91,11 +91,11 @@ def _features_of(index: Index) -> dict[str, bool]:
     """Return what the index has."""
     manifest = index.manifest
     return {
-        "titles": manifest.has_titles,
+        "titles": index.contents.has_titles,
         "sentences": manifest.has_sentences,
         "metadata": bool(manifest.metadata),
         "ranges": any(kind != "keyword" for kind in manifest.metadata.values()),
-        "neighbours": manifest.already_chunked or manifest.chunks > manifest.documents,
+        "neighbours": index.contents.has_neighbours,
     }
 
 

@@ -5,7 +5,6 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity, Page, SearchRequest
 from arag_search.engines.memory.engine import MemoryEngine
-from arag_search.query.parser import parse_filter
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
 from arag_search.tools.logical_search import LogicalSearch
@@ -71,12 +70,10 @@ def test_a_small_index_has_no_very_frequent_words() -> None:
     assert Index(MemoryEngine(CHUNKS[:48]), "").logical_search("the").notes == ()
 
 
-def test_a_scope_does_not_change_what_is_frequent() -> None:
-    engine = MemoryEngine(CHUNKS, metadata=METADATA)
-    scope = parse_filter("doc_id:d0", engine.manifest.query_schema)
-    index = Index(engine, "", scope)
+def test_within_a_scope_nothing_is_said_of_words_that_are_frequent_in_the_whole_index() -> None:
+    index = Index(MemoryEngine(CHUNKS, metadata=METADATA), "")
     assert index.logical_search("the").notes == (NOTE,)
-    assert index.logical_search("opera").notes == ()
+    assert index.within("doc_id:d0").logical_search("the").notes == ()
 
 
 def test_words_are_counted_once_and_the_first_rare_word_ends_the_counting() -> None:

@@ -1,0 +1,26 @@
+"""Parts of indexes of Lucene, against indexes in memory of their passages alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.memory.engine import MemoryEngine
+from tests.support.examples import examples
+from tests.support.parts import METADATA, check_random_parts
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + examples(30)))
+def test_a_part_answers_as_an_index_of_its_passages_alone(tmp_path: Path, seed: int) -> None:
+    def indexed(chunks: Sequence[Chunk], memory: MemoryEngine) -> LuceneEngine:
+        writer = LuceneWriter(tmp_path, metadata=METADATA, sentences=True, resume=False)
+        writer.add(chunks)
+        manifest = replace(memory.manifest, engine="lucene")
+        writer.finish({"manifest": manifest.to_json(), "update": "1"})
+        return LuceneEngine.open(tmp_path, str(tmp_path))
+
+    check_random_parts(indexed, seed)

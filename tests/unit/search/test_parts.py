@@ -1,0 +1,99 @@
+"""Parts of an index: what they share with the whole, and that they show nothing of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import FieldsPage, FieldsRequest, Page, SearchRequest
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.errors import IndexClosedError, UnknownDocumentError
+from arag_search.query.problems import QueryError
+from arag_search.query.tree import Scope
+from arag_search.search import index as index_module
+from arag_search.search.by_vectors import OLD_VECTORS
+from arag_search.search.index import Index
+from tests.support.examples import examples
+from tests.support.parts import check_random_parts
+from tests.support.passages import SCHEMA, VIVALDI, index_of
+from tests.support.semantic_indexes import vector_index
+
+
+@pytest.mark.parametrize("seed", range(examples(60)))
+def test_a_part_answers_as_an_index_of_its_passages_alone(seed: int) -> None:
+    check_random_parts(lambda _, memory: memory, seed)
+
+
+def test_a_part_shares_engine_and_vectors_and_closing_it_closes_neither() -> None:
+    index = vector_index(*VIVALDI)
+    with index.within("year:>1700") as part:
+        assert part.engine is index.engine
+        assert part.open_vectors() is index.open_vectors()
+    assert len(part.semantic_search("opera").hits) == 2
+    assert len(index.semantic_search("opera").hits) == len(VIVALDI)
+    index.close()
+    with pytest.raises(IndexClosedError):
+        part.logical_search("opera")
+    with pytest.raises(IndexClosedError):
+        part.semantic_search("opera")
+
+
+def test_a_part_costs_no_request() -> None:
+    class Silent(MemoryEngine):
+        def field_values(self, request: FieldsRequest) -> FieldsPage:
+            raise AssertionError
+
+        def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+            raise AssertionError
+
+        def search(self, request: SearchRequest) -> Page:
+            raise AssertionError
+
+    index = Index(Silent(VIVALDI, metadata=SCHEMA.metadata), "memory")
+    part = index.within("year:>1700")
+    assert str(part.scope) == "year:>1700"
+
+
+def test_filters_of_parts_of_parts_and_of_calls_only_narrow() -> None:
+    part = index_of(*VIVALDI, scope="year:>=1700").within("year:<1735").within("NOT doc_id:page")
+    assert [chunk.id for chunk in part.scan()] == ["scarlatti.1"]
+    result = part.logical_search("griselda OR vivaldi", filter="year:>0")
+    assert (result.total, [hit.id for hit in result.hits]) == (1, ["scarlatti.1"])
+    assert part.logical_search("griselda", filter="year:1735").total == 0
+
+
+@pytest.mark.parametrize("filter", ["", "opera", "acl:hr", "year:", "year:1700 OR opera"])
+def test_a_filter_that_is_none_is_refused(filter: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        index_of(*VIVALDI).within(filter)
+    assert str(raised.value).startswith("Query not run: ")
+    assert str(raised.value).endswith("\nWhere: the filter")
+
+
+def test_lines_that_the_whole_index_keeps_are_not_those_of_a_part() -> None:
+    index = index_of(*VIVALDI)
+    part, other = index.within("year:1735"), index.within("NOT doc_id:page")
+    for _ in range(2):
+        assert index.document_lines(["vivaldi"])[0] is not None
+        assert part.document_lines(["vivaldi", "griselda"])[0] is None
+        assert other.document_lines(["vivaldi"]) == index.document_lines(["vivaldi"])
+
+
+def test_ids_are_suggested_in_a_small_part_of_a_large_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(index_module, "MAX_COMPARED", 3)
+    index = index_of(*VIVALDI)
+    with pytest.raises(UnknownDocumentError) as raised:
+        index.document_read("griseldo")
+    assert "Did you mean" not in str(raised.value)
+    with pytest.raises(UnknownDocumentError, match='Did you mean "griselda"'):
+        index.within("year:>1700").document_read("griseldo")
+
+
+def test_what_vectors_lack_of_the_whole_index_is_not_counted_in_a_part() -> None:
+    index = vector_index(*VIVALDI, note="3 of 9 passages have no vectors")
+    assert index.semantic_search("opera").notes == ("3 of 9 passages have no vectors",)
+    assert index.within("year:1735").semantic_search("opera").notes == (OLD_VECTORS,)
