@@ -104,10 +104,6 @@ def vectors_of(chunks: Sequence[Chunk]) -> VectorSource:
     return VectorSource.of(MemoryVectors(chunks, encoder, metadata=METADATA), encoder)
 
 
-def memory_engine(chunks: Sequence[Chunk], *, already_chunked: bool = False) -> MemoryEngine:
-    return MemoryEngine(chunks, metadata=METADATA, already_chunked=already_chunked)
-
-
 @dataclass(slots=True)
 class Part:
     """A part of an index, and the index of its passages alone. ``hidden`` are the numbers of the
@@ -340,15 +336,12 @@ def part_of(
     whole: Index, documents: Sequence[Sequence[Chunk]], random: Random, offsets: tuple[int, ...]
 ) -> Part:
     """Return a random part of an index of the documents."""
-    already_chunked = whole.manifest.already_chunked
+    about = whole.manifest
     filter, admits = access_of(random)
     chunks = [chunk for document in documents for chunk in document]
     inside = [chunk for chunk in chunks if admits(chunk)]
-    alone = Index(
-        memory_engine(inside, already_chunked=already_chunked),
-        LOCATION,
-        vectors=vectors_of(inside),
-    )
+    engine = MemoryEngine(inside, metadata=about.metadata, already_chunked=about.already_chunked)
+    alone = Index(engine, LOCATION, vectors=vectors_of(inside))
     hidden = [n for n, document in enumerate(documents) if not admits(document[0])]
     doc_ids = list(dict.fromkeys(chunk.doc_id for chunk in chunks))
     return Part(
@@ -368,7 +361,7 @@ def check_random_parts(
     already_chunked = random.random() < 0.3
     live = corpus[: len(corpus) - deleted]
     chunks = [chunk for document in live for chunk in document]
-    memory = memory_engine(chunks, already_chunked=already_chunked)
+    memory = MemoryEngine(chunks, metadata=METADATA, already_chunked=already_chunked)
     every = [chunk for document in corpus for chunk in document]
     whole = Index(open_engine(chunks, memory), LOCATION, vectors=vectors_of(every))
     with whole:
