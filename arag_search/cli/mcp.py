@@ -82,6 +82,16 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
+    access: Annotated[
+        Path | None,
+        typer.Option(
+            help="A YAML file that maps the SHA-256 of tokens to filters: HTTP clients must send "
+            "one of the tokens, and see the documents that its filter admits. The file is read "
+            "again when it changes.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -140,12 +150,13 @@ def mcp_command(
     check_count(settings, locations)
     described = descriptions(describe or [], locations)
     if transport == "http":
-        entrance = _listening(host, port, token_env, allow_host)
+        entrance = _listening(host, port, token_env, allow_host, access)
     else:
         of_http = {
             "--host": host,
             "--port": port,
             "--token-env": token_env,
+            "--access": access,
             "--allow-host": allow_host,
         }
         entrance = _channel([name for name, value in of_http.items() if value is not None])
@@ -157,7 +168,7 @@ def mcp_command(
             opened = stack.enter_context(opening.open(location))
             about = described.get(name, "")
             served.append(ServedIndex.of(name, opened, settings, about))
-        code, is_idle = _serve(served, settings, entrance)
+        code, is_idle = _serve(served, settings, entrance, access)
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
                 say("arag-search: interrupted.")
@@ -195,34 +206,48 @@ def _channel(of_http: list[str]) -> Channel:
 
 
 def _listening(
-    host: str | None, port: int | None, token_env: str | None, allow_host: list[str] | None
+    host: str | None,
+    port: int | None,
+    token_env: str | None,
+    allow_host: list[str] | None,
+    access: Path | None,
 ) -> Listening:
     from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 
+    if token_env is not None and access is not None:
+        raise ArgumentError(
+            "--token-env and --access are both given.",
+            allowed="one of them",
+            do="Put the hash of the token into the file, and leave out --token-env.",
+        )
     return listen(
         DEFAULT_HOST if host is None else host,
         DEFAULT_PORT if port is None else port,
         token_env,
         allow_host or [],
+        has_access_file=access is not None,
     )
 
 
 def _serve(
-    served: list[ServedIndex], preset: Preset, entrance: Channel | Listening
+    served: list[ServedIndex], preset: Preset, entrance: Channel | Listening, access: Path | None
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
+    from arag_search.mcp_server.access import AccessFile, Parts
     from arag_search.mcp_server.catalogue import Catalogue
     from arag_search.mcp_server.protocol import build_server
     from arag_search.mcp_server.serving import over_http, over_stdio, run_until_signalled
     from arag_search.mcp_server.stdio import Channel
     from arag_search.mcp_server.workers import Workers
 
+    parts = Parts(served, preset)
+    grants = None if access is None else AccessFile(access, parts.check)
     workers = Workers()
-    server = build_server(Catalogue(served), preset, workers)
+    server = build_server(Catalogue(served), preset, workers, None if grants is None else parts)
     if isinstance(entrance, Channel):
         serve = over_stdio(server, entrance)
     else:
-        serve = over_http(server, entrance)
+        serve = over_http(server, entrance, grants)
         names = ", ".join(index.name for index in served)
         say(f"Serving {names} at {entrance.url}; stop with Ctrl-C.")
     try:

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arag_search.errors import AccessError, AragError, ArgumentError, UnavailableError
+from arag_search.mcp_server.access import AccessFile, note_grant
 from arag_search.mcp_server.authority import name_in_host, name_in_origin
 from arag_search.mcp_server.listening import PATH, Listening
 
@@ -36,12 +37,14 @@ class Gate:
         listening: Listening,
         stopping: anyio.Event,
         read_timeout_s: float,
+        access: AccessFile | None = None,
     ) -> None:
         self._sessions = sessions
         self._stopping = stopping
         self._token = None if listening.token is None else listening.token.encode()
         self._names = frozenset((*_LOOPBACK_NAMES, *listening.names))
         self._read_timeout_s = read_timeout_s
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -98,18 +101,24 @@ class Gate:
         return None
 
     def _wrong_token(self, request: Request) -> Response | None:
-        if self._token is None:
-            return None
+        """Check the token, and note in the request what the access file grants it."""
         kind, _, shown = request.headers.get("authorization", "").partition(" ")
-        is_right = hmac.compare_digest(shown.strip().encode("latin-1"), self._token)
-        if kind.lower() == "bearer" and is_right:
+        token = shown.strip() if kind.lower() == "bearer" else ""
+        if self._access is not None:
+            return self._without_grant(request, token, self._access)
+        if self._token is None or hmac.compare_digest(token.encode("latin-1"), self._token):
             return None
-        error = AccessError(
-            "The token is missing or wrong.",
-            allowed="Authorization: Bearer TOKEN",
-            do="Give the client the token that the server was started with.",
-        )
-        return _refused(401, error, {"WWW-Authenticate": "Bearer"})
+        return _wrong_token("Give the client the token that the server was started with.")
+
+    def _without_grant(self, request: Request, token: str, access: AccessFile) -> Response | None:
+        try:
+            grant = access.grant(token)
+        except AccessError as error:
+            return _refused(503, error)
+        if grant is None:
+            return _wrong_token("Give the client a token whose hash is in the access file.")
+        note_grant(request.scope, grant)
+        return None
 
     def _bounded(self, receive: Receive) -> Receive:
         """Return a ``receive`` with a deadline for the whole request."""
@@ -147,6 +156,13 @@ def _closing(send: Send) -> Send:
 
 def _refused(status: int, error: AragError, headers: dict[str, str] | None = None) -> Response:
     return PlainTextResponse(str(error), status, headers)
+
+
+def _wrong_token(do: str) -> Response:
+    error = AccessError(
+        "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
+    )
+    return _refused(401, error, {"WWW-Authenticate": "Bearer"})
 
 
 def _wrong_type(headers: Headers) -> AragError:

@@ -13,6 +13,7 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from arag_search.mcp_server.access import AccessFile
 from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.pace import paced
@@ -48,8 +49,10 @@ async def serve_http(
     listening: Listening,
     stopping: anyio.Event,
     limits: HttpLimits | None = None,
+    access: AccessFile | None = None,
 ) -> None:
-    """Serve until ``stopping`` is set; then end all sessions and close the socket."""
+    """Serve until ``stopping`` is set; then end all sessions and close the socket. With ``access``,
+    only tokens in that file are let in."""
     limits = limits or HttpLimits()
     manager = StreamableHTTPSessionManager(
         server,
@@ -58,7 +61,13 @@ async def serve_http(
         max_sessions=None,  # Sessions bounds them
     )
     config = uvicorn.Config(
-        Gate(Sessions(manager, limits.max_sessions), listening, stopping, limits.read_timeout_s),
+        Gate(
+            Sessions(manager, limits.max_sessions),
+            listening,
+            stopping,
+            limits.read_timeout_s,
+            access,
+        ),
         http=paced(limits.read_timeout_s, limits.max_connections),
         log_config=None,
         log_level="warning",

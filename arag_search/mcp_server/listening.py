@@ -48,17 +48,23 @@ class Listening:
 
 
 def listen(
-    host: str, port: int, token_env: str | None, allowed_hosts: Sequence[str] = ()
+    host: str,
+    port: int,
+    token_env: str | None,
+    allowed_hosts: Sequence[str] = (),
+    *,
+    has_access_file: bool = False,
 ) -> Listening:
     """Open the socket; port 0 takes any that is free.
 
     ``token_env`` names the variable with the token, ``allowed_hosts`` are names or IP addresses
-    by which clients may reach the server. Raises ArgumentError for a host of either kind that is
+    by which clients may reach the server. ``has_access_file`` says that a file names the tokens of
+    clients. Raises ArgumentError for a host of either kind that is
     not loopback without a token, for an invalid name, for a variable without a good token, and
     for a port that is not available.
     """
     names = [_name(host) for host in allowed_hosts]
-    if token_env is None:
+    if token_env is None and not has_access_file:
         _check_loopback(host, names)
     if not 0 <= port <= MAX_PORT:
         raise ArgumentError(f"There is no port {port}.", where="--port", allowed=f"0 to {MAX_PORT}")
@@ -77,7 +83,7 @@ def _check_loopback(host: str, names: Sequence[str]) -> None:
         raise ArgumentError(
             f"Other machines could reach the server at {host}, and no token is set.",
             where="--host",
-            allowed="127.0.0.1, localhost or ::1; any other one with --token-env",
+            allowed="127.0.0.1, localhost or ::1; any other one with --token-env or --access",
             do=_SET_A_TOKEN,
         )
     for name in names:
@@ -85,7 +91,7 @@ def _check_loopback(host: str, names: Sequence[str]) -> None:
             raise ArgumentError(
                 f"Other machines could reach the server as {name}, and no token is set.",
                 where="--allow-host",
-                allowed="names of loopback; any other one with --token-env",
+                allowed="names of loopback; any other one with --token-env or --access",
                 do=_SET_A_TOKEN,
             )
 

@@ -26,6 +26,7 @@ from arag_search.errors import (
     UnknownChunkError,
     UnknownDocumentError,
 )
+from arag_search.mcp_server.access import Parts, filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
 from arag_search.mcp_server.catalogue import RESET, Call, Catalogue
 from arag_search.mcp_server.session import Session
@@ -46,8 +47,13 @@ _logger = logging.getLogger(__name__)
 _Request = TypeVar("_Request")
 
 
-def build_server(catalogue: Catalogue, preset: Preset, workers: Workers) -> Server[Session, Any]:
-    """Build a server of the SDK that answers from the catalogue. Each connection has a Session."""
+def build_server(
+    catalogue: Catalogue, preset: Preset, workers: Workers, parts: Parts | None = None
+) -> Server[Session, Any]:
+    """Build a server of the SDK that answers from the catalogue. Each connection has a Session.
+
+    With ``parts``, a request is answered from the part that its token grants, as noted by the gate,
+    and no request from the whole indexes of the catalogue."""
     file = "instructions_connector.md" if catalogue.is_connector else "instructions.md"
     instructions = files(__package__ or "").joinpath(file).read_text("utf-8").strip()
     if catalogue.about:
@@ -55,10 +61,10 @@ def build_server(catalogue: Catalogue, preset: Preset, workers: Workers) -> Serv
     server: Server[Session, Any] = Server(
         NAME, version(NAME), instructions=instructions, lifespan=_session
     )
-    answers = _Answers(server, catalogue, preset, workers)
+    answers = _Answers(server, catalogue, preset, workers, parts)
     # The SDK's decorator for tools would turn every exception into a result.
     server.request_handlers |= {
-        types.ListToolsRequest: answers.list_tools,
+        types.ListToolsRequest: _as_protocol_error(answers.list_tools),
         types.CallToolRequest: _as_protocol_error(answers.call_tool),
         types.ListResourcesRequest: answers.list_resources,
         types.ListResourceTemplatesRequest: answers.list_templates,
@@ -84,11 +90,20 @@ class _Answers:
         catalogue: Catalogue,
         preset: Preset,
         workers: Workers,
+        parts: Parts | None,
     ) -> None:
         self.server = server
         self.catalogue = catalogue
         self.preset = preset
         self.workers = workers
+        self.parts = parts
+
+    async def _visible(self) -> Catalogue:
+        """Return the tools over what the client of this request may see."""
+        if self.parts is None:
+            return self.catalogue
+        parts, filter = self.parts, filter_of(self.server.request_context.request)
+        return await self.workers.run(lambda: parts.catalogue(filter))
 
     async def list_tools(self, _: types.ListToolsRequest) -> types.ServerResult:
         tools = [
@@ -99,7 +114,7 @@ class _Answers:
                 outputSchema=None if tool.output_schema is None else dict(tool.output_schema),
                 annotations=_READ_ONLY,
             )
-            for tool in self.catalogue.offered
+            for tool in (await self._visible()).offered
         ]
         return types.ServerResult(types.ListToolsResult(tools=tools))
 
@@ -111,7 +126,7 @@ class _Answers:
             if result.status == "ok":
                 session.reset()
             return _tool_answer(result)
-        call = self.catalogue.call(name, arguments)
+        call = (await self._visible()).call(name, arguments)
         result = await self._run(call, session) if isinstance(call, Call) else call
         return _tool_answer(result)
 
@@ -140,7 +155,8 @@ class _Answers:
 
     async def read_resource(self, request: types.ReadResourceRequest) -> types.ServerResult:
         uri = request.params.uri
-        text = await self.workers.run(lambda: read_address(str(uri), self.catalogue.served))
+        served = (await self._visible()).served
+        text = await self.workers.run(lambda: read_address(str(uri), served))
         contents = types.TextResourceContents(uri=uri, mimeType="text/plain", text=text)
         return types.ServerResult(types.ReadResourceResult(contents=[contents]))
 

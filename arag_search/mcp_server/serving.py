@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 
+from arag_search.mcp_server.access import AccessFile
 from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.session import Session
@@ -39,11 +40,14 @@ def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:
     return serve
 
 
-def over_http(server: Server[Session, Any], listening: Listening) -> Serve:
-    """Return a function that serves any number of clients."""
+def over_http(
+    server: Server[Session, Any], listening: Listening, access: AccessFile | None = None
+) -> Serve:
+    """Return a function that serves any number of clients, with ``access`` those that it lets
+    in."""
 
     async def serve(stopping: anyio.Event) -> None:
-        await serve_http(server, listening, stopping)
+        await serve_http(server, listening, stopping, access=access)
 
     return serve
 

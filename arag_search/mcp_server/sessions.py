@@ -21,7 +21,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from arag_search.errors import UnavailableError
+from arag_search.errors import ArgumentError, UnavailableError
+from arag_search.mcp_server.access import grant_in
 from arag_search.mcp_server.listening import PATH
 from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_message
 
@@ -34,8 +35,10 @@ this run at a time. The answer would otherwise go to the next request of the sam
 
 @dataclass(slots=True, eq=False)
 class _Session:
-    """The requests of a session: how many are in flight, and the ids that may still be answered."""
+    """The requests of a session: how many are in flight, and the ids that may still be answered.
+    ``owner`` is the digest of the token that began it, None without an access file."""
 
+    owner: str | None = None
     in_flight: int = 0
     ids: set[str] = field(default_factory=set[str])
     unanswered: dict[str, None] = field(default_factory=dict[str, None])
@@ -101,7 +104,11 @@ class Sessions:
         request = _Request(scope, again, send, message)
         session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
         if session_id in self._sessions:
-            await self._ask(request, session_id, self._sessions[session_id])
+            session = self._sessions[session_id]
+            if session.owner != _owner(scope):
+                await _no_such_session()(scope, again, send)
+                return
+            await self._ask(request, session_id, session)
         elif session_id is None and request.opens_a_session:
             await self._open(request)
         else:  # for the SDK to refuse
@@ -133,7 +140,7 @@ class Sessions:
                 await self._full()(request.scope, request.receive, request.send)
                 return
             del self._sessions[dropped]
-        session = _Session(in_flight=1)
+        session = _Session(_owner(request.scope), in_flight=1)
         self._opening.append(session)
 
         def begun(session_id: str) -> None:
@@ -216,6 +223,17 @@ class _Answer:
         elif message["type"] == "http.response.body":
             self.is_whole = not message.get("more_body", False)
         await self._send(message)
+
+
+def _owner(scope: Scope) -> str | None:
+    """Return the digest of the token of a request; None without an access file."""
+    grant = grant_in(scope)
+    return None if grant is None else grant.digest
+
+
+def _no_such_session() -> Response:
+    error = ArgumentError("No session of this token has this id.", do="Begin a new session.")
+    return PlainTextResponse(str(error), 404)
 
 
 def _refused(bad: BadMessage) -> Response:

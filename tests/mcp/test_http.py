@@ -11,83 +11,40 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import anyio
 import httpx
 import pytest
 from anyio.abc import SocketStream
-from mcp import ClientSession, McpError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import McpError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message
 
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.gate import Gate
-from arag_search.mcp_server.http import HttpLimits, serve_http
+from arag_search.mcp_server.http import HttpLimits
 from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.sessions import Sessions
 from tests.support.commands import Command
+from tests.support.mcp_http import (
+    HEADERS,
+    INITIALIZE,
+    begin_session,
+    connected,
+    over_http,
+    ping_status,
+)
 from tests.support.mcp_servers import LocalServer, MoodyEngine, cancel_last, text_of, until
 
 TOKEN = "correct-horse-battery-staple"
 SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
 READ = {"chunk_ids": ["scarlatti.1"]}
-HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 
 
 @pytest.fixture
 def token(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("TEST_TOKEN", TOKEN)
     return "TEST_TOKEN"
-
-
-def over_http(
-    talk: Callable[[Listening], Awaitable[None]],
-    *,
-    served: LocalServer | None = None,
-    limits: HttpLimits | None = None,
-    token_env: str | None = None,
-    allowed_hosts: tuple[str, ...] = (),
-) -> None:
-    """Serve on a free port for the duration of a conversation."""
-    served = served or LocalServer()
-    listening = listen("127.0.0.1", 0, token_env, allowed_hosts)
-
-    async def main() -> None:
-        stopping = anyio.Event()
-        async with anyio.create_task_group() as group:
-            group.start_soon(serve_http, served.server, listening, stopping, limits)
-            try:
-                await talk(listening)
-            finally:
-                stopping.set()
-
-    with listening:
-        served.run(main)
-
-
-@asynccontextmanager
-async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientSession]:
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    async with (
-        httpx.AsyncClient(headers=headers, timeout=20) as http,
-        streamable_http_client(url, http_client=http) as (from_server, to_server, _),
-        ClientSession(from_server, to_server) as client,
-    ):
-        await client.initialize()
-        yield client
 
 
 async def connected_socket(listening: Listening) -> SocketStream:
@@ -100,12 +57,6 @@ async def raw_answer(listening: Listening, request: bytes) -> bytes:
     async with await connected_socket(listening) as stream:
         await stream.send(request)
         return b"".join([piece async for piece in stream])
-
-
-async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
-    """Send a request that begins a session, and return the answer."""
-    async with httpx.AsyncClient(timeout=20) as http:
-        return await http.post(listening.url, json=INITIALIZE, headers={**HEADERS, **headers})
 
 
 def test_two_clients_search_and_read_in_separate_sessions() -> None:
@@ -152,13 +103,6 @@ def test_sixteen_calls_at_once_are_answered_beside_one_that_is_cancelled() -> No
     over_http(talk, served=served)
     assert len(texts) == 16
     assert len(set(texts)) == 1
-
-
-async def ping_status(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
-    """Send a ping in a session, and return the status of its answer."""
-    ping = {"jsonrpc": "2.0", "id": id_, "method": "ping"}
-    answer = await http.post(url, json=ping, headers={**HEADERS, "Mcp-Session-Id": session})
-    return answer.status_code
 
 
 def test_a_session_whose_client_has_vanished_is_freed() -> None:
@@ -658,7 +602,8 @@ def test_a_name_other_than_those_of_loopback_needs_a_token_too(token: str) -> No
         listen("127.0.0.1", 0, None, ["LocalHost", "Search.example.org"])
     assert str(raised.value) == (
         "Other machines could reach the server as search.example.org, and no token is set.\n"
-        "Where: --allow-host\nAllowed: names of loopback; any other one with --token-env\n"
+        "Where: --allow-host\n"
+        "Allowed: names of loopback; any other one with --token-env or --access\n"
         f"Do: {SET_A_TOKEN}"
     )
     with listen("127.0.0.1", 0, None, ["LocalHost", "::1"]) as listening:

@@ -13,7 +13,9 @@ import pytest
 from arag_search import QueryError, parse
 from arag_search.agent.presets import load_preset, preset_names
 from arag_search.cli.app import run
+from arag_search.mcp_server.access import read_grants
 from arag_search.query.fields import Schema
+from arag_search.query.parser import parse_filter
 from arag_search.runs.prices import Prices
 from bench.__main__ import BENCHES
 from tests.support.commands import SAMPLE
@@ -49,6 +51,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "a server runs until its client ends it; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "export SEARCH_TOKEN=$(openssl rand -hex 32)"):
         "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/mcp_server/README.md", "arag-search index reports.jsonl my-index"):
+        "the reports are yours, and a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/search/README.md", "arag-search --install-completion"):
@@ -99,6 +103,11 @@ def yaml_file(block: Block, load: Callable[[Path], object]) -> None:
     load(path)
 
 
+def access_file(path: Path) -> None:
+    schema = Schema({"acl": "keyword", "deny": "keyword"})
+    read_grants(path, lambda filter: parse_filter(filter, schema))
+
+
 RUNNERS: Mapping[str, Callable[[Block], object]] = {
     "console": run_console,
     "console exit 1": run_console,
@@ -108,6 +117,7 @@ RUNNERS: Mapping[str, Callable[[Block], object]] = {
     "python": python,
     "toml": lambda block: tomllib.loads(block.text),
     "yaml preset": lambda block: yaml_file(block, load_preset),
+    "yaml access": lambda block: yaml_file(block, access_file),
     "yaml prices": lambda block: yaml_file(block, Prices.load),
 }
 """The runner of a block, by the words behind its fence. The text of a block "text" must be printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,6 +18,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import Page, SearchRequest
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import UnavailableError
+from arag_search.mcp_server.access import AccessFile, Parts
 from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.protocol import build_server
 from arag_search.mcp_server.served import ServedIndex
@@ -74,6 +76,7 @@ class LocalServer:
         scope: Scope | None = None,
         indexes: Mapping[str, Index] | None = None,
         about: Mapping[str, str] | None = None,
+        access: Path | None = None,
     ) -> None:
         self.engine = engines[0] if engines else MoodyEngine()
         self.workers = workers or Workers()
@@ -84,7 +87,9 @@ class LocalServer:
             ServedIndex.of(name, index, preset, (about or {}).get(name, ""))
             for name, index in indexes.items()
         ]
-        self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers)
+        parts = None if access is None else Parts(served, preset)
+        self.access = None if access is None or parts is None else AccessFile(access, parts.check)
+        self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers, parts)
 
     def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:
         """Let one client talk to the server, in memory."""

@@ -1,0 +1,192 @@
+"""Who may see which part of the served indexes: the access file, and the parts that it grants.
+
+The file maps the SHA-256 of a token to a filter, or to a filter and a name for messages:
+
+    5994...cfc5: acl:(everyone OR hr)
+    a3b8...01e7: {filter: 'acl:(everyone OR alice) NOT deny:alice', name: Alice}
+
+A token is long and random, so that its hash needs no salt.
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from starlette.requests import Request
+
+from arag_search.agent.presets import Preset
+from arag_search.errors import AccessError, ConfigError
+from arag_search.mcp_server.catalogue import Catalogue
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.query.problems import QueryError
+from arag_search.system.yaml_file import numbered, read_mapping
+
+MAX_PARTS = 256
+"""The parts whose tools are kept ready; those of others are made again when they are used."""
+
+_GRANT = "arag_search.grant"  # the key in the scope of a request
+_WHAT = "access file"
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_FORM = "HASH: FILTER, or HASH: {filter: FILTER, name: NAME}; a hash has 64 hexadecimal digits"
+_HASH_IT = 'Make the hash of a token with: printf %s "$SEARCH_TOKEN" | sha256sum'
+_SETTLED_NS = 2_000_000_000
+"""The age from which on a file is known by its times: a later change has another one."""
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token grants: the ``digest`` of the token, and the filter of its part."""
+
+    digest: str
+    filter: str
+
+
+class AccessFile:
+    """The grants of a file, which is read again when it has changed.
+
+    While the file is absent or has problems it grants nothing: its last good content might still
+    let somebody in whose token the change was to take away.
+    """
+
+    def __init__(self, path: Path, check: Callable[[str], object]) -> None:
+        """Read the file. ``check`` raises QueryError for a filter that the served indexes cannot
+        use. Raises ConfigError, which lists all problems of the file."""
+        self._path = path
+        self._check = check
+        self._state = _state_of(path)
+        self._grants = read_grants(path, check)
+        self._failure: ConfigError | None = None
+
+    def grant(self, token: str) -> Grant | None:
+        """Return what a token, as the header has it, grants now; None if it is unknown.
+
+        All digests are compared, each in constant time. Raises AccessError while the file has
+        problems.
+        """
+        self._refresh()
+        if self._failure is not None:
+            raise AccessError(
+                "The server lets nobody in: its access file has problems.",
+                do="Tell who runs the server; its log names them.",
+            )
+        digest = sha256(token.encode("latin-1")).hexdigest()
+        matching = [grant for grant in self._grants if hmac.compare_digest(grant.digest, digest)]
+        return matching[0] if matching else None
+
+    def _refresh(self) -> None:
+        """Read the file if it may have changed since it was last read."""
+        state = _state_of(self._path)
+        if state is not None and state == self._state:
+            return
+        self._state = state
+        before = self._failure
+        try:
+            self._grants, self._failure = read_grants(self._path, self._check), None
+        except ConfigError as error:
+            self._grants, self._failure = (), error
+            if str(error) != str(before):
+                _logger.error("Nobody is let in. %s", error)
+        if before is not None and self._failure is None:
+            _logger.warning("The access file is in order again: %s", self._path)
+
+
+def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]:
+    """Read the grants of a file, whose filters ``check`` accepts. Raises ConfigError, which never
+    shows a key that might be a token."""
+    content = read_mapping(path, _WHAT, holds="token", allowed=_FORM)
+    problems: list[str] = []
+    grants: dict[str, Grant] = {}
+    for number, (key, value) in enumerate(content.items(), 1):
+        fields = cast(
+            Mapping[object, object], value if isinstance(value, dict) else {"filter": value}
+        )
+        filter, name = fields.get("filter"), fields.get("name")
+        entry = f"entry {number}" + (f" ({name})" if name is not None else "")
+        digest = str(key).lower()
+        if not _SHA256.fullmatch(digest):
+            problems.append(f"{entry}: its key is not a SHA-256. A token does not belong here.")
+        elif digest in grants:
+            problems.append(f"{entry}: an earlier entry has the same hash.")
+        if unknown := [str(field) for field in fields if field not in ("filter", "name")]:
+            problems.append(f"{entry}: there is no key {', '.join(unknown)}.")
+        if not isinstance(filter, str) or not filter.strip():
+            problems.append(f"{entry}: it has no filter. Without one, it would grant everything.")
+            continue
+        try:
+            check(filter)
+        except QueryError as error:
+            problems.append(f"{entry}: {' '.join(str(error).split())}")
+        grants[digest] = Grant(digest, filter)
+    if problems:
+        raise ConfigError(numbered(_WHAT, problems), where=str(path), allowed=_FORM, do=_HASH_IT)
+    return tuple(grants.values())
+
+
+class Parts:
+    """The parts of the served indexes that filters admit, each with tools of its own."""
+
+    def __init__(self, served: Sequence[ServedIndex], preset: Preset) -> None:
+        self._served = served
+        self._preset = preset
+        self.catalogue = functools.lru_cache(MAX_PARTS)(self._catalogue)
+
+    def check(self, filter: str) -> None:
+        """Raise QueryError for a filter that one of the indexes cannot use."""
+        for served in self._served:
+            try:
+                served.index.within(filter)
+            except QueryError as error:
+                error.where = f"the filter, for the index {served.name}"
+                raise
+
+    def _catalogue(self, filter: str) -> Catalogue:
+        """Return the tools over the parts of a filter. The values of fields are read here, so that
+        it may take a moment."""
+        return Catalogue(
+            [
+                ServedIndex.of(served.name, served.index.within(filter), self._preset, served.about)
+                for served in self._served
+            ]
+        )
+
+
+def note_grant(scope: MutableMapping[str, Any], grant: Grant) -> None:
+    """Note in the scope of a request what its token grants."""
+    scope[_GRANT] = grant
+
+
+def grant_in(scope: Mapping[str, Any]) -> Grant | None:
+    """Return what was noted in the scope of a request; None on a server without an access file."""
+    grant = scope.get(_GRANT)
+    return grant if isinstance(grant, Grant) else None
+
+
+def filter_of(request: object) -> str:
+    """Return the filter that the token of a request grants. Raises AccessError if none was noted,
+    as on a way that does not check tokens."""
+    grant = grant_in(request.scope) if isinstance(request, Request) else None
+    if grant is None:
+        raise AccessError("The request has no grant.", do="Send it over HTTP, with a token.")
+    return grant.filter
+
+
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what tells versions of a file apart; None if nothing does, because the file is absent,
+    or so new that another change might leave its times as they are."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) < _SETTLED_NS:
+        return None
+    return state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino

@@ -1,0 +1,77 @@
+"""MCP servers over HTTP in this process, and clients that talk to them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from arag_search.mcp_server.http import HttpLimits, serve_http
+from arag_search.mcp_server.listening import Listening, listen
+from tests.support.mcp_servers import LocalServer
+
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def over_http(
+    talk: Callable[[Listening], Awaitable[None]],
+    *,
+    served: LocalServer | None = None,
+    limits: HttpLimits | None = None,
+    token_env: str | None = None,
+    allowed_hosts: tuple[str, ...] = (),
+) -> None:
+    """Serve on a free port for the duration of a conversation."""
+    served = served or LocalServer()
+    listening = listen("127.0.0.1", 0, token_env, allowed_hosts)
+
+    async def main() -> None:
+        stopping = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve_http, served.server, listening, stopping, limits, served.access)
+            try:
+                await talk(listening)
+            finally:
+                stopping.set()
+
+    with listening:
+        served.run(main)
+
+
+@asynccontextmanager
+async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientSession]:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=20) as http,
+        streamable_http_client(url, http_client=http) as (from_server, to_server, _),
+        ClientSession(from_server, to_server) as client,
+    ):
+        await client.initialize()
+        yield client
+
+
+async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
+    """Send a request that begins a session, and return the answer."""
+    async with httpx.AsyncClient(timeout=20) as http:
+        return await http.post(listening.url, json=INITIALIZE, headers={**HEADERS, **headers})
+
+
+async def ping_status(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
+    """Send a ping in a session, and return the status of its answer."""
+    ping = {"jsonrpc": "2.0", "id": id_, "method": "ping"}
+    answer = await http.post(url, json=ping, headers={**HEADERS, "Mcp-Session-Id": session})
+    return answer.status_code
