@@ -88,21 +88,22 @@ class AccessFile:
         state = _state_of(self._path)
         if state is not None and state == self._state:
             return
-        self._state = state
         before = self._failure
+        self._grants = ()
         try:
             self._grants, self._failure = read_grants(self._path, self._check), None
         except ConfigError as error:
-            self._grants, self._failure = (), error
+            self._failure = error
             if str(error) != str(before):
                 _logger.error("Nobody is let in. %s", error)
         if before is not None and self._failure is None:
             _logger.warning("The access file is in order again: %s", self._path)
+        self._state = state
 
 
 def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]:
-    """Read the grants of a file, whose filters ``check`` accepts. Raises ConfigError, which never
-    shows a key that might be a token."""
+    """Read the grants of a file, whose filters ``check`` accepts. Raises ConfigError, which does
+    not show a key that is no hash: it may be a token."""
     content = read_mapping(path, _WHAT, holds="token", allowed=_FORM)
     problems: list[str] = []
     grants: dict[str, Grant] = {}

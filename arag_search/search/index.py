@@ -147,6 +147,7 @@ class Index:
     ) -> None:
         self.close()
 
+    @checked
     def within(self, filter: str) -> Index:
         """Return the part of the index that a filter admits, as an index of its own.
 

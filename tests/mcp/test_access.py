@@ -242,6 +242,37 @@ def test_a_file_with_problems_lets_nobody_in_until_it_is_repaired(
     assert messages[-1] == f"The access file is in order again: {file}"
 
 
+def test_a_token_sees_its_part_of_every_index(file: Path) -> None:
+    indexes = {"all": index_of_documents(), "some": index_of_documents().within("owner:bob")}
+    preset = load_preset("logical_read")
+
+    async def talk(listening: Listening) -> None:
+        async with connected(listening.url, BOB) as bob, connected(listening.url, ANN) as ann:
+            for client, name, total in ((bob, "all", 1), (ann, "all", 3), (ann, "some", 1)):
+                arguments = {"query": "opera", "index": name}
+                reply = text_of(await client.call_tool("logical_search", arguments))
+                assert reply.startswith(f"{total} of {total} passage")
+
+    over_http(talk, served=LocalServer(preset=preset, indexes=indexes, access=file))
+
+
+def test_a_failure_of_the_server_itself_lets_nobody_in(file: Path) -> None:
+    failures: list[Exception] = []
+
+    def check(_: str) -> None:
+        if failures:
+            raise failures[0]
+
+    access = AccessFile(file, check)
+    assert access.grant(ANN) is not None
+    failures.append(RuntimeError("a bug"))
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            access.grant(ANN)
+    failures.clear()
+    assert access.grant(ANN) is not None
+
+
 def checked(_: str) -> None:
     """Accept any filter."""
 

@@ -4,12 +4,23 @@ from collections.abc import Sequence
 
 import pytest
 
+import arag_search
+from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
 from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.tools.base import ReadSet
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.updates.addition import add_documents
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.commands import file_of
 from tests.support.examples import examples
+from tests.support.opensearch_indexes import Site
 from tests.support.opensearch_server import Server
 from tests.support.parts import check_random_parts
+from tests.support.updated_corpora import document
 
 
 @pytest.mark.parametrize("seed", range(200, 200 + examples(10)))
@@ -23,3 +34,21 @@ def test_a_part_answers_as_an_index_of_its_passages_alone(opensearch_url: str, s
         check_random_parts(indexed, seed, parts=2)
     finally:
         server.clean()
+
+
+def test_a_document_that_is_revoked_while_it_is_served_is_no_longer_there(opensearch: Site) -> None:
+    plan, menu = (document(id, f"The {id}.", acl="everyone") for id in ("plan", "menu"))
+    options = BuildOptions(metadata={"acl": "keyword"})
+    build_index([file_of("built.jsonl", plan, menu)], opensearch.address, options)
+    with arag_search.open_index(opensearch.address) as index:
+        tools, seen = tools_of(load_preset("agentic_rag"), index.within("acl:everyone")), ReadSet()
+        shown = tools["search"].run({"queries": ["plan"]}, seen).references
+        assert [document.doc_id for document in shown] == ["plan"]
+        opened = {"reference_id": "turn0search0"}
+        assert "The plan." in tools["open"].run(opened, seen).text
+        add_documents([file_of("added.jsonl", {**plan, "acl": "hr"})], opensearch.address)
+        for name, more in (("open", {}), ("find", {"patterns": ["plan"]})):
+            gone = tools[name].run({**opened, **more}, seen)
+            assert gone.text.startswith("The document of [turn0search0] is no longer there.")
+        assert tools["search"].run({"queries": ["plan"]}, seen).status == "empty"
+        assert index.document_read("plan").metadata["acl"] == "hr"

@@ -309,7 +309,7 @@ class Part:
                     self.hides(str(replies[0]), [doc_id, more])
 
     def check_server(self) -> None:
-        """Compare what a server offers and the texts at addresses."""
+        """Compare what a server offers, the texts at addresses, and what connectors fetch."""
         preset = load_preset("logical_read")
         served, alone = (ServedIndex.of("i", index, preset) for index in (self.part, self.alone))
         assert Catalogue([served]).offered == Catalogue([alone]).offered
@@ -321,6 +321,10 @@ class Part:
                 _answer(lambda index, address=address: read_address(address, {"i": index}), own)
                 for own in (served, alone)
             ]
+            assert texts[0] == texts[1]
+        fetches = [tools_of(load_preset("connector"), own) for own in (self.part, self.alone)]
+        for id in [*self.ids, *self.doc_ids]:
+            texts = [tools["connector_fetch"].run({"id": id}).text for tools in fetches]
             assert texts[0] == texts[1]
 
     def hides(self, text: str, asked: object) -> None:
