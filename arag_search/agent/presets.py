@@ -123,6 +123,11 @@ class Preset(BaseModel):
         description="Whether a logical search that finds nothing shows the passages that miss the "
         "fewest of its conditions.",
     )
+    where: bool = Field(
+        default=False,
+        description="Whether searches by vectors take where, a logical query that passages must "
+        "match.",
+    )
     reproduces: Paper | None = Field(
         default=None,
         description="The paper whose replies, tool descriptions and arguments this preset keeps.",

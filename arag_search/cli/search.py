@@ -102,6 +102,14 @@ def search_command(
             metavar="CLAUSES",
         ),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            help="With --tool semantic, hybrid or naive: a logical query that passages must match; "
+            "it does not rank.",
+            metavar="QUERY",
+        ),
+    ] = None,
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
@@ -174,6 +182,7 @@ def search_command(
       arag-search search my-index 'opera' --documents
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
       arag-search search my-index --tool semantic 'Who wrote Evangeline?'
+      arag-search search my-index --tool semantic 'the premiere' --where 'vivaldi NOT venice'
       arag-search search my-index --queries q.jsonl --output-format trec
 
     Syntax:
@@ -196,6 +205,7 @@ def search_command(
         matching,
         unit,
         Opening(filter, vectors, encoder, allow_stale, search_timeout_s),
+        where,
         explain,
         max_result_tokens,
         whole_up_to,
@@ -239,6 +249,7 @@ class _Options:
     matching: Matching
     unit: Unit
     opening: Opening
+    where: str | None
     explain: bool
     max_result_tokens: int | None
     whole_up_to: int | None
@@ -292,6 +303,7 @@ class _Options:
             (opening.vectors is not None, "--vectors", _BY_VECTORS),
             (opening.encoder is not None, "--encoder", _BY_VECTORS),
             (opening.allow_stale, "--allow-stale", _BY_VECTORS),
+            (self.where is not None, "--where", _BY_VECTORS),
             (self.sort is not None, "--sort", ("logical",)),
             (self.per_document is not None, "--per-document", ("logical",)),
         )
@@ -306,6 +318,7 @@ class _Options:
             (self.granularity != "chunk", "--granularity"),
             (self.operators != "on", "--operators"),
             (self.explain, "--explain"),
+            (self.where is not None, "--where"),
             (self.sort, "--sort"),
             (self.per_document, "--per-document"),
             (self.whole_up_to is not None, "--whole-up-to"),
@@ -366,12 +379,8 @@ class _Options:
             return index.keyword_search(
                 query, **page, matching=self.matching, explain=self.explain, branches=alone
             )
-        if self.tool == "semantic":
-            return index.semantic_search(query, **page, names=alone)
-        if self.tool == "hybrid":
-            return index.hybrid_search(query, **page, vectors=self.unit, names=alone)
-        if self.tool == "naive":
-            return index.naive_embedding_search(query, **page, names=alone)
+        if self.tool in _BY_VECTORS:
+            return self._search_by_vectors(index, query, page, alone)
         return index.logical_search(
             query,
             **page,
@@ -386,6 +395,16 @@ class _Options:
             relax=alone,
             branches=alone,
         )
+
+    def _search_by_vectors(
+        self, index: Index, query: str, page: dict[str, Any], alone: bool
+    ) -> SearchResult:
+        by_vectors: dict[str, Any] = {**page, "where": self.where, "names": alone, "relax": alone}
+        if self.tool == "semantic":
+            return index.semantic_search(query, **by_vectors)
+        if self.tool == "hybrid":
+            return index.hybrid_search(query, **by_vectors, vectors=self.unit)
+        return index.naive_embedding_search(query, **by_vectors)
 
 
 def _without_effect(name: str, needs: str) -> ArgumentError:

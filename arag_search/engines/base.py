@@ -317,8 +317,17 @@ class SearchEngine(Protocol):
         unknown or out of scope."""
         ...
 
-    def ordinals(self) -> Iterator[int]:
-        """Iterate over the ordinals of all chunks, ascending."""
+    def ordinals(
+        self,
+        scope: Scope | None = None,
+        deadline: Deadline | None = None,
+        most: int | None = None,
+    ) -> Iterator[int]:
+        """Iterate over the ordinals of all chunks in scope, ascending.
+
+        A cluster raises TooManyMatchesError before the first if there are more than ``most``.
+        Raises QueryTimeoutError.
+        """
         ...
 
     def deletions(self) -> Deletions:

@@ -138,6 +138,23 @@ def parse_filter(text: str, schema: Schema) -> Scope:
         raise
 
 
+def parse_where(text: str, schema: Schema) -> ParsedQuery:
+    """Parse the condition of a search by vectors: a logical query that only decides which passages
+    are ranked. Raises QueryError, which says that the condition is at fault."""
+    try:
+        parsed = parse(text, schema)
+    except QueryError as error:
+        raise condition_error(error) from None
+    notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
+    return replace(parsed, notes=notes)
+
+
+def condition_error(error: QueryError) -> QueryError:
+    """Return an error that says that the condition of a search by vectors is at fault."""
+    error.where = "the condition where"
+    return error
+
+
 class _Options(NamedTuple):
     """The options of ``parse``."""
 

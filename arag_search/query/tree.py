@@ -253,18 +253,20 @@ Node = Leaf | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A filter of metadata clauses: every node of ``include`` must match, none of ``exclude`` may.
+    """A filter: every node of ``include`` must match, none of ``exclude`` may.
 
-    Unlike a query it may consist of exclusions alone.
+    Unlike a query it may consist of exclusions alone. Filters of users are metadata clauses; the
+    condition of a search by vectors may be any query.
     """
 
     include: tuple[Node, ...] = ()
     exclude: tuple[Node, ...] = ()
 
-    def __post_init__(self) -> None:
-        for node in (*self.include, *self.exclude):
-            if any(isinstance(leaf, TextLeaf) for leaf in leaves(node)):
-                raise ArgumentError("A scope that searches text.", allowed="metadata clauses")
+    @property
+    def searches_text(self) -> bool:
+        """Whether it has clauses on text, which only an engine can evaluate."""
+        nodes = (*self.include, *self.exclude)
+        return any(isinstance(leaf, TextLeaf) for node in nodes for leaf in leaves(node))
 
     def __str__(self) -> str:
         parts = [*map(str, self.include), *(f"NOT {node}" for node in self.exclude)]

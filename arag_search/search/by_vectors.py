@@ -12,14 +12,15 @@ from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
 from arag_search.engines.base import SearchEngine, SearchRequest
 from arag_search.engines.calls import Calls
 from arag_search.engines.deadline import Deadline
-from arag_search.errors import NotServedError
+from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
-from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
+from arag_search.query.parser import condition_error
+from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
 from arag_search.query.tree import Node, Scope, Term, any_of
 from arag_search.search.fusion import fuse
 from arag_search.search.names import missing_names_note
-from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout
+from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.passages import NearPassage, NearPassages, near_passages
 from arag_search.search.results import (
     HybridRanks,
@@ -28,12 +29,12 @@ from arag_search.search.results import (
     check_page,
     search_result,
 )
-from arag_search.search.scoping import narrowed
+from arag_search.search.scoping import Conditions, conditions
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
 if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
+    from arag_search.vectors.base import FloatArray, Ordinals
 
 FUSION_DEPTH = 100
 """The number of passages of each part that are fused."""
@@ -42,6 +43,12 @@ EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
 OLD_VECTORS = (
     "the vectors are older than the index: passages that changed since may not be found by meaning."
+)
+MAX_LISTED = 100_000
+"""The most passages that a condition on text may match on a server, which lists them by pages."""
+TOO_MANY = (
+    f"more than {MAX_LISTED:,} passages match this condition, and a server lists so many for a "
+    "search by meaning. Narrow it with AND and a rarer word or a metadata clause."
 )
 TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
 
@@ -110,12 +117,13 @@ class VectorSearch:
         top_k: int,
         offset: int,
         filter: str | None,
+        where: str | None,
         snippets: bool,
         names: bool = False,
     ) -> SearchResult:
         """See Index.semantic_search."""
         check_page(top_k, offset)
-        return self._by_nearness(query, "sentence", top_k, offset, filter, snippets, names)
+        return self._by_nearness(query, "sentence", top_k, offset, filter, where, snippets, names)
 
     def naive(
         self,
@@ -123,12 +131,13 @@ class VectorSearch:
         top_k: int,
         offset: int,
         filter: str | None,
+        where: str | None,
         snippets: bool,
         names: bool = False,
     ) -> SearchResult:
         """See Index.naive_embedding_search."""
         check_page(top_k, offset)
-        return self._by_nearness(query, "passage", top_k, offset, filter, snippets, names)
+        return self._by_nearness(query, "passage", top_k, offset, filter, where, snippets, names)
 
     def hybrid(
         self,
@@ -136,6 +145,7 @@ class VectorSearch:
         top_k: int,
         offset: int,
         filter: str | None,
+        where: str | None,
         unit: VectorUnit,
         snippets: bool,
         names: bool = False,
@@ -143,11 +153,12 @@ class VectorSearch:
         """See Index.hybrid_search."""
         started = time.perf_counter()
         check_page(top_k, offset)
-        text, scope, understood = self._understood(query, filter)
+        text, asked = self._understood(query, filter, where)
+        scope = asked.scope
         words, notes = words_query(text)
         with self._calls:
             opened = self.open()
-            near = self._near(opened, unit, text, FUSION_DEPTH, scope)
+            near = self._near(opened, unit, text, FUSION_DEPTH, asked)
             ordinals: list[int] = []
             if words is not None:
                 deadline = Deadline.after(self._search_timeout_s)
@@ -166,17 +177,19 @@ class VectorSearch:
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
         notes = [
             *self._lacking(opened, missing),
+            *asked.notes,
             *notes,
             *self._on_names(text, scope, names and bool(hits)),
         ]
         return search_result(
-            query, understood, offset, hits, notes, started, passages=len(fused) - missing
+            query, asked.words, offset, hits, notes, started, passages=len(fused) - missing
         )
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
         """See Index.nearest_sentences."""
         check_page(n, 0)
-        text, scope, _ = self._understood(query, filter)
+        text, asked = self._understood(query, filter, None)
+        scope = asked.scope
         with self._calls:
             opened = self.open()
             encoded: FloatArray = opened.encoder.encode_queries([text])
@@ -202,24 +215,26 @@ class VectorSearch:
         top_k: int,
         offset: int,
         filter: str | None,
+        where: str | None,
         snippets: bool,
         names: bool,
     ) -> SearchResult:
         started = time.perf_counter()
-        text, scope, understood = self._understood(query, filter)
+        text, asked = self._understood(query, filter, where)
         end = offset + top_k
         with self._calls:
             opened = self.open()
-            near = self._near(opened, unit, text, end, scope)
+            near = self._near(opened, unit, text, end, asked)
             shown = near.passages[offset:]
             proofs = {passage.ordinal: passage for passage in shown}
-            hits, missing = self._hits(shown, proofs, scope, snippets)
+            hits, missing = self._hits(shown, proofs, asked.scope, snippets)
         end_of_all = len(near.passages) - missing if near.complete else None
         notes = [
             *self._lacking(opened, missing),
-            *self._on_names(text, scope, names and bool(hits)),
+            *asked.notes,
+            *self._on_names(text, asked.scope, names and bool(hits)),
         ]
-        return search_result(query, understood, offset, hits, notes, started, passages=end_of_all)
+        return search_result(query, asked.words, offset, hits, notes, started, passages=end_of_all)
 
     def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
         """Return the note on names that no passage contains, if requested and needed."""
@@ -240,21 +255,41 @@ class VectorSearch:
             notes.append(f"{passages} left out: changed or deleted since the vectors were opened.")
         return notes
 
-    def _understood(self, query: str, filter: str | None) -> tuple[str, Scope | None, str]:
-        """Return the query as it is encoded, the scope to obey, and both in words."""
+    def _understood(
+        self, query: str, filter: str | None, where: str | None
+    ) -> tuple[str, Conditions]:
+        """Return the query as it is encoded, and the conditions, whose words begin with it."""
         text = nfc(query)
         problems = _problems(text)
         if problems:
             raise QueryError(query, problems, None)
-        shown = f'"{" ".join(text.split())}"'
-        scope, within = narrowed(self._scope, filter, self._engine.manifest.query_schema)
-        return text, scope, f"{shown}{within}"
+        schema = self._engine.manifest.query_schema
+        asked = conditions(self._scope, filter, where, schema)
+        return text, asked._replace(words=f'"{" ".join(text.split())}"{asked.words}')
 
     def _near(
-        self, opened: OpenVectors, unit: VectorUnit, text: str, n: int, scope: Scope | None
+        self, opened: OpenVectors, unit: VectorUnit, text: str, n: int, asked: Conditions
     ) -> NearPassages:
         encoded: FloatArray = opened.encoder.encode_queries([text])
-        return near_passages(opened.vectors, unit, encoded[0], n, scope)
+        within = self._selected(asked)
+        return near_passages(opened.vectors, unit, encoded[0], n, within)
+
+    def _selected(self, asked: Conditions) -> Scope | Ordinals | None:
+        """Return the scope, or what it selects, if that takes an engine: vectors evaluate metadata
+        themselves. Raises QueryError for a condition that too many passages of a server meet."""
+        scope = asked.scope
+        if scope is None or not scope.searches_text:
+            return scope
+        import numpy as np
+
+        condition = scope.include[-1]
+        deadline = Deadline.after(self._search_timeout_s)
+        with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
+            try:
+                return np.fromiter(self._engine.ordinals(scope, deadline, MAX_LISTED), np.int64)
+            except TooManyMatchesError as error:
+                problem = Problem(1, shortened(asked.where), TOO_MANY)
+                raise condition_error(QueryError(asked.where, (problem,), None)) from error
 
     def _hits(
         self,

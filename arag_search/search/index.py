@@ -440,19 +440,28 @@ class Index:
         top_k: int = 5,
         offset: int = 0,
         filter: str | None = None,
+        where: str | None = None,
         snippets: bool = True,
         names: bool = False,
+        relax: bool = False,
     ) -> SearchResult:
         """Return passages by the cosine of their best sentence with the query (A-RAG Eq. 3).
 
         The nearest passage comes first; its nearest sentences are the snippet. Pages and
         ``filter`` are as in ``logical_search``; there is no total. ``names`` adds a note on names
-        in the query that no passage contains, which takes a request for their counts. Raises
-        QueryError for a query that is empty or too long and for the filter, ArgumentError,
-        NotServedError if there are no sentence vectors, IndexClosedError, and what opening the
-        vectors raises.
+        in the query that no passage contains, which takes a request for their counts.
+
+        ``where`` is a logical query that passages must match, without effect on their order: the
+        result has the nearest among those. The engine lists them, up to 100,000 on a server; more
+        are a QueryError. If none matches, the result is that of a logical search for ``where``,
+        with its feedback, and with ``relax`` the passages that miss the fewest conditions.
+
+        Raises QueryError for a query that is empty or too long, for the filter and for the
+        condition, ArgumentError, NotServedError if there are no sentence vectors,
+        QueryTimeoutError for the condition, IndexClosedError, and what opening the vectors raises.
         """
-        return self._by_vectors.semantic(query, top_k, offset, filter, snippets, names)
+        result = self._by_vectors.semantic(query, top_k, offset, filter, where, snippets, names)
+        return self._or_why(result, where, filter, relax)
 
     @checked
     def hybrid_search(
@@ -462,18 +471,24 @@ class Index:
         top_k: int = 5,
         offset: int = 0,
         filter: str | None = None,
+        where: str | None = None,
         vectors: VectorUnit = "passage",
         snippets: bool = True,
         names: bool = False,
+        relax: bool = False,
     ) -> SearchResult:
         """Return whole passages by BM25 of the query's words and by vectors (Agentic Hybrid).
 
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
-        ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which raises
-        the same errors. The search by words may raise QueryTimeoutError.
+        ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which has
+        the same conditions, which both rankings obey, and errors. The search by words may raise
+        QueryTimeoutError.
         """
-        return self._by_vectors.hybrid(query, top_k, offset, filter, vectors, snippets, names)
+        result = self._by_vectors.hybrid(
+            query, top_k, offset, filter, where, vectors, snippets, names
+        )
+        return self._or_why(result, where, filter, relax)
 
     @checked
     def naive_embedding_search(
@@ -483,14 +498,27 @@ class Index:
         top_k: int = 5,
         offset: int = 0,
         filter: str | None = None,
+        where: str | None = None,
         snippets: bool = True,
         names: bool = False,
+        relax: bool = False,
     ) -> SearchResult:
         """Return whole passages by the cosine of their vector with the query (A-RAG Naive).
 
-        Pages and ``filter`` are as in ``logical_search``. Raises the errors of ``semantic_search``.
+        Pages and conditions are as in ``semantic_search``, whose errors it raises.
         """
-        return self._by_vectors.naive(query, top_k, offset, filter, snippets, names)
+        result = self._by_vectors.naive(query, top_k, offset, filter, where, snippets, names)
+        return self._or_why(result, where, filter, relax)
+
+    def _or_why(
+        self, result: SearchResult, where: str | None, filter: str | None, relax: bool
+    ) -> SearchResult:
+        """Return the result of a search by vectors; if no passage meets its condition, that of a
+        logical search for the condition, which says why."""
+        if where is None or result.passages != 0:
+            return result
+        matches = self.logical_search(where, filter=filter, relax=relax, hints=relax)
+        return result if matches.total else replace(matches, query=result.query)
 
     @checked
     def nearest_sentences(

@@ -14,7 +14,7 @@ from arag_search.vectors.base import Nearest, Vectors, VectorUnit
 from arag_search.vectors.storage.rows import row_key, rows_of
 
 if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
+    from arag_search.vectors.base import FloatArray, Ordinals
 
 _FIRST_SENTENCES = 16
 _SENTENCES_A_PASSAGE = 3
@@ -51,28 +51,33 @@ class NearPassage(NamedTuple):
 
 
 class NearPassages(NamedTuple):
-    """The first passages in order. ``complete`` says that the scope holds no more."""
+    """The first passages in order. ``complete`` says that there are no more within."""
 
     passages: list[NearPassage]
     complete: bool
 
 
 def near_passages(
-    vectors: Vectors, unit: VectorUnit, query: FloatArray, n: int, scope: Scope | None = None
+    vectors: Vectors,
+    unit: VectorUnit,
+    query: FloatArray,
+    n: int,
+    within: Scope | Ordinals | None = None,
 ) -> NearPassages:
-    """Return the ``n`` passages nearest to a query of shape (dimension,), or all if fewer.
+    """Return the ``n`` passages ``within`` nearest to a query of shape (dimension,), or all if
+    fewer.
 
     The best comes first, equal scores are in corpus order. Sentences are fetched until they cover
     ``n`` passages, or all. Raises NotServedError for a unit without vectors.
     """
     queries = query.reshape(1, -1)
     if unit == "passage":
-        rows = vectors.nearest(unit, queries, n, scope)[0]
+        rows = vectors.nearest(unit, queries, n, within)[0]
         passages = [NearPassage(row.ordinal, row.score, (), (row.key,)) for row in rows]
         return NearPassages(passages, len(rows) < n)
     fetch = max(_FIRST_SENTENCES, _SENTENCES_A_PASSAGE * n)
     while True:
-        rows = vectors.nearest(unit, queries, fetch, scope)[0]
+        rows = vectors.nearest(unit, queries, fetch, within)[0]
         passages = _by_chunk(rows)
         complete = len(rows) < fetch
         if complete or len(passages) >= n:

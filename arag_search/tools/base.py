@@ -160,6 +160,7 @@ class ToolSettings(Protocol):
     refinements: bool
     whole_up_to_tokens: int
     relax: bool
+    where: bool
     reproduces: Paper | None
     loop_guards: bool
     documents: DocumentSettings | None

@@ -43,7 +43,7 @@ from arag_search.tools.rendering import (
     metadata_text,
     retrieved_tokens,
 )
-from arag_search.tools.semantic_search import FILTER, filter_of
+from arag_search.tools.semantic_search import FILTER, none_if_empty
 from arag_search.vectors.base import VectorUnit
 
 MAX_QUERIES = 5
@@ -149,11 +149,11 @@ class DocumentSearch(Tool):
         started = time.perf_counter()
         given = cast(DocumentSearchArguments, arguments)
         try:
-            narrowed(None, filter_of(given.filter), self.index.manifest.query_schema)
+            narrowed(None, none_if_empty(given.filter), self.index.manifest.query_schema)
         except QueryError as error:
             return error_result(str(error))
         queries, notes = distinct_queries(given.queries)
-        results = [self._searched(query, filter_of(given.filter)) for query in queries]
+        results = [self._searched(query, none_if_empty(given.filter)) for query in queries]
         if all(isinstance(result, QueryError) for result in results):
             return error_result("\n".join(str(result) for result in results))
         documents = self._fused(queries, results)

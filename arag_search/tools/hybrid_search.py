@@ -17,7 +17,7 @@ from arag_search.tools.base import (
     ToolSettings,
 )
 from arag_search.tools.search import ReplyStyle, SearchTool
-from arag_search.tools.semantic_search import FILTER, QUERY, filter_of, with_filter
+from arag_search.tools.semantic_search import FILTER, QUERY, WHERE, none_if_empty, with_filter
 from arag_search.vectors.base import VectorUnit
 
 
@@ -29,13 +29,15 @@ class HybridSearchArguments(Arguments):
         DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show."
     )
     offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    where: str = Field("", description=WHERE)
     filter: str = Field("", description=FILTER)
 
 
 class HybridSearch(SearchTool):
     """A search by words and vectors that shows whole passages.
 
-    ``vectors`` are those of passages, or of sentences (Eq. 3).
+    ``vectors`` are those of passages, or of sentences (Eq. 3). ``where`` offers the argument of
+    this name.
     """
 
     name = "hybrid_search"
@@ -47,11 +49,12 @@ class HybridSearch(SearchTool):
         *,
         vectors: VectorUnit = "passage",
         style: ReplyStyle | None = None,
+        where: bool = False,
         reproduces: Paper | None = None,
     ) -> None:
         style = replace(style or ReplyStyle(), full_text=True)
-        text = with_filter(self.name, index, reproduces)
-        super().__init__(index, description=text, style=style)
+        text = with_filter(self.name, index, reproduces, where=where)
+        super().__init__(index, description=text, style=style, hidden=() if where else ("where",))
         self.vectors: VectorUnit = vectors
 
     @classmethod
@@ -60,6 +63,7 @@ class HybridSearch(SearchTool):
             index,
             vectors=settings.vectors,
             style=ReplyStyle.of(settings),
+            where=settings.where,
             reproduces=settings.reproduces,
         )
 
@@ -68,7 +72,9 @@ class HybridSearch(SearchTool):
             arguments.query,
             top_k=arguments.max_results,
             offset=arguments.offset,
-            filter=filter_of(arguments.filter),
+            filter=none_if_empty(arguments.filter),
+            where=none_if_empty(arguments.where),
             names=self.style.marked,
+            relax=self.style.relax,
             vectors=self.vectors,
         )

@@ -1,4 +1,8 @@
-"""The rows that a search may find: those of texts in scope whose chunks are unchanged."""
+"""The rows that a search may find: those of selected texts whose chunks are unchanged.
+
+A selection is a scope of metadata clauses, which the columns of a sidecar evaluate, or a list of
+ordinals from an engine, which may have searched text. Both become the same rows here.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from arag_search.vectors.storage.columns import Columns
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from arag_search.vectors.base import Ordinals
 
     Mask = NDArray[np.bool_]
 
@@ -52,22 +58,30 @@ class TextRows(NamedTuple):
 
 
 class Allowance:
-    """An evaluator of scopes, which caches the latest. Safe to use from several threads."""
+    """An evaluator of selections, which caches the latest scopes. Safe to use from several
+    threads."""
 
     def __init__(
-        self, columns: Columns, texts: Mapping[VectorUnit, TextRows], gone: Mask | None
+        self,
+        columns: Columns,
+        ordinals: Ordinals,
+        texts: Mapping[VectorUnit, TextRows],
+        gone: Mask | None,
     ) -> None:
-        """Take the arrays of a sidecar. ``gone`` marks chunks that are never allowed."""
+        """Take the arrays of a sidecar; ``ordinals`` are those of its chunks. ``gone`` marks chunks
+        that are never allowed."""
         self._columns = columns
+        self._ordinals = ordinals
         self._texts = texts
         self._gone = gone
         self._lock = threading.Lock()
         self._cached: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows] = OrderedDict()
 
-    def rows(self, unit: VectorUnit, scope: Scope | None) -> AllowedRows | None:
+    def rows(self, unit: VectorUnit, within: Scope | Ordinals | None) -> AllowedRows | None:
         """Return the rows of a unit that may be found; None for all."""
-        if scope is not None and not (scope.include or scope.exclude):
-            scope = None
+        if within is not None and not isinstance(within, Scope):
+            return self._of_chunks(unit, self._chunks_at(within))
+        scope = within if within is not None and (within.include or within.exclude) else None
         if scope is None and self._gone is None:
             texts = self._texts[unit]
             if len(texts.rows) == texts.total:
@@ -77,18 +91,30 @@ class Allowance:
             if key in self._cached:
                 self._cached.move_to_end(key)
                 return self._cached[key]
-        allowed = self._evaluate(unit, scope)
+        chunks = self._columns.within(scope if scope is not None else Scope())
+        allowed = self._of_chunks(unit, chunks)
         with self._lock:
             self._cached[key] = allowed
             while len(self._cached) > _KEPT_SCOPES:
                 self._cached.popitem(last=False)
         return allowed
 
-    def _evaluate(self, unit: VectorUnit, scope: Scope | None) -> AllowedRows:
+    def _chunks_at(self, ordinals: Ordinals) -> Mask:
+        """Return, for each chunk, whether it has one of these ordinals."""
+        import numpy as np
+
+        mask = np.zeros(len(self._ordinals), np.bool_)
+        at = np.searchsorted(self._ordinals, ordinals)
+        inside = at < len(mask)
+        at = at[inside]
+        mask[at[self._ordinals[at] == ordinals[inside]]] = True
+        return mask
+
+    def _of_chunks(self, unit: VectorUnit, chunks: Mask) -> AllowedRows:
+        """Return the rows of the marked chunks; ``chunks`` is changed."""
         import numpy as np
 
         ends, rows, total_rows = self._texts[unit]
-        chunks = np.ones(len(ends), np.bool_) if scope is None else self._columns.within(scope)
         if self._gone is not None:
             chunks &= ~self._gone
         positions = np.flatnonzero(chunks)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     FloatArray = NDArray[np.float32]
+    Ordinals = NDArray[np.int64]
+    """The ordinals of chunks, ascending, each once: those that an engine has selected."""
 
 VectorUnit = Literal["sentence", "passage"]
 VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
@@ -92,14 +94,18 @@ class Vectors(Protocol):
         ...
 
     def nearest(
-        self, unit: VectorUnit, queries: FloatArray, n: int, scope: Scope | None = None
+        self,
+        unit: VectorUnit,
+        queries: FloatArray,
+        n: int,
+        within: Scope | Ordinals | None = None,
     ) -> list[list[Nearest]]:
         """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest rows
-        in scope.
+        of the chunks ``within`` a scope of metadata clauses, or of those with these ordinals.
 
         The best come first, equal scores in order of ordinal. There are fewer than ``n`` only if
-        fewer rows are in scope. Deleted rows are excluded. Raises NotServedError for a unit without
-        vectors.
+        there are fewer rows within. Deleted rows are excluded. Raises NotServedError for a unit
+        without vectors.
         """
         ...
 

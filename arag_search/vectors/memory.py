@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from arag_search.vectors.base import FloatArray
+    from arag_search.vectors.base import FloatArray, Ordinals
 
 _NO_METADATA: Mapping[str, MetadataType] = {}
 
@@ -54,6 +54,7 @@ class MemoryVectors:
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
         nothing: list[list[str]] = [[] for _ in held]
         self._documents = Documents(held, nothing, nothing, metadata, 1.2, 0.75)
+        self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
         self._identity = encoder.identity
         self._units = tuple(units)
         self._rows: dict[VectorUnit, _Rows] = {}
@@ -80,7 +81,11 @@ class MemoryVectors:
         return self._units
 
     def nearest(
-        self, unit: VectorUnit, queries: FloatArray, n: int, scope: Scope | None = None
+        self,
+        unit: VectorUnit,
+        queries: FloatArray,
+        n: int,
+        within: Scope | Ordinals | None = None,
     ) -> list[list[Nearest]]:
         """See Vectors. O(queries x rows)."""
         import numpy as np
@@ -92,9 +97,8 @@ class MemoryVectors:
                 f"There are no {unit} vectors.", allowed=f"vectors by {', '.join(self._units)}"
             )
         rows = self._rows[unit]
-        allowed = self._documents.within(scope)
-        if allowed is not None:
-            inside = np.isin(rows.chunks, np.fromiter(allowed, np.int64, len(allowed)))
+        if within is not None:
+            inside = np.isin(rows.chunks, self._allowed(within))
             rows = _Rows(
                 rows.keys[inside], rows.ordinals[inside], rows.chunks[inside], rows.vectors[inside]
             )
@@ -106,6 +110,15 @@ class MemoryVectors:
             columns = (part.tolist() for part in best)
             nearest.append([Nearest(*row) for row in zip(*columns, strict=True)])
         return nearest
+
+    def _allowed(self, within: Scope | Ordinals) -> NDArray[np.int64]:
+        """Return the numbers of the chunks in a scope, or with these ordinals."""
+        import numpy as np
+
+        if not isinstance(within, Scope):
+            return np.flatnonzero(np.isin(self._ordinals, within))
+        allowed = self._documents.within(within)
+        return np.array(range(self._documents.size) if allowed is None else sorted(allowed))
 
     def close(self) -> None:
         """See Vectors. May be called again."""

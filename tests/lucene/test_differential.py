@@ -66,6 +66,10 @@ def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     agreement.agree_on_pages(pairs)
 
 
+def test_lucene_selects_the_passages_of_a_condition_that_memory_selects(pairs: list[Pair]) -> None:
+    agreement.agree_on_conditions(pairs)
+
+
 def test_lucene_sorts_and_limits_per_document_as_memory_does(pairs: list[Pair]) -> None:
     agreement.agree_on_orders(pairs)
 

@@ -52,6 +52,14 @@ def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     agreement.agree_on_relaxing(pairs, agreement.EXAMPLES // 6)
 
 
+def test_opensearch_selects_the_passages_of_a_condition_that_memory_selects(
+    pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement.agree_on_conditions(pairs, agreement.EXAMPLES // 6)
+    monkeypatch.setattr(reader, "_ORDINALS_BATCH", 7)
+    agreement.agree_on_conditions(pairs, agreement.EXAMPLES // 6)
+
+
 def test_opensearch_sorts_and_limits_per_document_as_memory_does(
     pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.query.problems import QueryError
+from arag_search.search import by_vectors
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.vectors.encoders.hashing import HashingEncoder
@@ -59,3 +61,22 @@ def test_a_server_answers_by_vectors_as_memory_does(
 ) -> None:
     memory, server = indexes
     assert answers(server, query) == answers(memory, query)
+
+
+def test_a_condition_that_too_many_passages_of_a_server_meet_is_refused(
+    indexes: tuple[Index, Index], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, server = indexes
+    matches = memory.logical_search("opera AND year:>=0").total
+    assert matches is not None
+    monkeypatch.setattr(by_vectors, "MAX_LISTED", matches)
+    assert server.semantic_search("venice", where="opera", filter="year:>=0").hits
+    monkeypatch.setattr(by_vectors, "MAX_LISTED", matches - 1)
+    with pytest.raises(QueryError) as refused:
+        server.semantic_search("venice", where="opera", filter="year:>=0")
+    assert str(refused.value) == (
+        f'Query not run: 1 problem.\n1. column 1, "opera": {by_vectors.TOO_MANY}\n'
+        "Where: the condition where"
+    )
+    assert server.semantic_search("venice", where="year:>=0").hits  # vectors evaluate metadata
+    assert memory.semantic_search("venice", where="opera").hits

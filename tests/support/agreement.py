@@ -30,6 +30,7 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.parser import parse_filter
 from arag_search.query.tree import (
     And,
     KeywordEquals,
@@ -42,9 +43,14 @@ from arag_search.query.tree import (
     leaves,
 )
 from arag_search.search.frequent import FrequentWords
+from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.memory import MemoryVectors
+from arag_search.vectors.opening import VectorSource
 from tests.support.strategies import (
     METADATA,
+    SCHEMA,
     WORDS,
     corpus,
     document_chunks,
@@ -213,6 +219,52 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             assert len(met[near.hit.id]) == most
 
     assert sum(with_nearest) >= 0.05 * examples
+
+
+def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
+    """Check searches by vectors under conditions: the reference gives the ranking of all passages
+    without those that do not match, and the other engine the same hits in the same order."""
+    encoder = HashingEncoder(16)
+    shares: list[float] = []
+    indexes: dict[int, tuple[Index, Index]] = {}
+    for number, (right, tested) in enumerate(pairs):
+        vectors = MemoryVectors(right.scan(None), encoder, metadata=METADATA)
+        source = VectorSource.of(vectors, encoder)
+        indexes[number] = (
+            Index(right, "memory", vectors=source),
+            Index(tested, "tested", vectors=source),
+        )
+
+    @run_on_examples(
+        examples,
+        st.sampled_from(range(len(pairs))),
+        _TREES,
+        st.sampled_from((None, None, "year:>=1670", "NOT lang:en")),
+        st.sampled_from(("Which opera is by Vivaldi?", "born in venice", "?")),
+        st.sampled_from(("semantic_search", "naive_embedding_search", "hybrid_search")),
+    )
+    def check(number: int, where: Node, filter: str | None, query: str, name: str) -> None:
+        right, tested = indexes[number]
+        note(f"{where} within {filter}")
+        options: dict[str, Any] = {"top_k": MAX_NEAREST * 4, "filter": filter, "where": str(where)}
+        expected = getattr(right, name)(query, **options)
+        got = getattr(tested, name)(query, **options)
+        assert [(hit.id, hit.score) for hit in got.hits] == [
+            (hit.id, hit.score) for hit in expected.hits
+        ]
+        assert (got.total, got.feedback) == (expected.total, expected.feedback)
+        scope = None if filter is None else parse_filter(filter, SCHEMA)
+        page = right.engine.search(SearchRequest(where, _EVERYTHING, scope=scope, with_text=False))
+        matching = {hit.id for hit in page.hits}
+        shares.append(len(matching) / right.manifest.chunks)
+        if name != "hybrid_search":
+            ranking = getattr(right, name)(query, top_k=1_000, snippets=False).hits
+            ranked = [hit.id for hit in ranking if hit.id in matching]
+            assert [hit.id for hit in expected.hits] == ranked[: MAX_NEAREST * 4]
+        assert {hit.id for hit in expected.hits} <= matching
+
+    assert sum(share == 0 for share in shares) >= 0.05 * examples
+    assert sum(0 < share < 0.5 for share in shares) >= 0.2 * examples
 
 
 def agree_on_orders(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:

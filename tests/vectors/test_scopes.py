@@ -146,6 +146,25 @@ def test_results_in_a_scope_are_exact(
     sidecar.close()
 
 
+@pytest.mark.parametrize("few_rows", [50_000, 10])
+@pytest.mark.parametrize("step", [1, 2, 1_000])
+def test_results_among_the_chunks_that_an_engine_selected_are_exact(
+    published: PublishedVectors, step: int, few_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowed, "FEW_ROWS", few_rows)
+    selected = published.chunks[::step]
+    unknown = [1, published.chunks[-1].ordinal + (1 << 40)]
+    ordinals = np.array(sorted([*unknown, *(chunk.ordinal for chunk in selected)]), np.int64)
+    inside = _in_scope(published, selected)
+    query_vectors = unit_vectors(2, seed=5)
+    sidecar = published.open()
+    nprobe = None if published.vector_manifest.index["sentence"] == "flat" else 16
+    results = sidecar.nearest("sentence", query_vectors, 30, ordinals, nprobe=nprobe)
+    for query, hits in zip(query_vectors, results, strict=True):
+        assert nearly_equal(hits, published.expected("sentence", query, 30, inside))
+    assert sidecar.nearest("sentence", query_vectors, 30, ordinals[:0]) == [[], []]
+
+
 def test_a_selector_does_not_reset_the_number_of_lists_to_search(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:

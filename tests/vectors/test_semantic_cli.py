@@ -77,6 +77,20 @@ def test_a_filter_is_obeyed(arag: Command, tool: str) -> None:
     assert 'there is no field "author"' in result.err
 
 
+@pytest.mark.parametrize("tool", ["semantic", "hybrid", "naive"])
+def test_a_condition_is_obeyed_and_may_match_nothing(arag: Command, tool: str) -> None:
+    search = ("search", "my-index", "--tool", tool, QUERY, "--where")
+    hits = arag(*search, "opera AND kind:person", "--top-k", "50", "--json").json["hits"]
+    expected = arag("search", "my-index", "opera AND kind:person", "--top-k", "50", "--json").json[
+        "hits"
+    ]
+    assert {hit["id"] for hit in hits} == {hit["id"] for hit in expected} != set()
+    result = arag(*search, "opera AND nowhere")
+    assert result.code == 0
+    assert result.out.startswith("No passage matches (opera AND nowhere).\nAlone: ")
+    assert arag(*search, "NOT opera").code == 2
+
+
 def test_a_file_of_queries_is_answered_in_lines_of_json_or_trec(arag: Command) -> None:
     queries = file_of(
         "queries.jsonl",
@@ -135,6 +149,7 @@ def test_the_distinct_queries_of_a_file_are_encoded_together(
         (("--vectors", "elsewhere"), "--vectors"),
         (("--tool", "keyword", "--encoder", "hashing"), "--encoder"),
         (("--allow-stale",), "--allow-stale"),
+        (("--where", "opera"), "--where"),
     ],
 )
 def test_options_without_effect_are_refused(

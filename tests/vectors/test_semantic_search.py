@@ -305,6 +305,47 @@ def test_a_filter_with_problems_is_refused(index: Index, filter: str, problem: s
     assert str(caught.value) == f"Query not run: 1 problem.\n1. {problem}\nWhere: the filter"
 
 
+# Conditions
+
+
+@pytest.mark.parametrize("name", ["semantic_search", "naive_embedding_search", "hybrid_search"])
+def test_a_condition_decides_what_is_ranked_and_not_how(index: Index, name: str) -> None:
+    search = getattr(index, name)
+    matching = set(ids(index.logical_search("vivaldi AND opera*", filter="year:>=1700")))
+    result = search(QUERY, where="vivaldi AND opera*", filter="year:>=1700")
+    assert set(ids(result)) == matching != set()
+    assert result.understood.endswith(" where (vivaldi AND opera*) within year:>=1700")
+    assert result.total is None
+    weighted = search(QUERY, where="vivaldi^9 AND opera*", filter="year:>=1700")
+    assert [(hit.id, hit.score) for hit in weighted.hits] == [
+        (hit.id, hit.score) for hit in result.hits
+    ]
+
+
+def test_a_condition_of_metadata_gets_no_note_that_it_does_not_rank(index: Index) -> None:
+    assert index.semantic_search(QUERY, where="year:>=1700").notes == ()
+    (note,) = index.semantic_search(QUERY, where="vivaldi and opera").notes
+    assert note == index.logical_search("vivaldi and opera").notes[0]
+
+
+@pytest.mark.parametrize("where", ["vivaldi AND nowhere", "year:>3000"])
+@pytest.mark.parametrize("name", ["semantic_search", "naive_embedding_search", "hybrid_search"])
+def test_a_condition_that_nothing_meets_is_answered_as_a_logical_search_is(
+    index: Index, name: str, where: str
+) -> None:
+    expected = index.logical_search(where, relax=True, hints=True)
+    result = getattr(index, name)(QUERY, where=where, relax=True)
+    assert expected.feedback is not None
+    assert replace(result, milliseconds=0.0) == replace(expected, query=QUERY, milliseconds=0.0)
+
+
+def test_a_condition_with_problems_is_refused(index: Index) -> None:
+    with pytest.raises(QueryError) as caught:
+        index.hybrid_search("vivaldi", where="NOT opera")
+    assert str(caught.value).endswith("Where: the condition where")
+    assert "opera" in str(caught.value)
+
+
 # Vectors that are not up to date
 
 

@@ -25,7 +25,6 @@ from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
-    EVERYTHING,
     LAST_ORDINAL,
     any_of,
     between,
@@ -239,12 +238,21 @@ class LuceneEngine:
         chunks = {record.ordinal: _chunk(record) for record in records}
         return [chunks.get(ordinal) for ordinal in ordinals]
 
-    def ordinals(self) -> Iterator[int]:
-        """See SearchEngine. Reads 65,536 at a time."""
+    def ordinals(
+        self,
+        scope: Scope | None = None,
+        deadline: Deadline | None = None,
+        most: int | None = None,
+    ) -> Iterator[int]:
+        """See SearchEngine. Reads 65,536 at a time; the number is not limited."""
         position = Position()
+        with self._calls:
+            query = filtered(None, self._scope(scope))
         while True:
+            if deadline is not None:
+                deadline.check()
             with self._calls:
-                batch, position = self._chunks.ordinals_after(EVERYTHING, position, _ORDINALS_BATCH)
+                batch, position = self._chunks.ordinals_after(query, position, _ORDINALS_BATCH)
             yield from batch
             if len(batch) < _ORDINALS_BATCH:
                 return

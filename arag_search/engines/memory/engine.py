@@ -256,9 +256,14 @@ class MemoryEngine:
             for number in numbers
         ]
 
-    def ordinals(self) -> Iterator[int]:
-        """See SearchEngine."""
-        for chunk in self.scan(None):
+    def ordinals(
+        self,
+        scope: Scope | None = None,
+        deadline: Deadline | None = None,
+        most: int | None = None,
+    ) -> Iterator[int]:
+        """See SearchEngine. The number is not limited."""
+        for chunk in self.scan(scope):
             yield chunk.ordinal
 
     def deletions(self) -> Deletions:

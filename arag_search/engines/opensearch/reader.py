@@ -49,7 +49,12 @@ from arag_search.engines.opensearch.per_document import MAX_WINDOW, Scan, ShownP
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
 from arag_search.engines.opensearch.values import FieldReader
 from arag_search.engines.substrings import substring_page
-from arag_search.errors import IndexDamagedError, NotServedError, UnknownChunkError
+from arag_search.errors import (
+    IndexDamagedError,
+    NotServedError,
+    TooManyMatchesError,
+    UnknownChunkError,
+)
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import Node, Scope
@@ -285,9 +290,16 @@ class OpenSearchEngine:
             chunks = {chunk.ordinal: chunk for chunk in in_scope}
         return [chunks.get(ordinal) for ordinal in ordinals]
 
-    def ordinals(self) -> Iterator[int]:
-        """See SearchEngine. Requests 10,000 at a time, without their documents."""
-        for hit in self._in_order({"match_all": {}}, _ORDINALS_BATCH, with_source=False):
+    def ordinals(
+        self,
+        scope: Scope | None = None,
+        deadline: Deadline | None = None,
+        most: int | None = None,
+    ) -> Iterator[int]:
+        """See SearchEngine. Requests 10,000 at a time, without their documents; the first request
+        also counts them, if ``most`` is given."""
+        query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
+        for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, most):
             yield int(hit["sort"][0])
 
     def statistics(self) -> ClusterStatistics:
@@ -586,23 +598,44 @@ class OpenSearchEngine:
         return [hit["_source"] for hit in hits_of(answer)]
 
     def _scan(self, query: Dsl) -> Iterator[Chunk]:
-        for hit in self._in_order(query, _SCAN_BATCH, with_source=True):
+        for hit in self._in_order(query, _SCAN_BATCH, True):
             yield schema.chunk_of(hit["_source"])
 
-    def _in_order(self, query: Dsl, size: int, *, with_source: bool) -> Iterator[dict[str, Any]]:
-        """Yield all hits in order of ordinal, ``size`` per request."""
+    def _in_order(
+        self,
+        query: Dsl,
+        size: int,
+        with_source: bool,
+        deadline: Deadline | None = None,
+        most: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield all hits in order of ordinal, ``size`` per request. Raises TooManyMatchesError if
+        there are more than ``most``."""
         body: Dsl = {
             "query": query,
             "size": size,
             "sort": BY_ORDINAL,
-            "track_total_hits": False,
+            "track_total_hits": False if most is None else most + 1,
             "_source": with_source,
         }
+        place = self._searcher.place("chunk")
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
-                hits = hits_of(self._searcher.search(self._searcher.place("chunk"), body))
+                answer = self._searcher.search(place, body, deadline=deadline)
+            if body["track_total_hits"]:
+                if most is not None and count_of(answer)[0] > most:
+                    raise TooManyMatchesError(
+                        f"More than {most:,} passages match.",
+                        where=self._calls.where,
+                        allowed=f"at most {most:,} passages, which are listed from a server",
+                        do="Write a narrower condition.",
+                    )
+                body["track_total_hits"] = False
+            hits = hits_of(answer)
             yield from hits
             if len(hits) < size:
                 return
+            if deadline is not None:
+                deadline.check()
             body["search_after"] = hits[-1]["sort"]

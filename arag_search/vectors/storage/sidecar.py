@@ -24,7 +24,7 @@ from arag_search.vectors.storage.finding import find_sidecar
 from arag_search.vectors.storage.layout import index_files, keys_file, ordinals_file
 from arag_search.vectors.storage.manifest import FLAT, VectorManifest
 from arag_search.vectors.storage.mapped import MappedRows
-from arag_search.vectors.storage.placement import ends_file, rows_file
+from arag_search.vectors.storage.placement import chunks_file, ends_file, rows_file
 from arag_search.vectors.storage.rows import KEY_BYTES
 from arag_search.vectors.storage.shards import shard_file
 from arag_search.vectors.storage.stale import IndexedChunks
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from arag_search.vectors.base import FloatArray
+    from arag_search.vectors.base import FloatArray, Ordinals
 
 
 class _Unit:
@@ -123,7 +123,8 @@ class Sidecar:
             unit: held.text_rows for unit, held in self._units.items()
         }
         columns = Columns(path, manifest.metadata, manifest.chunks)
-        self._allowance: Allowance | None = Allowance(columns, texts, gone)
+        ordinals: Ordinals = map_array(chunks_file(path), "int64", (manifest.chunks,))
+        self._allowance: Allowance | None = Allowance(columns, ordinals, texts, gone)
 
     @property
     def encoder(self) -> EncoderIdentity:
@@ -140,16 +141,16 @@ class Sidecar:
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        scope: Scope | None = None,
+        within: Scope | Ordinals | None = None,
         *,
         rescore: bool = True,
         nprobe: int | None = None,
     ) -> list[list[Nearest]]:
-        """See Vectors. Search exactly if the index is flat or few rows are in scope. Otherwise,
+        """See Vectors. Search exactly if the index is flat or few rows are within. Otherwise,
         rescore the candidates that FAISS finds in ``nprobe`` lists by their stored vectors, unless
         ``rescore`` is False.
 
-        If those lists have fewer than ``n`` rows in scope, more lists are probed. Raises
+        If those lists have fewer than ``n`` rows within, more lists are probed. Raises
         ArgumentError for queries of another shape or not finite, NotServedError, IndexClosedError.
         """
         import numpy as np
@@ -166,7 +167,7 @@ class Sidecar:
             _check(queries, n, self.manifest.encoder.dimension)
             held = self._units[unit]
             try:
-                allowed = self._allowance.rows(unit, scope)
+                allowed = self._allowance.rows(unit, within)
                 if held.rows.rows == 0 or len(queries) == 0:
                     return [[] for _ in queries]
                 if held.ivf is None or (allowed is not None and allowed.few is not None):

@@ -34,7 +34,7 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, reproduces, documents"
+    "given_passages, refinements, whole_up_to_tokens, relax, where, reproduces, documents"
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
@@ -299,7 +299,9 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
-    optional = ("refinements", "whole_up_to_tokens", "relax", "reproduces", "documents")
+    optional = (
+        "refinements", "whole_up_to_tokens", "relax", "where", "reproduces", "documents"
+    )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
     *others, last = (f'"{key}"' for key in missing)

@@ -423,7 +423,6 @@ def test_an_invalid_tree_cannot_be_built() -> None:
         lambda: DateRange("published", "2001-13", None),
         lambda: DateRange("published", "2002", "2001"),
         lambda: Or((KeywordEquals("x", "a"), KeywordEquals("x", "b")), weight=2),
-        lambda: Scope((a,)),
     ]
     for make in wrong:
         with pytest.raises(ArgumentError):

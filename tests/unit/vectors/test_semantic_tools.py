@@ -141,6 +141,30 @@ def test_mistakes_of_a_model_are_answered_with_the_problem(
 
 
 @pytest.mark.parametrize("tool", SEARCH_TOOLS)
+def test_a_condition_is_offered_by_request_and_says_why_nothing_meets_it(
+    index: Index, tool: type[SearchTool]
+) -> None:
+    plain = tool(index)
+    assert "where" not in plain.parameters["properties"]
+    assert "where keeps" not in plain.description
+    offered = tool(index, where=True)  # type: ignore[call-arg]
+    assert "where keeps only passages" in offered.description
+    result = offered.run({"query": "who revised it?", "where": "goldoni NOT scarlatti"})
+    first, *_ = result.text.splitlines()
+    assert first == '1 nearest passage for "who revised it?" where (goldoni AND NOT scarlatti)'
+    assert result.ids == ("griselda.1",)
+    nothing = offered.run({"query": "who revised it?", "where": "goldoni AND nowhere"})
+    assert nothing.status == "empty"
+    assert nothing.text == (
+        "No passage matches (goldoni AND nowhere).\n"
+        "Alone: goldoni 1; nowhere occurs nowhere. Without nowhere: 1."
+    )
+    refused = offered.run({"query": "who revised it?", "where": "(goldoni"})
+    assert refused.status == "error"
+    assert "Where: the condition where" in refused.text
+
+
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_every_reply_has_the_note_on_the_vectors(tool: type[SearchTool]) -> None:
     search_tool = tool(vector_index(*VIVALDI, note="The vectors lack 3 passages."))  # type: ignore[call-arg]
     assert (
