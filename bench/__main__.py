@@ -42,6 +42,7 @@ BENCHES = {
     "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",
     "viewer_picture": "bench.guides.viewer_picture",
+    "where": "bench.speed.where",
     "words": "bench.scale.words",
 }
 """The module behind each name; its ``main(arguments)`` returns the exit code."""

@@ -43,6 +43,11 @@ class AllowedRows:
         """Return whether each of ``count`` rows from ``first`` on is allowed."""
         import numpy as np
 
+        if self.few is not None:
+            mask = np.zeros(count, np.bool_)
+            start, stop = np.searchsorted(self.few, (first, first + count))
+            mask[self.few[start:stop] - first] = True
+            return mask
         before = first % 8
         part = self.bits[first // 8 : (first + count + 7) // 8]
         return np.unpackbits(part, bitorder="little")[before : before + count].view(np.bool_)

@@ -56,6 +56,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "retrieval": ("corpus", "encoder", "questions", "seed"),
     "scale": ("seed",),
     "vectors": ("seed",),
+    "where": ("corpus", "seed"),
 }
 """The entries that a file of results has in addition to ``ALWAYS``, anywhere in a figure; any other
 file only has ``ALWAYS``."""

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray, Ordinals
 
 
+_GATHERING = 4
+"""So many times longer it takes to gather a row than to pass it in a scan of all rows."""
+
+
 class _Unit:
     """The rows of a unit with their texts, and their FAISS index, None if flat."""
 
@@ -230,8 +234,9 @@ class Sidecar:
 def _exactly(
     held: _Unit, queries: FloatArray, n: int, allowed: AllowedRows | None
 ) -> list[list[Nearest]]:
-    if allowed is not None and allowed.few is not None:
-        best = exact.best_of_rows(held.rows, queries, n, allowed.few)
+    few = None if allowed is None else allowed.few
+    if few is not None and _GATHERING * len(few) < held.rows.rows:
+        best = exact.best_of_rows(held.rows, queries, n, few)
     else:
         best = exact.best_of_all(held.rows, queries, n, None if allowed is None else allowed.mask)
     return [
