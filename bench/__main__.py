@@ -28,6 +28,7 @@ BENCHES = {
     "gold_chain": "bench.gold_chain.counts",
     "long_documents": "bench.gold_chain.long_documents",
     "matching": "bench.quality.matching",
+    "merging": "bench.gold_chain.merging",
     "offline": "bench.quality.offline",
     "opensearch_load": "bench.cluster.opensearch_load",
     "opensearch_search": "bench.cluster.opensearch_search",

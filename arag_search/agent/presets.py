@@ -128,6 +128,11 @@ class Preset(BaseModel):
         description="Whether searches by vectors take where, a logical query that passages must "
         "match.",
     )
+    meaning: bool = Field(
+        default=False,
+        description="Whether hybrid_search takes a logical query and, as meaning, a sentence for "
+        "vectors, instead of one text for both.",
+    )
     reproduces: Paper | None = Field(
         default=None,
         description="The paper whose replies, tool descriptions and arguments this preset keeps.",

@@ -110,6 +110,13 @@ def search_command(
             metavar="QUERY",
         ),
     ] = None,
+    meaning: Annotated[
+        str | None,
+        typer.Option(
+            help="With --tool hybrid: a sentence for the vectors; QUERY is then a logical query.",
+            metavar="TEXT",
+        ),
+    ] = None,
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
@@ -206,6 +213,7 @@ def search_command(
         unit,
         Opening(filter, vectors, encoder, allow_stale, search_timeout_s),
         where,
+        meaning,
         explain,
         max_result_tokens,
         whole_up_to,
@@ -250,6 +258,7 @@ class _Options:
     unit: Unit
     opening: Opening
     where: str | None
+    meaning: str | None
     explain: bool
     max_result_tokens: int | None
     whole_up_to: int | None
@@ -304,6 +313,7 @@ class _Options:
             (opening.encoder is not None, "--encoder", _BY_VECTORS),
             (opening.allow_stale, "--allow-stale", _BY_VECTORS),
             (self.where is not None, "--where", _BY_VECTORS),
+            (self.meaning is not None, "--meaning", ("hybrid",)),
             (self.sort is not None, "--sort", ("logical",)),
             (self.per_document is not None, "--per-document", ("logical",)),
         )
@@ -319,6 +329,7 @@ class _Options:
             (self.operators != "on", "--operators"),
             (self.explain, "--explain"),
             (self.where is not None, "--where"),
+            (self.meaning is not None, "--meaning"),
             (self.sort, "--sort"),
             (self.per_document, "--per-document"),
             (self.whole_up_to is not None, "--whole-up-to"),
@@ -403,6 +414,7 @@ class _Options:
         if self.tool == "semantic":
             return index.semantic_search(query, **by_vectors)
         if self.tool == "hybrid":
+            by_vectors["meaning"] = self.meaning
             return index.hybrid_search(query, **by_vectors, vectors=self.unit)
         return index.naive_embedding_search(query, **by_vectors)
 

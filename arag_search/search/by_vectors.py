@@ -15,10 +15,10 @@ from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
-from arag_search.query.parser import condition_error
+from arag_search.query.parser import condition_error, parse
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
-from arag_search.query.tree import Node, Scope, Term, any_of
-from arag_search.search.fusion import fuse
+from arag_search.query.tree import Node, Scope, Term, TextLeaf, any_of, positive_leaves
+from arag_search.search.fusion import fuse, fuse_logical
 from arag_search.search.names import missing_names_note
 from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.passages import NearPassage, NearPassages, near_passages
@@ -40,6 +40,7 @@ FUSION_DEPTH = 100
 """The number of passages of each part that are fused."""
 
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
+NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
 OLD_VECTORS = (
     "the vectors are older than the index: passages that changed since may not be found by meaning."
@@ -59,6 +60,18 @@ class NearSentence(NamedTuple):
     chunk: Chunk
     number: int
     score: float
+
+
+class _Hybrid(NamedTuple):
+    """What a hybrid search looks for: a tree, None for no words, and a text that is encoded.
+    ``logical`` is the canonical text of a logical query, empty if the tree is the words of the
+    text. ``advice`` is for a search by the tree that takes too long."""
+
+    tree: Node | None
+    text: str
+    notes: tuple[str, ...]
+    advice: str
+    logical: str = ""
 
 
 class VectorSearch:
@@ -146,6 +159,7 @@ class VectorSearch:
         offset: int,
         filter: str | None,
         where: str | None,
+        meaning: str | None,
         unit: VectorUnit,
         snippets: bool,
         names: bool = False,
@@ -153,23 +167,31 @@ class VectorSearch:
         """See Index.hybrid_search."""
         started = time.perf_counter()
         check_page(top_k, offset)
-        text, asked = self._understood(query, filter, where)
+        wanted = self._hybrid(query, meaning)
+        text, asked = self._understood(wanted.text, filter, where)
         scope = asked.scope
-        words, notes = words_query(text)
+        notes = [*asked.notes, *wanted.notes]
         with self._calls:
             opened = self.open()
             near = self._near(opened, unit, text, FUSION_DEPTH, asked)
             ordinals: list[int] = []
-            if words is not None:
+            if wanted.tree is not None:
                 deadline = Deadline.after(self._search_timeout_s)
-                with advising_on_timeout(deadline, self._location, lambda: HYBRID_NARROWING):
+                with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
                     page = self._engine.search(
                         SearchRequest(
-                            words, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
+                            wanted.tree,
+                            FUSION_DEPTH,
+                            scope=scope,
+                            with_text=False,
+                            deadline=deadline,
                         )
                     )
                 ordinals = [hit.ordinal for hit in page.hits]
-            fused = fuse(ordinals, [passage.ordinal for passage in near.passages])
+                if wanted.logical and near.passages and not ordinals:
+                    notes.append(NO_MATCH)
+            merge = fuse_logical if wanted.logical else fuse
+            fused = merge(ordinals, [passage.ordinal for passage in near.passages])
             shown = fused[offset : offset + top_k]
             ranks = [HybridRanks(*item.ranks) for item in shown]
             proofs = {passage.ordinal: passage for passage in near.passages}
@@ -177,13 +199,29 @@ class VectorSearch:
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
         notes = [
             *self._lacking(opened, missing),
-            *asked.notes,
             *notes,
             *self._on_names(text, scope, names and bool(hits)),
         ]
-        return search_result(
-            query, asked.words, offset, hits, notes, started, passages=len(fused) - missing
+        understood = (
+            f"{wanted.logical} with meaning {asked.words}" if wanted.logical else asked.words
         )
+        return search_result(
+            query, understood, offset, hits, notes, started, passages=len(fused) - missing
+        )
+
+    def _hybrid(self, query: str, meaning: str | None) -> _Hybrid:
+        """Read the arguments of a hybrid search. Raises QueryError."""
+        if meaning is None or not query.strip():
+            text = _checked(query if meaning is None else meaning)
+            tree, notes = words_query(text)
+            logical = "" if meaning is None or tree is None else str(tree)
+            return _Hybrid(tree, text, tuple(notes), HYBRID_NARROWING, logical)
+        parsed = parse(query, self._engine.manifest.query_schema)
+        tree, understood, notes = parsed.tree, parsed.understood, parsed.notes
+        if not meaning.strip():
+            leaves = [leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)]
+            meaning = " ".join(dict.fromkeys(leaf.text for leaf in leaves)) or query
+        return _Hybrid(tree, meaning, notes, narrowing(tree), understood)
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
         """See Index.nearest_sentences."""
@@ -259,10 +297,7 @@ class VectorSearch:
         self, query: str, filter: str | None, where: str | None
     ) -> tuple[str, Conditions]:
         """Return the query as it is encoded, and the conditions, whose words begin with it."""
-        text = nfc(query)
-        problems = _problems(text)
-        if problems:
-            raise QueryError(query, problems, None)
+        text = _checked(query)
         schema = self._engine.manifest.query_schema
         asked = conditions(self._scope, filter, where, schema)
         return text, asked._replace(words=f'"{" ".join(text.split())}"{asked.words}')
@@ -325,6 +360,15 @@ def words_query(text: str) -> tuple[Node | None, list[str]]:
         return None, [NO_WORDS]
     notes = [TOO_MANY_WORDS] if len(words) > MAX_LEAVES else []
     return any_of(*map(Term, words[:MAX_LEAVES])), notes
+
+
+def _checked(query: str) -> str:
+    """Return a text as it is encoded. Raises QueryError for one that cannot be searched for."""
+    text = nfc(query)
+    problems = _problems(text)
+    if problems:
+        raise QueryError(query, problems, None)
+    return text
 
 
 def _problems(text: str) -> tuple[Problem, ...]:

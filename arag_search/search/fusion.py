@@ -1,6 +1,6 @@
 """Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): several rankings into one.
 
-An item scores the sum over the rankings that hold it of 1 / (K + rank), ranks counted from 1.
+An item scores the sum over the rankings that hold it of weight / (K + rank), ranks counted from 1.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 K = 60
 """The constant of LogicalRAG's hybrid search, and of the paper that proposed it."""
+LOGICAL_K = 1
+"""The constant for a logical query and vectors, chosen by ``python -m bench merging``. Provisional:
+the difference from K was not resolved."""
 
 
 class Fused(NamedTuple):
@@ -21,16 +24,29 @@ class Fused(NamedTuple):
     ranks: tuple[int | None, ...]
 
 
-def fuse(*rankings: Sequence[int]) -> list[Fused]:
+def fuse(
+    *rankings: Sequence[int], weights: Sequence[float] | None = None, k: float = K
+) -> list[Fused]:
     """Return all items of the rankings, best score first, equal scores in order of ordinal.
 
-    Each ranking lists distinct ordinals, best first.
+    Each ranking lists distinct ordinals, best first. Without ``weights``, each of them counts 1.
     """
     ranks_of = [{ordinal: rank for rank, ordinal in enumerate(ranks, 1)} for ranks in rankings]
+    weighted = weights or [1.0] * len(rankings)
     fused: list[Fused] = []
     for ordinal in set[int]().union(*ranks_of):
         ranks = tuple(ranking.get(ordinal) for ranking in ranks_of)
         # With fsum the same ranks give the same score, whichever rankings they are in.
-        score = math.fsum(1 / (K + rank) for rank in ranks if rank is not None)
+        score = math.fsum(
+            weight / (k + rank)
+            for weight, rank in zip(weighted, ranks, strict=True)
+            if rank is not None
+        )
         fused.append(Fused(ordinal, score, ranks))
     return sorted(fused, key=lambda item: (-item.score, item.ordinal))
+
+
+def fuse_logical(logical: Sequence[int], vectors: Sequence[int]) -> list[Fused]:
+    """Merge the ranking of a logical query with that of vectors. The small constant keeps the first
+    passages of a precise query among the first, whatever the vectors add."""
+    return fuse(logical, vectors, k=LOGICAL_K)

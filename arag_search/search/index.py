@@ -472,6 +472,7 @@ class Index:
         offset: int = 0,
         filter: str | None = None,
         where: str | None = None,
+        meaning: str | None = None,
         vectors: VectorUnit = "passage",
         snippets: bool = True,
         names: bool = False,
@@ -481,12 +482,16 @@ class Index:
 
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
+        With ``meaning``, ``query`` is a logical query, and ``meaning`` a sentence for the vectors;
+        either may be empty, and then takes the words of the other. The rankings are merged as
+        ``fusion.fuse_logical`` says.
+
         ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which has
         the same conditions, which both rankings obey, and errors. The search by words may raise
         QueryTimeoutError.
         """
         result = self._by_vectors.hybrid(
-            query, top_k, offset, filter, where, vectors, snippets, names
+            query, top_k, offset, filter, where, meaning, vectors, snippets, names
         )
         return self._or_why(result, where, filter, relax)
 

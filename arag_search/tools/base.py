@@ -161,6 +161,7 @@ class ToolSettings(Protocol):
     whole_up_to_tokens: int
     relax: bool
     where: bool
+    meaning: bool
     reproduces: Paper | None
     loop_guards: bool
     documents: DocumentSettings | None

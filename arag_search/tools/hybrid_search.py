@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from pydantic import Field
 
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
@@ -20,6 +22,11 @@ from arag_search.tools.search import ReplyStyle, SearchTool
 from arag_search.tools.semantic_search import FILTER, QUERY, WHERE, none_if_empty, with_filter
 from arag_search.vectors.base import VectorUnit
 
+LOGICAL_QUERY = (
+    f"The logical query, at most {MAX_CHARACTERS:,} characters; empty for the words of meaning."
+)
+MEANING = "A question or statement; empty for the words of query."
+
 
 class HybridSearchArguments(Arguments):
     """The arguments of hybrid_search."""
@@ -33,6 +40,13 @@ class HybridSearchArguments(Arguments):
     filter: str = Field("", description=FILTER)
 
 
+class LogicalHybridSearchArguments(HybridSearchArguments):
+    """The arguments of hybrid_search with a logical query and a meaning."""
+
+    query: str = Field("", description=LOGICAL_QUERY)
+    meaning: str = Field("", description=MEANING)
+
+
 class HybridSearch(SearchTool):
     """A search by words and vectors that shows whole passages.
 
@@ -41,7 +55,8 @@ class HybridSearch(SearchTool):
     """
 
     name = "hybrid_search"
-    arguments = HybridSearchArguments
+    arguments: ClassVar[type[Arguments]] = HybridSearchArguments
+    takes_meaning: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -53,13 +68,14 @@ class HybridSearch(SearchTool):
         reproduces: Paper | None = None,
     ) -> None:
         style = replace(style or ReplyStyle(), full_text=True)
-        text = with_filter(self.name, index, reproduces, where=where)
+        text = with_filter(self.name, index, reproduces, where=where, meaning=self.takes_meaning)
         super().__init__(index, description=text, style=style, hidden=() if where else ("where",))
         self.vectors: VectorUnit = vectors
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> HybridSearch:
-        return cls(
+        kind = LogicalHybridSearch if settings.meaning else cls
+        return kind(
             index,
             vectors=settings.vectors,
             style=ReplyStyle.of(settings),
@@ -74,7 +90,15 @@ class HybridSearch(SearchTool):
             offset=arguments.offset,
             filter=none_if_empty(arguments.filter),
             where=none_if_empty(arguments.where),
+            meaning=getattr(arguments, "meaning", None),
             names=self.style.marked,
             relax=self.style.relax,
             vectors=self.vectors,
         )
+
+
+class LogicalHybridSearch(HybridSearch):
+    """A hybrid search by a logical query, and by the meaning of a sentence."""
+
+    arguments = LogicalHybridSearchArguments
+    takes_meaning = True

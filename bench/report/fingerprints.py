@@ -47,6 +47,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "efficiency": ("corpus", "seed"),
     "embedding": ("corpus", "encoder"),
     "faults": ("corpus", "seed"),
+    "merging": ("corpus", "encoder", "questions", "seed"),
     "offline": ("corpus", "questions", "preset", "prompt", "model"),
     "opensearch": ("corpus", "seed"),
     "opensearch_load": ("corpus", "seed"),

@@ -1,4 +1,4 @@
-"""Cost of a condition on searches by vectors, by the share of passages that match it.
+"""Cost of a condition on searches by vectors, by its share of matches.
 
     uv run --extra all python -m bench where
     uv run --extra all python -m bench where --sizes 100000 --no-ivf

@@ -54,6 +54,17 @@ def test_the_json_of_a_hybrid_search_has_the_ranks_and_no_total(arag: Command) -
     assert 0 < semantic["hits"][0]["score"] <= 1
 
 
+def test_hybrid_search_takes_a_logical_query_and_a_meaning(arag: Command) -> None:
+    result = arag(
+        "search", "my-index", "--tool", "hybrid", "opera NOT vivaldi", "--meaning", QUERY, "--json"
+    ).json
+    assert result["understood"] == f'(opera AND NOT vivaldi) with meaning "{QUERY}"'
+    words = [
+        hit["id"] for hit in arag("search", "my-index", "opera NOT vivaldi", "--json").json["hits"]
+    ]
+    assert any(hit["ranks"]["words"] == 1 and hit["id"] == words[0] for hit in result["hits"])
+
+
 def test_hybrid_search_takes_the_vectors_of_sentences_too(arag: Command) -> None:
     arguments = ("search", "my-index", "--tool", "hybrid", QUERY, "--json", "--top-k", "20")
     by_passage, by_sentence = arag(*arguments).json, arag(*arguments, "--unit", "sentence").json
@@ -150,6 +161,7 @@ def test_the_distinct_queries_of_a_file_are_encoded_together(
         (("--tool", "keyword", "--encoder", "hashing"), "--encoder"),
         (("--allow-stale",), "--allow-stale"),
         (("--where", "opera"), "--where"),
+        (("--tool", "semantic", "--meaning", "q"), "--meaning"),
     ],
 )
 def test_options_without_effect_are_refused(

@@ -34,7 +34,7 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, where, reproduces, documents"
+    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, reproduces, documents"
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
@@ -58,6 +58,7 @@ SHIPPED = [
     "arag_without_semantic",
     "connector",
     "direct_answer",
+    "logical_hybrid",
     "logical_read",
     "logicalrag",
     "logicalrag_no_operators",
@@ -160,13 +161,14 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_semantic": ["keyword_search", "chunk_read"],
         "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
+        "logical_hybrid": ["hybrid_search", "chunk_read", "fields"],
         "logical_read": ["logical_search", "chunk_read", "fields"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
         "logicalrag_syntax_only": ["logical_search"],
         "naive_rag": [],
     }
-    shows_passages = {"arag_naive", "arag_without_chunk_read", "naive_rag"}
+    shows_passages = {"arag_naive", "arag_without_chunk_read", "logical_hybrid", "naive_rag"}
     for name, preset in presets.items():
         plans = name.startswith("logicalrag") or name == "agentic_hybrid"
         assert preset.plan_first is plans
@@ -177,8 +179,9 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.token_budget == 128_000
         assert preset.vectors == "passage"
         assert preset.given_passages == (5 if name == "naive_rag" else 0)
-        assert preset.loop_guards is preset.suppress_shown is (name == "logical_read")
-        assert preset.refinements is (name == "logical_read")
+        newest = name in ("logical_hybrid", "logical_read")
+        assert preset.loop_guards is preset.suppress_shown is preset.refinements is newest
+        assert preset.where is preset.meaning is (name == "logical_hybrid")
 
 
 def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
@@ -300,7 +303,7 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "refinements", "whole_up_to_tokens", "relax", "where", "reproduces", "documents"
+        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "reproduces", "documents"
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
@@ -523,8 +526,8 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
         return f"{name:<{width}}{text}"
 
     at = lines.index(named("direct_answer", "No retrieval: what the model knows by itself."))
-    assert lines[at + 1 : at + 4] == [
-        named("", "no tools, prompt direct_answer"),
+    assert lines[at + 1] == named("", "no tools, prompt direct_answer")
+    assert lines[at + 4 : at + 6] == [
         named(
             "logical_read",
             "Logical search with snippets, then reading in full; recommended without vectors. The "

@@ -55,6 +55,7 @@ def test_these_presets_need_vectors() -> None:
         "arag_naive": {"naive_embedding_search": "passage"},
         "arag_without_chunk_read": {"semantic_search": "sentence"},
         "arag_without_keyword": {"semantic_search": "sentence"},
+        "logical_hybrid": {"hybrid_search": "passage"},
         "naive_rag": {"given_passages": "passage"},
     }
 

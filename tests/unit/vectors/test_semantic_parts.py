@@ -10,7 +10,7 @@ import pytest
 from arag_search.corpus import chunk_ordinal
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.parser import parse_scope
-from arag_search.search.fusion import Fused, fuse
+from arag_search.search.fusion import Fused, fuse, fuse_logical
 from arag_search.search.passages import NearPassage, near_passages
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
@@ -40,6 +40,14 @@ def test_equal_fused_scores_come_in_order_of_ordinal() -> None:
     assert [hit.ordinal for hit in fuse([9], [4])] == [4, 9]
     first, second = fuse([1, 2, 3], [3, 2, 1])[:2]
     assert (first.ordinal, second.ordinal, first.score) == (1, 3, second.score)
+
+
+def test_weights_and_the_constant_change_the_order_of_a_fusion() -> None:
+    assert [hit.ordinal for hit in fuse([1], [2], weights=(1, 2))] == [2, 1]
+    logical, vectors = [1, 2], [3, *range(10, 40), 2]
+    assert fuse_logical(logical, vectors) == fuse(logical, vectors, k=1)
+    assert [hit.ordinal for hit in fuse_logical(logical, vectors)][:3] == [1, 3, 2]
+    assert fuse(logical, vectors)[0].ordinal == 2
 
 
 def test_fusing_empty_rankings_gives_no_hits() -> None:

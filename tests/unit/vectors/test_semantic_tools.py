@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from arag_search.agent.presets import load_preset
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
@@ -242,3 +243,17 @@ def test_a_passage_that_was_read_is_not_shown_again_and_snippets_do_not_count_as
     assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text.splitlines()[1] == (
         "[griselda.1] Griselda (Vivaldi) (shown before)"
     )
+
+
+def test_a_preset_gives_hybrid_search_a_logical_query_and_a_meaning(index: Index) -> None:
+    preset = load_preset("logical_hybrid")
+    tool = HybridSearch.of(index, preset)
+    assert {"query", "meaning", "where"} <= tool.parameters["properties"].keys()
+    assert tool.parameters["required"] == []
+    assert "meaning takes a whole question" in tool.description
+    result = tool.run({"query": "libretto AND goldoni", "meaning": "who revised it?"})
+    first = '5 nearest passages for (libretto AND goldoni) with meaning "who revised it?"'
+    assert result.text.splitlines()[0] == first
+    assert result.ids[0] == "griselda.1"
+    assert tool.run({}).status == "error"
+    assert "meaning" not in HybridSearch(index).parameters["properties"]
