@@ -1,4 +1,7 @@
-"""Folders of BEIR: queries with documents that were judged, instead of answers.
+"""Folders of BEIR and MTEB: queries with documents that were judged, instead of answers.
+
+The judgements are ``qrels/*.tsv`` (BEIR), or JSON lines in ``qrels.jsonl`` (MTEB). A grade of 0 is
+irrelevant; one below 0 says that the query excludes the document.
 
 A query may name documents that are left out of its rankings, as those of BRIGHT do:
 ``{"_id", "text", "metadata": {"excluded_ids": [...]}}``.
@@ -15,13 +18,18 @@ from arag_search.questions.record_fields import ID_FIELDS, Fields, parsed, read_
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"
+QRELS_LINES = "qrels.jsonl"
 EXCLUDED = "excluded_ids"
 """The field, in the metadata of a query, of documents that are left out of its rankings."""
 
 _USUAL_PART = "test"
 QRELS_HEAD = ("query-id", "corpus-id", "score")
-_ALLOWED = f"a folder with {QUERIES_FILE} and {QRELS_FOLDER}/*.tsv, or one of these .tsv files"
+_ALLOWED = (
+    f"a folder with {QUERIES_FILE} and {QRELS_FOLDER}/*.tsv or {QRELS_LINES}, or one of these .tsv "
+    "files"
+)
 _QUERY = 'JSON lines of {"_id", "text"}'
+_LINES = 'JSON lines of {"query-id", "corpus-id", "score"}'
 _ROWS = "rows of query-id, corpus-id and score, with tabs between and these names above"
 
 
@@ -37,8 +45,9 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     QuestionsError naming file and line.
     """
     qrels = _qrels_file(path) if path.is_dir() else path
-    judged = _judgements(qrels)
-    queries = qrels.parent.parent / QUERIES_FILE
+    in_lines = qrels.name == QRELS_LINES
+    judged = _judgements_in_lines(qrels) if in_lines else _judgements(qrels)
+    queries = (qrels.parent if in_lines else qrels.parent.parent) / QUERIES_FILE
     questions: list[Question] = []
     ids: set[str] = set()
     for number, line in enumerate(
@@ -85,6 +94,8 @@ def _excluded(fields: Fields) -> tuple[str, ...]:
 
 def _qrels_file(folder: Path) -> Path:
     files = sorted((folder / QRELS_FOLDER).glob("*.tsv"))
+    if not files and (folder / QRELS_LINES).is_file():
+        return folder / QRELS_LINES
     usual = [file for file in files if file.stem == _USUAL_PART]
     if not files:
         raise QuestionsError(
@@ -128,6 +139,25 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
         grades.setdefault(cells[0], {})[cells[1]] = grade
     if not grades:
         raise QuestionsError("There are no judgements.", where=str(path), allowed=_ROWS)
+    return grades
+
+
+def _judgements_in_lines(path: Path) -> dict[str, dict[str, int]]:
+    """Return grades by query and document of JSON lines, in the order of the file."""
+    grades: dict[str, dict[str, int]] = {}
+    raw = read_bytes(path, "There are no judgements", _ALLOWED)
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        row = Fields.of(parsed(line, "line", where, _LINES), where, _LINES).fields
+        cells = [str(row.get(name, "")) for name in QRELS_HEAD]
+        grade = _grade(cells)
+        if grade is None:
+            raise QuestionsError(f"The row is {shown(row)}.", where=where, allowed=_LINES)
+        grades.setdefault(cells[0], {})[cells[1]] = grade
+    if not grades:
+        raise QuestionsError("There are no judgements.", where=str(path), allowed=_LINES)
     return grades
 
 

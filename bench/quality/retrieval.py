@@ -3,6 +3,7 @@
     python -m bench retrieval
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
     python -m bench retrieval --titles
+    python -m bench retrieval --judged DIR --queries FILE
 
 Prints tables in Markdown and adds the figure to the file of results.
 See bench/studies/retrieval.md.
@@ -13,15 +14,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index, open_index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
+from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_file, sets_in
-from bench.quality import titled
+from bench.quality import judged, titled
 from bench.quality.data_sets import SETS, drawn, open_kept
 from bench.quality.first_stage import (
     BY_WORDS,
@@ -77,6 +80,19 @@ def main(arguments: Sequence[str]) -> int:
         help="compare vectors of sentences with and without their titles, instead of searches",
     )
     add("--encoder", default=OFFLINE_PACKAGE, help="encoder of the vectors (default %(default)s)")
+    add(
+        "--judged",
+        type=Path,
+        metavar="DIR",
+        help="measure the rankings of a folder of BEIR or MTEB instead: corpus, queries and "
+        "judgements",
+    )
+    add(
+        "--queries",
+        type=Path,
+        metavar="FILE",
+        help="with --judged: logical queries by the ids of the needs, such as a model wrote",
+    )
     parser.add_data()
     parser.add_kept_work("indexes and vectors", NAME)
     parser.add_results()
@@ -84,6 +100,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
+    if options.queries is not None and options.judged is None:
+        raise BenchError("--queries has no effect here.", allowed="--queries with --judged DIR")
+    if options.judged is not None:
+        return judged.measured(options, command)
     if options.titles:
         return _titles(options, command)
     sets: list[Measured] = []
