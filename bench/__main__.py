@@ -23,6 +23,7 @@ BENCHES = {
     "agent_run": "bench.speed.agent_run",
     "efficiency": "bench.speed.efficiency",
     "embedding": "bench.speed.embedding",
+    "exclusions": "bench.gold_chain.exclusions",
     "faults": "bench.cluster.faults",
     "figures": "bench.guides.figures",
     "gold_chain": "bench.gold_chain.counts",

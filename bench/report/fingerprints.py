@@ -46,6 +46,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "agent_run": ("corpus", "preset"),
     "efficiency": ("corpus", "seed"),
     "embedding": ("corpus", "encoder"),
+    "exclusions": ("corpus", "encoder", "questions", "seed"),
     "faults": ("corpus", "seed"),
     "merging": ("corpus", "encoder", "questions", "seed"),
     "offline": ("corpus", "questions", "preset", "prompt", "model"),
