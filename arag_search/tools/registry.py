@@ -6,6 +6,7 @@ To add a tool, write its module and its description file, and add its line here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, cast
@@ -58,6 +59,12 @@ class RegisteredTool:
     def short_name(self) -> str:
         """The name on the command line: its first word."""
         return self.name.partition("_")[0]
+
+    def form_of(self, arguments: Mapping[str, object]) -> QueryForm | None:
+        """Return how a call reads its query: beside a meaning, hybrid_search takes a logical
+        one."""
+        is_logical = self.query_form == "words" and "meaning" in arguments
+        return "logical" if is_logical else self.query_form
 
     @property
     def tool_class(self) -> type[Tool]:

@@ -131,10 +131,11 @@ def _of_record(record: Record, index: Index, counts: Counter[str]) -> Iterator[R
         counts[step.tool_name] += 1
         query = None
         if step.status != "error":  # then the arguments were as the tool wants them
-            arguments = cast(dict[str, Any], step.tool_input)
+            arguments = {"query": "", **cast(dict[str, Any], step.tool_input)}
+            form = tool.form_of(arguments) or tool.query_form
             operator = arguments.get("default_operator", "OR")
             with suppress(QueryError):  # of an index with other metadata
-                text = _QUERIES[tool.query_form](arguments)
+                text = _QUERIES[form](arguments)
                 query = recorded(text, index, default_operator=operator)
         if query is None:
             counts["refused or without a word"] += 1
