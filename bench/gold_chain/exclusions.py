@@ -24,14 +24,11 @@ from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in
 from bench.gold_chain.ground import Asked, check_chains, open_ground
-from bench.quality.data_sets import drawn
+from bench.quality.data_sets import drawn, kept_passage_vectors
 from bench.quality.judged import SEARCHES, WITH_QUERIES, figure_of, measure
 from bench.quality.packed import PUBLISHED
 from bench.report.fingerprints import encoder_of, questions_of
 from bench.report.rows import circumstances, corpus_of, show
-from bench.workbench import kept_index, say
-from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
 
 NAME = "exclusions"
 SETS = ("2wikimultihopqa", "musique")
@@ -56,10 +53,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     run = circumstances(command, seed=SEED)
     for name, folder in sets_in(options.data, options.sets).items():
         corpus, work = corpus_file(folder), options.work / name
-        location = kept_index(corpus, work / PUBLISHED)
-        vectors = work / PUBLISHED / "passages"
-        say(f"{name}: encoding passages, unless they are")
-        embed_index(location, options.encoder, EmbedOptions(vectors=vectors, units=("passage",)))
+        location, vectors = kept_passage_vectors(corpus, work / PUBLISHED, options.encoder)
         questions = drawn(load_questions(folder / "questions.jsonl"), options.questions, name)
         check_chains(questions, name)
         ground = open_ground(corpus, PUBLISHED, questions, work, None)

@@ -38,12 +38,11 @@ from bench.gold_chain.ground import Asked, check_chains, open_ground
 from bench.gold_chain.names import Names
 from bench.gold_chain.outcome import Half, half_of
 from bench.gold_chain.queries import wordings
+from bench.quality.data_sets import kept_passage_vectors
 from bench.quality.packed import PUBLISHED
 from bench.report.fingerprints import encoder_of, questions_of
 from bench.report.rows import Figure, Row, circumstances, corpus_of, show
-from bench.workbench import kept_index, say
-from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from bench.workbench import say
 
 NAME = "merging"
 SETS = ("2wikimultihopqa", "musique")
@@ -119,10 +118,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     made_of: dict[str, object] = {}
     for name, folder in sets_in(options.data, options.sets).items():
         corpus, work = corpus_file(folder), options.work / name
-        location = kept_index(corpus, work / PUBLISHED)
-        vectors = work / PUBLISHED / "passages"
-        say(f"{name}: encoding passages, unless they are")
-        embed_index(location, options.encoder, EmbedOptions(vectors=vectors, units=("passage",)))
+        location, vectors = kept_passage_vectors(corpus, work / PUBLISHED, options.encoder)
         items = list(_items(name, folder, work, options.data))
         with open_index(location, vectors=vectors, search_timeout_s=None) as index:
             say(f"{name}: {len(items):,} pairs of queries")
