@@ -10,7 +10,7 @@ from arag_search.cli.search import DefaultOperator, OnOff
 
 if TYPE_CHECKING:
     from arag_search.query.parser import ParsedQuery
-    from arag_search.query.tree import Node, Not
+    from arag_search.query.tree import Modifier, Node
 
 
 def check_command(
@@ -90,16 +90,19 @@ def _parsed_json(query: str, parsed: ParsedQuery) -> dict[str, Any]:
     }
 
 
-def _node_json(node: Node | Not) -> dict[str, Any]:
-    from arag_search.query.tree import And, Not, Or, TextLeaf
+def _node_json(node: Node | Modifier) -> dict[str, Any]:
+    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf
 
     kind = type(node).__name__
     match node:
         case And() | Or():
             children = [_node_json(child) for child in node.children]
             return {"kind": kind, "weight": node.weight, "children": children}
-        case Not():
+        case Not() | Prefer():
             return {"kind": kind, "children": [_node_json(node.child)]}
+        case Demote():
+            children = [_node_json(node.child)]
+            return {"kind": kind, "factor": node.factor, "children": children}
         case _:
             tokens: dict[str, Any] = {}
             if isinstance(node, TextLeaf):
@@ -110,18 +113,22 @@ def _node_json(node: Node | Not) -> dict[str, Any]:
             return {"kind": kind, "query": str(node), **tokens}
 
 
-def _drawn(node: Node | Not, first: str = "", rest: str = "") -> list[str]:
-    """Draw the tree with a line for each node."""
-    from arag_search.query.tree import And, Not, Or, TextLeaf
+def _drawn(node: Node | Modifier, first: str = "", rest: str = "") -> list[str]:
+    """Draw the tree with a line for each node. A NOT, PREFER or DEMOTE applies to the others of the
+    group that it is in."""
+    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf
 
-    children: tuple[Node | Not, ...] = ()
+    children: tuple[Node | Modifier, ...] = ()
     match node:
         case And() | Or():
             weight = f" ^{node.weight:g}" if node.weight != 1 else ""
             text = type(node).__name__.upper() + weight
             children = node.children
-        case Not():
-            text = "NOT"
+        case Not() | Prefer():
+            text = type(node).__name__.upper()
+            children = (node.child,)
+        case Demote():
+            text = f"DEMOTE, score x {node.factor:g}"
             children = (node.child,)
         case _:
             text = str(node)

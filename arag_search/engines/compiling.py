@@ -15,9 +15,10 @@ from arag_search.query.tree import (
     And,
     DateRange,
     KeywordEquals,
+    Modifier,
     Node,
-    Not,
     Or,
+    Prefer,
     TextLeaf,
     render,
 )
@@ -46,8 +47,8 @@ Leaves = list[tuple[str, list[LeafQuery[Q]]]]
 
 
 def leaf_queries(
-    node: Node | Not,
-    compiled: Callable[[Node | Not], tuple[Q, bool]],
+    node: Node,
+    compiled: Callable[[Node], tuple[Q, bool]],
     in_field: Callable[[TextLeaf, str, float], Q],
 ) -> Leaves[Q]:
     """Return the positive text leaves from left to right.
@@ -57,9 +58,11 @@ def leaf_queries(
     """
     leaves: Leaves[Q] = []
 
-    def add(node: Node | Not, weight: float, held: tuple[Q, ...]) -> None:
+    def add(node: Node | Modifier, weight: float, held: tuple[Q, ...]) -> None:
+        if isinstance(node, Prefer):
+            node = node.child
         if not isinstance(node, TextLeaf | And | Or):
-            return  # NOT and metadata clauses add nothing to a score
+            return  # NOT, DEMOTE and metadata clauses add nothing to a score
         # Lucene multiplies in 32 bits at each step.
         weight = float32(weight * float32(node.weight))
         if isinstance(node, TextLeaf):

@@ -2,6 +2,8 @@
 
 MIN_WEIGHT = 0.01
 MAX_WEIGHT = 1000.0
+DEFAULT_FACTOR = 0.5
+"""What DEMOTE multiplies a score by; between 0.4 and 0.6 it hardly matters which."""
 MAX_SLOP = 20
 MIN_PREFIX_CHARACTERS = 3
 MAX_APOSTROPHES = 7

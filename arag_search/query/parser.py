@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
@@ -20,6 +20,7 @@ from arag_search.query.clauses import ClauseReader, FieldRef, has_token, is_sear
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
+    DEFAULT_FACTOR,
     MAX_CHARACTERS,
     MAX_DEPTH,
     MAX_DEPTH_WITHOUT_LIMITS,
@@ -33,16 +34,20 @@ from arag_search.query.problems import EndOfReadingError, Findings, Problem, Que
 from arag_search.query.tree import (
     APOSTROPHES,
     And,
+    Demote,
     Leaf,
+    Modifier,
     Node,
     Not,
     Or,
+    Prefer,
     Prefix,
     Scope,
     Term,
     TextLeaf,
     all_of,
     any_of,
+    condition_of,
     leaves,
     render,
     scores,
@@ -53,14 +58,17 @@ from arag_search.system.arguments import checked
 
 Operator = Literal["AND", "OR"]
 Connector = Literal["START", "SPACE", "AND", "OR"]
+ModifierName = Literal["NOT", "PREFER", "DEMOTE"]
 
-_OPERATORS: dict[str, Operator | Literal["NOT"]] = {
+_OPERATORS: dict[str, Operator | ModifierName] = {
     "AND": "AND",
     "OR": "OR",
     "NOT": "NOT",
     "&&": "AND",
     "||": "OR",
 }
+_SCORING_OPERATORS: dict[str, ModifierName] = {"PREFER": "PREFER", "DEMOTE": "DEMOTE"}
+_FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _WEIGHT = re.compile(r"\^[^\s()]+")
 _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
@@ -83,28 +91,28 @@ def parse(
     default_operator: Operator = "OR",
     operators: bool = True,
     limits: bool = True,
+    published: bool = False,
+    ranked: bool = True,
 ) -> ParsedQuery:
     """Parse a query.
 
     ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
-    (a space is then OR). ``limits`` False lifts all limits but a depth of 100 parentheses and
-    100,000 words in all spellings. Raises QueryError with every problem (the first 2,000), never
-    anything else, whatever the text; one of more than 4,000 characters gets no corrected query.
+    (a space is then OR). ``published`` reads the language without its later additions: PREFER and
+    DEMOTE are words, as they are without operators. ``ranked`` False is for a condition, which has
+    no scores: it rejects PREFER and DEMOTE. ``limits`` False lifts all limits but a depth of 100
+    parentheses and 100,000 words in all spellings. Raises QueryError with every problem (the first
+    2,000), never anything else, whatever the text; one of more than 4,000 characters gets no
+    corrected query.
     """
-    options = _Options(schema, default_operator if operators else "OR", operators, limits)
+    default_operator = default_operator if operators else "OR"
+    options = _Options(schema, default_operator, operators, limits, published, ranked)
     reading = _read(text, options)
     findings, tree = reading.findings, reading.tree
-    if reading.exclusions:
-        with suppress(EndOfReadingError):
-            findings.reject(*reading.place, problems.ONLY_NOTS, mended=False)
+    if reading.modifiers:
+        tree = _reject_only_modifiers(reading)
     if findings.problems or tree is None:
-        mended = None
-        if tree is not None and findings.mendable and len(text) <= MAX_MENDED:
-            corrected = render(tree, operators)
-            again = _read(corrected, options)
-            if not again.findings.problems and again.tree is not None:
-                mended = corrected
-        raise findings.error(mended)
+        corrected = None if tree is None else render(tree, operators)
+        raise findings.error(_mended(reading, corrected, options))
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     return ParsedQuery(tree, render(tree, operators), findings.all_notes())
@@ -116,17 +124,40 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     Raises QueryError.
     """
     schema = replace(schema, metadata_only=True)
-    reading = _read(text, _Options(schema, "AND", operators=True, limits=False))
+    options = _Options(schema, "AND", operators=True, limits=False, published=False, ranked=False)
+    reading = _read(text, options)
     if reading.findings.problems:
-        raise reading.findings.error(None)
+        corrected = None if reading.tree is None else str(reading.tree)
+        raise reading.findings.error(_mended(reading, corrected, options))
     include = () if reading.tree is None else (reading.tree,)
-    for node in (*reading.exclusions, *include):
+    for node in (*reading.modifiers, *include):
         for leaf in leaves(node):
             if isinstance(leaf, TextLeaf):
                 message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
                 problem = Problem(1, problems.shortened(str(leaf)), message)
                 raise QueryError(text, (problem,), None)
-    return Scope(include, tuple(node.child for node in reading.exclusions))
+    return Scope(include, tuple(node.child for node in reading.modifiers))
+
+
+def _mended(reading: _Reading, corrected: str | None, options: _Options) -> str | None:
+    """Return the corrected text if all problems can be mended and it has none itself."""
+    findings = reading.findings
+    if not corrected or not findings.mendable or len(findings.text) > MAX_MENDED:
+        return None
+    again = _read(corrected, options)
+    return corrected if again.tree is not None and not again.findings.problems else None
+
+
+def _reject_only_modifiers(reading: _Reading) -> Node | None:
+    """Reject a query of nothing but NOTs, PREFERs and DEMOTEs; return what mends it: what is
+    preferred becomes what is to be found."""
+    wanted = [node.child for node in reading.modifiers if isinstance(node, Prefer)]
+    others = [node for node in reading.modifiers if not isinstance(node, Prefer)]
+    is_plain = all(isinstance(node, Not) for node in reading.modifiers)
+    message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
+    with suppress(EndOfReadingError):
+        reading.findings.reject(*reading.place, message, mended=bool(wanted))
+    return all_of(any_of(*wanted), *others) if wanted else None
 
 
 def parse_filter(text: str, schema: Schema) -> Scope:
@@ -162,19 +193,21 @@ class _Options(NamedTuple):
     default_operator: Operator
     operators: bool
     limits: bool
+    published: bool
+    ranked: bool
 
 
 @dataclass(slots=True)
 class _Reading:
     """The result of reading a text.
 
-    A text of nothing but NOTs has ``exclusions``, at ``place``, instead of a tree; only a filter
-    may be one.
+    A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``place``, instead of a
+    tree; only a filter may be one.
     """
 
     findings: Findings
     tree: Node | None = None
-    exclusions: tuple[Not, ...] = ()
+    modifiers: tuple[Modifier, ...] = ()
     place: tuple[int, int] = (0, 0)
 
 
@@ -196,7 +229,7 @@ def _read(text: str, options: _Options) -> _Reading:
         if options.limits and reading.tree is not None:
             _check_limits(reading.tree, findings)
     except EndOfReadingError:
-        reading.tree, reading.exclusions = None, ()
+        reading.tree, reading.modifiers = None, ()
     return reading
 
 
@@ -236,6 +269,9 @@ class _Reader:
         self.findings = reading.findings
         self.clauses = ClauseReader(options.schema, self.findings)
         self.lexemes = lex(text)
+        self.operators = dict(_OPERATORS)
+        if options.operators and not options.published:
+            self.operators.update(_SCORING_OPERATORS)
         self.groups = _OpenGroups(self.clauses, options)
         self.ignored = 0  # open parentheses beyond the deepest level that is read
 
@@ -262,9 +298,9 @@ class _Reader:
             self.findings.reject(start, stop, problems.ONLY_DROPPED, mended=False)
         if not root.items:
             return
-        if _only_nots(root.items):
-            kept = (Not(item.node) for item in root.items if item.node is not None)
-            self.reading.exclusions = tuple(kept)
+        if _only_modifiers(_with_nodes(root.items)):
+            kept = (item.modified for item in root.items)
+            self.reading.modifiers = tuple(node for node in kept if isinstance(node, Modifier))
             self.reading.place = root.items[0].start, root.items[-1].end
             return
         self.reading.tree = _node_of(root.items, self.options.default_operator, self.findings)
@@ -274,11 +310,12 @@ class _Reader:
     def _word(self, index: int, lexeme: Lexeme) -> None:
         raw, start = lexeme.raw, lexeme.start
         following = self._following(index)
-        if raw.isalnum() and raw.isascii() and raw not in _OPERATORS:
+        operator = self._operator(raw)
+        if raw.isalnum() and raw.isascii() and operator is None:
             self._plain_word(raw, lexeme, following, is_token=True)
             return
-        if raw in _OPERATORS and self.groups.pending_field is None:
-            self.groups.operator(_OPERATORS[raw], lexeme)
+        if operator is not None and self.groups.pending_field is None:
+            self.groups.operator(operator, lexeme)
             return
         joined = following.kind if following is not None and following.joined else None
         if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
@@ -321,6 +358,13 @@ class _Reader:
             return
         self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
 
+    def _operator(self, raw: str) -> Operator | ModifierName | None:
+        """Return the operator that a word is, with its factor if it is PREFER or DEMOTE."""
+        operator = self.operators.get(raw)
+        if operator is None and raw.startswith(("PREFER^", "DEMOTE^")):
+            return self.operators.get(raw[:6])
+        return operator
+
     def _takes_colon(self, name: str) -> bool:
         """Return whether a colon after ``name`` belongs to the value.
 
@@ -356,7 +400,7 @@ class _Reader:
         if value[0] in "-!" and ref.kind == "text":
             message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
             reject(start, end, message, mended=True)
-            self.groups.group.nots.append(start)
+            self.groups.group.modifiers.append(_Operation("NOT", start, start + 1))
             value = value.lstrip("-!")
         leaf = self.clauses.word(value, end - len(value), ref)
         self.groups.add(leaf, start, end)
@@ -378,7 +422,7 @@ class _Reader:
         takes_next = (
             following is not None
             and following.kind in ("word", "phrase", "open")
-            and following.raw not in _OPERATORS
+            and self._operator(following.raw) is None
         )
         if ref.kind == "unknown":
             self.clauses.reject_unknown(ref.name, start, mended=True)
@@ -416,14 +460,14 @@ class _Reader:
         group = self.groups.group
         if self.groups.pending_field or has_token(raw) or find_special(raw, ":^~*") >= 0:
             return False
-        if raw[0] == "\\" and unescape(raw) in _OPERATORS:
+        if raw[0] == "\\" and unescape(raw) in self.operators:
             return False
         before = lexeme.start == 0 or not lexeme.joined
         after = following is None or not following.joined
         beside_operator = (
             group.operator is not None
-            or bool(group.nots)
-            or (following is not None and following.raw in _OPERATORS)
+            or bool(group.modifiers)
+            or (following is not None and self._operator(following.raw) is not None)
         )
         if (before or after) and not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
@@ -446,7 +490,7 @@ class _Reader:
     def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
         if not self.options.operators or following is None:
             return
-        if following.kind != "close" and following.raw not in _OPERATORS:
+        if following.kind != "close" and self._operator(following.raw) is None:
             self.findings.note(fill(problems.NOTE_LOWER_CASE, word=raw))
 
     def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Leaf | None) -> None:
@@ -457,7 +501,7 @@ class _Reader:
             and following is not None
             and following.kind == "word"
             and not following.joined
-            and following.raw not in _OPERATORS
+            and self._operator(following.raw) is None
             and following.raw[0] not in "-!+"
             and find_special(following.raw, ":") < 0
             and has_token(unescape(following.raw))
@@ -503,24 +547,50 @@ class _Reader:
 # Groups
 
 
+class _Operation(NamedTuple):
+    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor of a DEMOTE."""
+
+    name: ModifierName
+    start: int
+    end: int
+    factor: float = DEFAULT_FACTOR
+
+    def of(self, node: Node) -> Modifier:
+        """Return the modifier of a clause."""
+        match self.name:
+            case "NOT":
+                return Not(node)
+            case "PREFER":
+                return Prefer(node)
+            case "DEMOTE":
+                return Demote(node, self.factor)
+
+
 @dataclass(slots=True)
 class _Item:
-    """A clause in its group: the connector before it, whether it is negated, and its offsets.
+    """A clause in its group: the connector and the modifier before it, and its offsets.
 
     ``node`` is None for a clause that was rejected and has no replacement.
     """
 
     connector: Connector
-    negated: bool
+    modifier: _Operation | None
     node: Node | None
     start: int
     end: int
     plus: bool = False
 
+    @property
+    def modified(self) -> Node | Modifier | None:
+        """The clause under its modifier, if it has one."""
+        if self.node is None or self.modifier is None:
+            return self.node
+        return self.modifier.of(self.node)
+
 
 # These call list itself: calling list[_Item] takes ten times as long.
 _no_items = cast(Callable[[], list[_Item]], list)
-_no_places = cast(Callable[[], list[int]], list)
+_no_operations = cast(Callable[[], list[_Operation]], list)
 _no_spans = cast(Callable[[], list[tuple[int, int]]], list)
 
 
@@ -528,18 +598,18 @@ _no_spans = cast(Callable[[], list[tuple[int, int]]], list)
 class _Group:
     """An open parenthesis (or the whole query) with the clauses read so far.
 
-    ``operator``, ``nots`` (their offsets) and ``plus_pending`` belong to the clause that comes
-    next. ``dropped`` are the offsets of pieces that hold nothing to search.
+    ``operator``, ``modifiers`` and ``plus_pending`` belong to the clause that comes next.
+    ``dropped`` are the offsets of pieces that hold nothing to search.
     """
 
     start: int
     field: FieldRef | None = None
     connector: Connector = "START"
-    negated: bool = False
+    modifier: _Operation | None = None
     plus: bool = False
     items: list[_Item] = dataclasses.field(default_factory=_no_items)
     operator: tuple[Operator, Lexeme] | None = None
-    nots: list[int] = dataclasses.field(default_factory=_no_places)
+    modifiers: list[_Operation] = dataclasses.field(default_factory=_no_operations)
     plus_pending: bool = False
     dropped: list[tuple[int, int]] = dataclasses.field(default_factory=_no_spans)
 
@@ -567,17 +637,19 @@ class _OpenGroups:
 
     # Before a clause
 
-    def operator(self, operator: Operator | Literal["NOT"], lexeme: Lexeme) -> None:
-        """Record an AND, OR or NOT before the next clause."""
+    def operator(self, operator: Operator | ModifierName, lexeme: Lexeme) -> None:
+        """Record an operator before the next clause."""
         group = self.group
-        if not self._options.operators:
-            message = problems.OPERATORS_OFF
+        is_modifier = operator not in ("AND", "OR")
+        message = problems.OPERATORS_OFF if not self._options.operators else ""
+        if is_modifier and operator != "NOT" and not self._options.ranked:
+            message = problems.UNRANKED[operator]
+        if message:
             self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
-            if operator == "NOT":
-                group.nots.append(lexeme.start)
+        if operator == "NOT" or operator == "PREFER" or operator == "DEMOTE":
+            group.modifiers.append(self._operation(operator, lexeme))
             return
-        if operator == "NOT":
-            group.nots.append(lexeme.start)
+        if message:
             return
         self._reject_dangling(group)
         if group.operator is not None:
@@ -587,6 +659,18 @@ class _OpenGroups:
             self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
             return
         group.operator = operator, lexeme
+
+    def _operation(self, name: ModifierName, lexeme: Lexeme) -> _Operation:
+        """Return a modifier with the factor after it, which only DEMOTE takes."""
+        start, end, suffix = lexeme.start, lexeme.end, lexeme.raw[len(name) :]
+        if not suffix or name == "NOT":
+            return _Operation(name, start, end)
+        match = _FACTOR.fullmatch(suffix)
+        if name == "DEMOTE" and match and 0 < float(match[1]) < 1:
+            return _Operation(name, start, end, float(match[1]))
+        message = problems.FACTOR if name == "DEMOTE" else problems.FACTOR_OF_PREFER
+        self._findings.reject(start, end, message, mended=True)
+        return _Operation(name, start, end)
 
     def signs(self, signs: str, start: int) -> None:
         """Record minus, exclamation mark and plus directly before a clause."""
@@ -598,7 +682,7 @@ class _OpenGroups:
                 continue
             if not self._options.operators:
                 self._findings.reject(place, place + 1, problems.OPERATORS_OFF, mended=True)
-            self.group.nots.append(place)
+            self.group.modifiers.append(_Operation("NOT", place, place + 1))
 
     def take_field(self, start: int) -> tuple[FieldRef | None, int]:
         """Return the field of the clause whose value starts here, and where the clause starts."""
@@ -612,15 +696,15 @@ class _OpenGroups:
     def add(self, node: Node | None, start: int, end: int) -> None:
         """Put a clause into the innermost group; None is a rejected clause."""
         group = self.group
-        first = group.nots[0] if group.nots else start
-        connector, negated, plus = self._take_modifiers()
+        first = group.modifiers[0].start if group.modifiers else start
+        connector, modifier, plus = self._take_modifiers()
         self.pending_field = None
-        node = self._without_weight(node, start, end) if negated else node
         if isinstance(node, TextLeaf) and len(node.spellings) > 1:
             self._check_spellings(node, start, end)
-        if negated and not self._options.operators:
-            node, negated = None, False  # a clause after a rejected NOT is not searched either
-        group.items.append(_Item(connector, negated, node, first, end, plus))
+        if modifier is not None:
+            node = self._modifiable(modifier, node, start, end)
+            modifier = modifier if self._is_allowed(modifier) else None
+        group.items.append(_Item(connector, modifier, node, first, end, plus))
 
     def begin(self, start: int, field: FieldRef | None) -> None:
         """Put a group on the stack."""
@@ -635,18 +719,18 @@ class _OpenGroups:
         self.group = self._groups[-1]
         if not group.items:
             self._reject_empty(group, end)
-        if not group.items or (group.negated and not self._options.operators):
+        if not group.items:
             self._add_ended(group, None, end)
-        elif _only_nots(_with_nodes(group.items)):
+        elif _only_modifiers(_with_nodes(group.items)):
             if weight != 1:
                 message = problems.WEIGHT_ON_NOT
                 self._findings.reject(end - len(suffix), end, message, mended=True)
-            self._add_nots(group, end)
+            self._add_modifiers(group, end)
         else:
             node = _node_of(group.items, self._options.default_operator, self._findings)
             if weight != 1 and node is not None:
-                node = self._weighted(node, weight, group.negated, end - len(suffix), end)
-            self._add_ended(group, node, end, negated=group.negated)
+                node = self._weighted(node, weight, group.modifier, end - len(suffix), end)
+            self._add_ended(group, node, end)
 
     def end_all(self) -> None:
         """Reject and end the groups that are open at the end of the text; end the query too."""
@@ -657,13 +741,38 @@ class _OpenGroups:
             self.end(end, "")
         self._reject_pending(self.root)
 
-    def _add_ended(
-        self, group: _Group, node: Node | None, end: int, *, negated: bool = False
-    ) -> None:
+    def _add_ended(self, group: _Group, node: Node | None, end: int) -> None:
         """Make a group that has ended a clause of the one around it."""
-        node = self._without_weight(node, group.start, end) if negated else node
-        item = _Item(group.connector, negated, node, group.start, end, group.plus)
+        modifier = group.modifier
+        if modifier is not None:
+            node = self._modifiable(modifier, node, group.start, end)
+            modifier = modifier if self._is_allowed(modifier) else None
+        item = _Item(group.connector, modifier, node, group.start, end, group.plus)
         self.group.items.append(item)
+
+    def _is_allowed(self, modifier: _Operation) -> bool:
+        """Return whether a modifier was not rejected as such: its clause is not searched either."""
+        if modifier.name == "NOT":
+            return self._options.operators
+        return self._options.ranked
+
+    def _modifiable(
+        self, modifier: _Operation, node: Node | None, start: int, end: int
+    ) -> Node | None:
+        """Return what a modifier may stand before: without what has no effect there, which is
+        rejected, and None instead of a clause whose modifier or which itself is rejected."""
+        if node is None or not self._is_allowed(modifier):
+            return None
+        if modifier.name == "PREFER":
+            if scores(node):
+                return node
+            self._findings.reject(start, end, problems.PREFER_WITHOUT_SCORE, mended=True)
+            return None
+        plain = condition_of(node)
+        if plain is not node:
+            message = fill(problems.SCORING_IN_CONDITION, operator=modifier.name)
+            self._findings.reject(start, end, message, mended=True)
+        return self._without_weight(modifier, plain, start, end)
 
     def _check_spellings(self, leaf: TextLeaf, start: int, end: int) -> None:
         """Raise EndOfReadingError if the leaves read so far have too many words.
@@ -677,25 +786,42 @@ class _OpenGroups:
             self._findings.reject(start, end, message, mended=False)
             raise EndOfReadingError
 
-    def _without_weight(self, node: Node | None, start: int, end: int) -> Node | None:
-        """Return a negated node without its weight, which is rejected."""
+    def _without_weight(self, modifier: _Operation, node: Node, start: int, end: int) -> Node:
+        """Return an excluded or demoted node without its weight, which is rejected."""
         if not isinstance(node, TextLeaf | And | Or) or node.weight == 1:
             return node
         weights = list(_WEIGHT.finditer(self._findings.text, start, end))
         if weights:
             start, end = weights[-1].span()
-        self._findings.reject(start, end, problems.WEIGHT_ON_NOT, mended=True)
+        self._findings.reject(start, end, problems.WEIGHT_ON[modifier.name], mended=True)
         return dataclasses.replace(node, weight=1.0)
 
-    def _add_nots(self, group: _Group, end: int) -> None:
-        """Read a group of only NOTs as if its parentheses were not there."""
-        if not group.negated:
+    def _add_modifiers(self, group: _Group, end: int) -> None:
+        """Read a group of only modifiers as if its parentheses were not there."""
+        outer = group.modifier
+        if outer is None:
             group.items[0].connector = group.connector
             self.group.items.extend(group.items)
             return
-        self._findings.reject(group.start, end, problems.NOT_NOT, mended=True)
+        inner = [item.modifier for item in group.items if item.modifier is not None]
+        name = self._reject_repeated([outer, *inner], group.start, end)
         kept = [item.node for item in group.items if item.node is not None]
+        group.modifier = None if name is None else outer._replace(name=name)
         self._add_ended(group, any_of(*kept) if kept else None, end)
+
+    def _reject_repeated(
+        self, modifiers: Sequence[_Operation], start: int, end: int
+    ) -> ModifierName | None:
+        """Reject several modifiers of one clause; return the name of one that may be meant instead
+        of them, or None: a NOT turns DEMOTE into PREFER, PREFER into DEMOTE, and is turned by NOT.
+        """
+        names = [modifier.name for modifier in modifiers]
+        is_odd = names.count("NOT") % 2 == 1
+        if set(names) == {"NOT"}:
+            self._findings.reject(start, end, problems.NOT_NOT, mended=True)
+            return "NOT" if is_odd else None
+        self._findings.reject(start, end, problems.SEVERAL_MODIFIERS, mended=True)
+        return "DEMOTE" if ("DEMOTE" in names) != is_odd else "PREFER"
 
     def _reject_empty(self, group: _Group, end: int) -> None:
         findings = self._findings
@@ -716,9 +842,12 @@ class _OpenGroups:
             return 1.0
         return self._clauses.weight(suffix, start)
 
-    def _weighted(self, node: Node, weight: float, negated: bool, start: int, end: int) -> Node:
-        if negated or not scores(node):
-            message = problems.WEIGHT_ON_NOT if negated else problems.WEIGHT_ON_FILTER
+    def _weighted(
+        self, node: Node, weight: float, modifier: _Operation | None, start: int, end: int
+    ) -> Node:
+        on = modifier.name if modifier else "PREFER"
+        if on != "PREFER" or not scores(node):
+            message = problems.WEIGHT_ON.get(on, problems.WEIGHT_ON_FILTER)
             self._findings.reject(start, end, message, mended=True)
             return node
         try:
@@ -730,26 +859,27 @@ class _OpenGroups:
 
     # Operators that wait for a clause
 
-    def _take_modifiers(self) -> tuple[Connector, bool, bool]:
-        """Return and clear what precedes the next clause: its connector, a NOT, a plus."""
+    def _take_modifiers(self) -> tuple[Connector, _Operation | None, bool]:
+        """Return and clear what precedes the next clause: its connector, a modifier, a plus."""
         group = self.group
         connector: Connector = "SPACE" if group.items else "START"
-        if not (group.operator or group.nots or group.plus_pending):
-            return connector, False, False
+        if not (group.operator or group.modifiers or group.plus_pending):
+            return connector, None, False
         if group.operator is not None:
             connector = group.operator[0]
             group.operator = None
-        if len(group.nots) > 1 and self._options.operators:
-            end = self._end_of_not(group.nots[-1])
-            self._findings.reject(group.nots[0], end, problems.NOT_NOT, mended=True)
-        negated = len(group.nots) % 2 == 1
-        group.nots.clear()
+        modifier = group.modifiers[-1] if group.modifiers else None
+        if len(group.modifiers) > 1 and self._options.operators and modifier is not None:
+            start = group.modifiers[0].start
+            name = self._reject_repeated(group.modifiers, start, modifier.end)
+            modifier = None if name is None else modifier._replace(name=name)
+        group.modifiers.clear()
         plus, group.plus_pending = group.plus_pending, False
-        return connector, negated, plus
+        return connector, modifier, plus
 
     def _reject_pending(self, group: _Group) -> None:
         """Reject operators that wait for a clause at the end of a group."""
-        if group.nots:
+        if group.modifiers:
             self._reject_dangling(group)
         if group.operator is None:
             return
@@ -757,20 +887,15 @@ class _OpenGroups:
         group.operator = None
 
     def _reject_dangling(self, group: _Group) -> None:
-        """Reject NOTs with no clause after them."""
-        for start in group.nots:
-            end = self._end_of_not(start)
+        """Reject modifiers with no clause after them."""
+        for _, start, end, _ in group.modifiers:
             message = fill(problems.NOTHING_RIGHT, operator=self._findings.text[start:end])
             self._findings.reject(start, end, message, mended=True)
-        group.nots.clear()
+        group.modifiers.clear()
 
     def _reject_operator(self, lexeme: Lexeme) -> None:
         message = fill(problems.NOTHING_RIGHT, operator=lexeme.raw)
         self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
-
-    def _end_of_not(self, start: int) -> int:
-        """Return the end of a NOT, which is a word or a sign."""
-        return start + (3 if self._findings.text.startswith("NOT", start) else 1)
 
 
 _ALL_OF: dict[Operator, set[Connector]] = {"AND": {"AND", "SPACE"}, "OR": {"AND"}}
@@ -783,11 +908,11 @@ def _with_nodes(items: list[_Item]) -> list[_Item]:
     return [item for item in items if item.node is not None] or items
 
 
-def _only_nots(items: list[_Item]) -> bool:
-    """Return whether a group is nothing but NOTs, joined by AND or spaces."""
-    if not items[0].negated:
+def _only_modifiers(items: list[_Item]) -> bool:
+    """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
+    if items[0].modifier is None:
         return False
-    return all(item.negated for item in items) and all(
+    return all(item.modifier for item in items) and all(
         item.connector in ("AND", "SPACE") for item in items[1:]
     )
 
@@ -796,18 +921,18 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
     """Return the node of the clauses of one group; None if nothing is left of it.
 
     Runs joined by AND (and by spaces if that is the default) are the alternatives. A run of nothing
-    but NOTs excludes from the whole group if a space is before it, or after it if it is the first;
-    otherwise it is rejected, and mended by joining it to the alternative before it, or to the next
-    if it is the first.
+    but modifiers applies to the whole group if a space is before it, or after it if it is the
+    first; otherwise it is rejected, and mended by joining it to the alternative before it, or to
+    the next if it is the first.
     """
     broken = any(item.node is None for item in items)
     items = _with_nodes(items)
     items[0].connector = "START"
-    if len(items) == 1 and not items[0].negated and items[0].node is not None:
+    if len(items) == 1 and not items[0].modifier and items[0].node is not None:
         return items[0].node
     if any(item.plus for item in items):
         _join_plus(items, findings)
-    kept = [item.node for item in items if item.node is not None and not item.negated]
+    kept = [item.node for item in items if item.node is not None and not item.modifier]
     if len(kept) == len(items):
         connectors = {item.connector for item in items[1:]}
         if connectors <= _ALL_OF[default]:
@@ -815,32 +940,35 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
         if connectors <= _ANY_OF[default]:
             return any_of(*kept)
     alternatives: list[Node] = []
-    excluded: list[Not] = []
-    carried: list[Not] = []  # rejected exclusions that wait for the next alternative
+    of_all: list[Modifier] = []
+    carried: list[Modifier] = []  # rejected modifiers that wait for the next alternative
     runs = _runs(items, default)
     for index, run in enumerate(runs):
-        positive = [item.node for item in run if not item.negated and item.node is not None]
-        negative = [Not(item.node) for item in run if item.negated and item.node is not None]
-        if any(not item.negated for item in run):
+        clauses = [item.modified for item in run]
+        positive = [node for node in clauses if isinstance(node, Node)]
+        modifiers = [node for node in clauses if isinstance(node, Modifier)]
+        if any(not item.modifier for item in run):
             if positive:
-                alternatives.append(all_of(*positive, *negative, *carried))
+                alternatives.append(all_of(*positive, *modifiers, *carried))
                 carried = []
             continue
         after = runs[index + 1][0].connector if index + 1 < len(runs) else None
         if run[0].connector == "SPACE" or (run[0].connector == "START" and after == "SPACE"):
-            excluded.extend(negative)
+            of_all.extend(modifiers)
             continue
-        findings.reject(run[0].start, run[-1].end, problems.NOT_ALTERNATIVE, mended=True)
+        is_not = all(item.modifier and item.modifier.name == "NOT" for item in run)
+        message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
+        findings.reject(run[0].start, run[-1].end, message, mended=True)
         if alternatives:
-            alternatives[-1] = all_of(alternatives[-1], *negative)
+            alternatives[-1] = all_of(alternatives[-1], *modifiers)
         else:
-            carried.extend(negative)
+            carried.extend(modifiers)
     if not alternatives:
         if not broken and not carried:
             findings.reject(items[0].start, items[-1].end, problems.ONLY_NOTS, mended=False)
         findings.mendable = findings.mendable and not carried
         return None
-    return all_of(any_of(*alternatives), *excluded)
+    return all_of(any_of(*alternatives), *of_all)
 
 
 def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
@@ -856,7 +984,7 @@ def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
 
 def _join_plus(items: list[_Item], findings: Findings) -> None:
     """Join clauses such as ``+a +b`` by AND; unmendable if only some of them have a plus."""
-    if all(item.plus or item.negated for item in items):
+    if all(item.plus or item.modifier for item in items):
         for item in items[1:]:
             item.connector = "AND"
     else:

@@ -25,7 +25,7 @@ KINDS: dict[Kind, str] = {
 }
 """The kinds in words."""
 
-_OPERATORS = frozenset({"AND", "OR", "NOT"})
+_OPERATORS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE"})
 
 
 class Piece(NamedTuple):
@@ -66,8 +66,9 @@ def _of_lexeme(lexeme: Lexeme, in_filter: bool) -> list[Piece]:
 
 def _of_word(raw: str) -> list[Piece]:
     """Return the pieces of text between blanks: field, word or value, weight."""
-    if raw in _OPERATORS:
-        return [Piece("operator", raw)]
+    operator, caret, factor = raw.partition("^")
+    if operator in _OPERATORS and (not caret or operator == "DEMOTE"):
+        return [Piece("operator", operator), *([Piece("weight", caret + factor)] if caret else [])]
     result: list[Piece] = []
     colon = find_special(raw, ":")
     is_text = True

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+
+from arag_search.query.limits import DEFAULT_FACTOR
 
 _WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
 _PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
-OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
+OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE", "&&", "||"})
 
 
 def field_text(name: str | None) -> str:
@@ -20,6 +23,11 @@ def weight_text(weight: float) -> str:
     if weight == 1:
         return ""
     return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
+
+
+def factor_text(factor: float) -> str:
+    """Return the factor after a DEMOTE, if it is not the default, without an exponent."""
+    return "" if factor == DEFAULT_FACTOR else f"^{Decimal(repr(factor)):f}"
 
 
 def word_text(text: str, field: str | None) -> str:

@@ -187,6 +187,30 @@ ONLY_NOTS = (
     "there is nothing to find here, only to exclude. Add a word, phrase or field "
     "clause without NOT."
 )
+MODIFIER_ALTERNATIVE = (
+    "PREFER and DEMOTE cannot be an alternative of OR. Write them after a space, for everything in "
+    "the parentheses, or after AND, for the clauses that it joins."
+)
+SEVERAL_MODIFIERS = "several of NOT, PREFER and DEMOTE before one clause. Each clause takes one."
+ONLY_MODIFIERS = (
+    "there is nothing to find here, only to exclude, prefer or demote. Add a word, phrase or field "
+    "clause of its own."
+)
+SCORING_IN_CONDITION = (
+    "a PREFER or DEMOTE inside {operator}, where nothing is scored. Leave it out, or write it "
+    "outside the parentheses."
+)
+PREFER_WITHOUT_SCORE = (
+    "a PREFER of metadata, which has no score to add. Require it with AND, or DEMOTE the others."
+)
+UNRANKED = {
+    "PREFER": "a filter has no scores, so nothing is preferred in it. Write AND, or leave it out.",
+    "DEMOTE": "a filter has no scores to lower. Write NOT, or leave it out.",
+}
+FACTOR = (
+    "DEMOTE takes a number more than 0 and less than 1, as in DEMOTE^0.2 x; without, it is 0.5."
+)
+FACTOR_OF_PREFER = "PREFER takes no number. Write the weight after the clause, as in PREFER x^2."
 NOTHING_LEFT = (
     "{operator} has nothing on its left. It stands between two clauses; leave it out, or write "
     "\\{operator} to search the word."
@@ -261,6 +285,14 @@ WEIGHT_ON_FILTER = (
     "a weight on a metadata clause. Metadata only filters, it has no score; leave the weight out."
 )
 WEIGHT_ON_NOT = "a weight on a NOT. What is excluded has no score; leave the weight out."
+WEIGHT_ON = {
+    "NOT": WEIGHT_ON_NOT,
+    "DEMOTE": (
+        "a weight on a DEMOTE. How much it lowers stands directly after the operator, as in "
+        "DEMOTE^0.2 x."
+    ),
+}
+"""Messages by operator."""
 
 PREFIX_SHORT = (
     f"a prefix of fewer than {MIN_PREFIX_CHARACTERS} characters. Write at least "

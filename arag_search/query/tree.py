@@ -3,9 +3,10 @@
 Nodes are immutable values. A tree that the language rejects cannot be constructed: constructors
 raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
 
-A query is any node but a Not. Text leaves (Term, Phrase, Prefix) are searched in ``field``, or in
-title and content if it is None. Metadata leaves (KeywordEquals, NumberRange, DateRange) filter
-and never score. An And holds its positive children first and its Nots last, in the order typed.
+A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix) are
+searched in ``field``, or in title and content if it is None. Metadata leaves (KeywordEquals,
+NumberRange, DateRange) filter and never score. An And holds its positive children first, then its
+Nots, Prefers and Demotes, each kind in the order typed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from arag_search.query import analysis
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import is_field_name
 from arag_search.query.limits import (
+    DEFAULT_FACTOR,
     MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
@@ -30,6 +32,7 @@ from arag_search.query.limits import (
     MIN_WEIGHT,
 )
 from arag_search.query.printing import (
+    factor_text,
     field_text,
     keyword_text,
     number_text,
@@ -201,10 +204,38 @@ class Not:
     child: Node
 
     def __post_init__(self) -> None:
-        if isinstance(self.child, Not):
-            raise ArgumentError("A NOT of a NOT.", do="Leave both out.")
-        if isinstance(self.child, TextLeaf | And | Or) and self.child.weight != 1:
-            raise ArgumentError("A weight on a NOT.", do="Leave the weight out.")
+        _check_condition(self.child, "NOT")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefer:
+    """The addition of the child's score where it matches. It occurs only within an And."""
+
+    child: Node
+
+    def __post_init__(self) -> None:
+        if isinstance(self.child, Modifier) or not scores(self.child):
+            raise ArgumentError("A PREFER of what has no score.", do="Prefer words or phrases.")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Demote:
+    """The multiplication of the score by ``factor``, more than 0 and less than 1, where the child
+    matches. It occurs only within an And, whose score it lowers."""
+
+    child: Node
+    factor: float = DEFAULT_FACTOR
+
+    def __post_init__(self) -> None:
+        _check_condition(self.child, "DEMOTE")
+        if not 0 < self.factor < 1:
+            raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
 
     def __str__(self) -> str:
         return render(self)
@@ -212,19 +243,46 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """The condition that all children match. At least one is positive; Nots come last."""
+    """The condition that all positive children match and no Not does. At least one is positive.
 
-    children: tuple[Node | Not, ...]
+    The score is the sum of those of the positive children and of the Prefers that match, multiplied
+    by the factors of the Demotes that match.
+    """
+
+    children: tuple[Node | Modifier, ...]
     weight: float = 1.0
     span: Span = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         _check_compound(self, And)
-        negatives = [isinstance(child, Not) for child in self.children]
-        if negatives[0] and all(negatives):
+        places = list(map(_place, self.children))
+        if min(places):
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
-        if True in negatives and negatives != sorted(negatives):
-            raise ArgumentError("A NOT before a positive child.", do="Put the Nots last.")
+        if places != sorted(places):
+            raise ArgumentError(
+                "A NOT, PREFER or DEMOTE out of order.",
+                allowed="positive children, then Nots, Prefers and Demotes",
+            )
+
+    @property
+    def positive(self) -> tuple[Node, ...]:
+        """The children that must match."""
+        return tuple(child for child in self.children if not isinstance(child, Modifier))
+
+    @property
+    def excluded(self) -> tuple[Not, ...]:
+        """The children that must not match."""
+        return tuple(child for child in self.children if isinstance(child, Not))
+
+    @property
+    def preferred(self) -> tuple[Prefer, ...]:
+        """The children that add to the score."""
+        return tuple(child for child in self.children if isinstance(child, Prefer))
+
+    @property
+    def demoted(self) -> tuple[Demote, ...]:
+        """The children that lower the score."""
+        return tuple(child for child in self.children if isinstance(child, Demote))
 
     def __str__(self) -> str:
         return render(self)
@@ -249,6 +307,7 @@ TextLeaf = Term | Phrase | Prefix
 MetadataLeaf = KeywordEquals | NumberRange | DateRange
 Leaf = TextLeaf | MetadataLeaf
 Node = Leaf | And | Or
+Modifier = Not | Prefer | Demote
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +321,10 @@ class Scope:
     include: tuple[Node, ...] = ()
     exclude: tuple[Node, ...] = ()
 
+    def __post_init__(self) -> None:
+        for node in (*self.include, *self.exclude):
+            _check_condition(node, "scope")
+
     @property
     def searches_text(self) -> bool:
         """Whether it has clauses on text, which only an engine can evaluate."""
@@ -273,19 +336,20 @@ class Scope:
         return " AND ".join(parts)
 
 
-def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
-    """Return the canonical And of the children: flattened, Nots last; a single child as it is."""
-    if len(children) == 1 and not isinstance(children[0], Not):
+def all_of(*children: Node | Modifier, weight: float = 1.0) -> Node:
+    """Return the canonical And of the children: flattened, modifiers last; a single child as it
+    is."""
+    if len(children) == 1 and not isinstance(children[0], Modifier):
         return weighted(children[0], weight)
-    flat: list[Node | Not] = []
+    flat: list[Node | Modifier] = []
     for child in children:
         if isinstance(child, And) and child.weight == 1:
             flat.extend(child.children)
         else:
             flat.append(child)
-    if any(isinstance(child, Not) for child in flat[:-1]):
-        flat.sort(key=lambda child: isinstance(child, Not))
-    if len(flat) == 1 and not isinstance(flat[0], Not):
+    if any(isinstance(child, Modifier) for child in flat[:-1]):
+        flat.sort(key=_place)
+    if len(flat) == 1 and not isinstance(flat[0], Modifier):
         return weighted(flat[0], weight)
     return And(tuple(flat), weight)
 
@@ -312,35 +376,52 @@ def weighted(node: Node, weight: float) -> Node:
     return dataclasses.replace(node, weight=node.weight * weight)
 
 
-def leaves(node: Node | Not) -> Iterator[Leaf]:
-    """Yield all leaves below a node, including those under a Not, left to right."""
+def leaves(node: Node | Modifier) -> Iterator[Leaf]:
+    """Yield all leaves below a node, including those under modifiers, left to right."""
     match node:
         case And() | Or():
             for child in node.children:
                 yield from leaves(child)
-        case Not():
+        case Not() | Prefer() | Demote():
             yield from leaves(node.child)
         case _:
             yield node
 
 
-def positive_leaves(node: Node | Not) -> Iterator[Leaf]:
-    """Yield the leaves that are not under a Not, left to right."""
+def positive_leaves(node: Node | Modifier) -> Iterator[Leaf]:
+    """Yield the leaves that are wanted, left to right: those not under a Not or a Demote."""
     match node:
         case And() | Or():
             for child in node.children:
                 yield from positive_leaves(child)
-        case Not():
+        case Prefer():
+            yield from positive_leaves(node.child)
+        case Not() | Demote():
             return
         case _:
             yield node
 
 
-def scores(node: Node | Not) -> bool:
-    """Return whether a match can have a score: whether a text leaf is not under a Not."""
+def scores(node: Node | Modifier) -> bool:
+    """Return whether a match can have a score: whether a text leaf is not under a Not or Demote."""
     if isinstance(node, And | Or):
         return any(map(scores, node.children))
-    return isinstance(node, TextLeaf)
+    return isinstance(node, TextLeaf | Prefer)
+
+
+def condition_of(node: Node) -> Node:
+    """Return what a node matches, without its Prefers and Demotes; the same node if it has none."""
+    if not isinstance(node, And | Or) or not _has_scoring(node):
+        return node
+    kept = [
+        child if isinstance(child, Not) else condition_of(child)
+        for child in node.children
+        if not isinstance(child, Prefer | Demote)
+    ]
+    if isinstance(node, Or):
+        return any_of(*(child for child in kept if not isinstance(child, Not)))
+    plain = all_of(*kept)
+    return weighted(plain, node.weight) if scores(plain) else plain
 
 
 def spelled_words(leaf: TextLeaf) -> int:
@@ -365,7 +446,7 @@ def is_prefix(text: str) -> bool:
 # Printing
 
 
-def render(node: Node | Not, operators: bool = True) -> str:
+def render(node: Node | Modifier, operators: bool = True) -> str:
     """Return the canonical text of a node, fully parenthesised.
 
     Without ``operators`` the alternatives are printed with a space between them, as they are typed
@@ -377,12 +458,21 @@ def render(node: Node | Not, operators: bool = True) -> str:
         case Phrase():
             slop = f"~{node.slop}" if node.slop else ""
             return f"{field_text(node.field)}{quoted(node.text)}{slop}{weight_text(node.weight)}"
-        case And() | Or():
-            between = (" AND " if isinstance(node, And) else " OR ") if operators else " "
+        case And():
+            inside = render(node.children[0])
+            for child in node.children[1:]:
+                inside += f"{' ' if isinstance(child, Prefer | Demote) else ' AND '}{render(child)}"
+            return f"({inside}){weight_text(node.weight)}"
+        case Or():
+            between = " OR " if operators else " "
             inside = between.join([render(child, operators) for child in node.children])
             return f"({inside}){weight_text(node.weight)}"
         case Not():
-            return f"NOT {render(node.child, operators)}"
+            return f"NOT {render(node.child)}"
+        case Prefer():
+            return f"PREFER {render(node.child)}"
+        case Demote():
+            return f"DEMOTE{factor_text(node.factor)} {render(node.child)}"
         case Prefix():
             return f"{word_text(node.text, node.field)}*{weight_text(node.weight)}"
         case KeywordEquals():
@@ -495,12 +585,42 @@ def _check_weight(lowest: float, highest: float) -> None:
         )
 
 
-def _span(node: Node | Not) -> Span:
+def _span(node: Node | Modifier) -> Span:
     if isinstance(node, TextLeaf):
         return node.weight, node.weight
     if isinstance(node, And | Or):
         return node.span
-    return _span(node.child) if isinstance(node, Not) else None
+    return _span(node.child) if isinstance(node, Modifier) else None
+
+
+def _place(child: Node | Modifier) -> int:
+    """Return the place of a kind of child in an And."""
+    match child:
+        case Not():
+            return 1
+        case Prefer():
+            return 2
+        case Demote():
+            return 3
+        case _:
+            return 0
+
+
+def _has_scoring(node: Node | Modifier) -> bool:
+    """Return whether there is a Prefer or a Demote in a node. O(nodes)."""
+    if isinstance(node, And | Or):
+        return any(map(_has_scoring, node.children))
+    return isinstance(node, Prefer | Demote)
+
+
+def _check_condition(node: Node | Modifier, within: str) -> None:
+    """Check what only has to match: a weight on it, or a Prefer or Demote in it, has no effect."""
+    if isinstance(node, Modifier):
+        raise ArgumentError(f"A {type(node).__name__.upper()} as a {within}.", do="Leave it out.")
+    if _has_scoring(node):
+        raise ArgumentError(f"A PREFER or DEMOTE within a {within}.", do="Leave it out.")
+    if isinstance(node, TextLeaf | And | Or) and node.weight != 1:
+        raise ArgumentError(f"A weight on a {within}.", do="Leave the weight out.")
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
@@ -510,8 +630,9 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
     _check_weight(node.weight, node.weight)  # else its text could not be parsed
     lowest, highest = math.inf, -math.inf
     for child in node.children:
-        if isinstance(child, Not) and kind is Or:
-            raise ArgumentError("A NOT as an alternative of Or.", do="Put it into an And.")
+        if isinstance(child, Modifier) and kind is Or:
+            name = type(child).__name__.upper()
+            raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
         if isinstance(child, kind) and child.weight == 1:
             raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
         span = _span(child)

@@ -11,6 +11,7 @@ from arag_search.query.tree import (
     And,
     Leaf,
     MetadataLeaf,
+    Modifier,
     Node,
     Not,
     Or,
@@ -104,8 +105,10 @@ def feedback(
     if given, at most once, for the metadata clauses without a match.
     """
     clauses: tuple[Node | Not, ...] = (query,)
-    if isinstance(query, And | Or):
+    if isinstance(query, Or):
         clauses = query.children[:MAX_CLAUSES]
+    elif isinstance(query, And):  # what is preferred or demoted does not decide what matches
+        clauses = (*query.positive, *query.excluded)[:MAX_CLAUSES]
     queries: list[tuple[Node, Granularity]] = []
     rows: list[tuple[str, bool, bool]] = []
     for clause in clauses:
@@ -160,9 +163,10 @@ def feedback(
 
 def _without_each(query: And) -> list[tuple[Node | Not, Node]]:
     """Return the first clauses with the query without each, if something positive is left."""
+    clauses = (*query.positive, *query.excluded)
     result: list[tuple[Node | Not, Node]] = []
-    for dropped in range(min(len(query.children), MAX_CLAUSES)):
-        rest = [child for at, child in enumerate(query.children) if at != dropped]
-        if any(not isinstance(child, Not) for child in rest):
-            result.append((query.children[dropped], all_of(*rest)))
+    for dropped in range(min(len(clauses), MAX_CLAUSES)):
+        rest = [child for at, child in enumerate(clauses) if at != dropped]
+        if any(not isinstance(child, Modifier) for child in rest):
+            result.append((clauses[dropped], all_of(*rest)))
     return result

@@ -180,14 +180,21 @@ class Index:
 
     @checked
     def parse(
-        self, query: str, *, default_operator: Operator = "OR", operators: bool = True
+        self,
+        query: str,
+        *,
+        default_operator: Operator = "OR",
+        operators: bool = True,
+        published: bool = False,
     ) -> ParsedQuery:
-        """Parse a query with the fields of this index. Raises QueryError."""
+        """Parse a query with the fields of this index. ``published`` is as in ``logical_search``.
+        Raises QueryError."""
         return parse(
             query,
             self.manifest.query_schema,
             default_operator=default_operator,
             operators=operators,
+            published=published,
         )
 
     @checked
@@ -211,6 +218,7 @@ class Index:
         hints: bool = False,
         relax: bool = False,
         branches: bool = False,
+        published: bool = False,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -233,6 +241,9 @@ class Index:
         that has several, and adds to a first page the best passage of each alternative of an OR
         that has none on it. None of these are hits.
 
+        ``published`` reads the query as presets that reproduce a paper do: PREFER and DEMOTE are
+        words. So they are without ``operators``.
+
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
@@ -247,7 +258,9 @@ class Index:
             )
         check_per_document(per_document)
         sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
-        parsed = self.parse(query, default_operator=default_operator, operators=operators)
+        parsed = self.parse(
+            query, default_operator=default_operator, operators=operators, published=published
+        )
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = SearchRequest(

@@ -14,7 +14,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, Page, SearchRequest
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import And, Node, Not, Or, all_of, any_of, leaves
+from arag_search.query.tree import And, Modifier, Node, Not, Or, all_of, any_of, leaves
 from arag_search.search.results import NearestHit, hit_of
 from arag_search.search.snippets import Snippets
 
@@ -29,8 +29,8 @@ def relaxed_queries(query: Node) -> list[Node]:
     """Return the queries for passages that miss one condition of an AND, two, and so on.
 
     As long as none matches with fewer, a passage matches exactly one alternative of each, and its
-    score is the sum of the scores of the conditions that it meets. Exclusions stay. Of an OR, every
-    alternative is relaxed. Other queries have no conditions to miss.
+    score is that of the conditions that it meets. Exclusions stay, and so does what is preferred or
+    demoted. Of an OR, every alternative is relaxed. Other queries have no conditions to miss.
     """
     alternatives = _alternatives(query)
     most = max(len(conditions) for conditions, _ in alternatives)
@@ -44,8 +44,8 @@ def relaxed_queries(query: Node) -> list[Node]:
         queries.append(
             any_of(
                 *(
-                    all_of(*kept, *excluded)
-                    for conditions, excluded in alternatives
+                    all_of(*kept, *modifiers)
+                    for conditions, modifiers in alternatives
                     if len(conditions) > missing
                     for kept in combinations(conditions, len(conditions) - missing)
                 )
@@ -99,11 +99,10 @@ def _lacking(
 ) -> dict[str, tuple[str, ...]]:
     """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
     lacks: dict[str, tuple[str, ...]] = {}
-    for conditions, excluded in _alternatives(query):
+    for conditions, modifiers in _alternatives(query):
         met = [meeting(condition, hits, metadata) for condition in conditions]
-        out = set[str]().union(
-            *(meeting(exclusion.child, hits, metadata) for exclusion in excluded)
-        )
+        excluded = [node.child for node in modifiers if isinstance(node, Not)]
+        out = set[str]().union(*(meeting(node, hits, metadata) for node in excluded))
         for hit in hits:
             own = [
                 str(condition)
@@ -143,12 +142,12 @@ def _chunk(hit: Hit, metadata: Mapping[str, MetadataType]) -> Chunk:
     )
 
 
-def _alternatives(query: Node) -> list[tuple[list[Node], list[Not]]]:
-    """Return the conditions and the exclusions of a query, or of each alternative of an OR."""
+def _alternatives(query: Node) -> list[tuple[list[Node], list[Modifier]]]:
+    """Return the conditions and the modifiers of a query, or of each alternative of an OR."""
     return [
         (
-            [part for part in child.children if not isinstance(part, Not)],
-            [part for part in child.children if isinstance(part, Not)],
+            list(child.positive),
+            [part for part in child.children if isinstance(part, Modifier)],
         )
         if isinstance(child, And)
         else ([child], [])

@@ -92,7 +92,7 @@ class LogicalSearch(SearchTool):
         super().__init__(index, description=text, style=style, hidden=hidden)
         self.operators = operators
         self.refinements = refinements
-        self.hints = reproduces is None
+        self.published = reproduces is not None
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> LogicalSearch:
@@ -127,7 +127,8 @@ class LogicalSearch(SearchTool):
             nearest_values=self.refinements,
             relax=self.style.relax,
             branches=self.style.marked,
-            hints=self.hints,
+            hints=not self.published,
+            published=self.published,
         )
 
 

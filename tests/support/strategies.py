@@ -18,19 +18,23 @@ from arag_search.errors import ArgumentError
 from arag_search.query.fields import MetadataType, Schema
 from arag_search.query.tree import (
     DateRange,
+    Demote,
     KeywordEquals,
     Leaf,
     MetadataLeaf,
+    Modifier,
     Node,
     Not,
     NumberRange,
     Phrase,
+    Prefer,
     Prefix,
     Scope,
     Term,
     TextField,
     all_of,
     any_of,
+    condition_of,
     leaves,
     scores,
     weighted,
@@ -58,10 +62,12 @@ PREFIXES = (
 KEYWORDS = ("en", "de", "en GB", "En", "x:y", "it's")
 NUMBERS = (-3.0, 0.0, 1670.0, 1678.0, 1678.5, 1680.0, 2e9)
 DATES = ("1999", "2001", "2001-05", "2001-05-31", "2001-05-31T12:00", "2001-06", "1950-01-01")
+FACTORS = (0.001, 0.2, 0.4, 0.5, 0.5, 0.6, 0.999)
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 2.0, 2.5, 3.0, 10.0)
 
 AWKWARD = (
-    "AND", "OR", "NOT", "&&", "||", "TO", "and", "!x1", "-x1", "--x1", "a:b", "title:x", "x1:",
+    "AND", "OR", "NOT", "PREFER", "DEMOTE", "DEMOTE^0.2", "PREFER^2", "\\DEMOTE", "&&", "||",
+    "TO", "and", "!x1", "-x1", "--x1", "a:b", "title:x", "x1:",
     'say "x1"', '"', "x1*", "w*x", "x1?", "a\\b", "x1\\", "\\", "(a)", "((x1", "[a TO b]", "{x1}",
     "/re/", "a/b", "/x1", "x1/", "^2", "a^2", "~", "a~2", "x1^", "it's", "’tis", "rock'n’roll",
     "'x1'", "東京 大阪", "カタカナ語", "e\u0301t\u0301", "İstanbul", "ß", "😀 smile", "a  b",
@@ -226,7 +232,7 @@ class _TreeMaker:
 
     def node(self, depth: int) -> Node:
         """Draw a node with at most ``depth`` groups above its leaves."""
-        kind = self.random.choice(("leaf", "and", "or", "or", "not"))
+        kind = self.random.choice(("leaf", "and", "or", "or", "modified", "modified"))
         if depth == 0 or kind == "leaf" or self.leaves_left < 2:
             return self._weighted(self._leaf())
         children = [self.node(depth - 1)]
@@ -236,9 +242,10 @@ class _TreeMaker:
             children.append(self._again(self.random.choice(children)))
         if kind == "or":
             return self._weighted(any_of(*children))
-        if kind == "not" and self.leaves_left > 0:
-            return self._weighted(all_of(*children, Not(_unweighted(self.node(depth - 1)))))
-        return self._weighted(all_of(*children))
+        modifiers: list[Modifier] = []
+        while kind == "modified" and self.leaves_left > 0 and self.random.random() < 0.8:
+            modifiers.append(self._valid(lambda: self._modifier(depth - 1)))
+        return self._weighted(all_of(*children, *modifiers))
 
     def condition(self) -> Node:
         """Draw a node of metadata clauses only."""
@@ -247,6 +254,15 @@ class _TreeMaker:
             return any_of(*clauses)
         excluded = [Not(self._metadata_leaf())] if self.random.random() < 0.5 else []
         return all_of(*clauses, *excluded)
+
+    def _modifier(self, depth: int) -> Modifier:
+        """Draw a Not, Prefer or Demote. A Prefer of metadata alone is invalid."""
+        child = self.node(depth)
+        kind = self.random.choice((Not, Prefer, Demote))
+        if kind is Prefer:
+            return Prefer(child)
+        child = _unweighted(condition_of(child))
+        return Not(child) if kind is Not else Demote(child, self.random.choice(FACTORS))
 
     def _again(self, node: Node) -> Node:
         """Repeat a node, perhaps with another weight, because engines merge equal clauses."""

@@ -27,7 +27,6 @@ from arag_search.query.tree import (
     DateRange,
     KeywordEquals,
     Node,
-    Not,
     NumberRange,
     Or,
     Phrase,
@@ -35,6 +34,7 @@ from arag_search.query.tree import (
     Scope,
     Term,
     TextLeaf,
+    scores,
     spellings_of,
 )
 
@@ -47,11 +47,8 @@ Compiled = tuple[str, bool]
 """A query, and whether its matches have a score."""
 
 
-def compiled(node: Node | Not) -> Compiled:
-    """Return the query of a node, and whether its matches have a score.
-
-    A Not is compiled as its child, which it excludes.
-    """
+def compiled(node: Node) -> Compiled:
+    """Return the query of a node, and whether its matches have a score."""
     match node:
         case Term() | Phrase():
             return _weighted(_text_leaf(node, searched_fields(node)), node.weight), True
@@ -63,8 +60,6 @@ def compiled(node: Node | Not) -> Compiled:
             return _weighted(_prefix(node, searched_fields(node)), node.weight), True
         case KeywordEquals() | NumberRange() | DateRange():
             return _metadata_leaf(node), False
-        case Not():
-            return compiled(node.child)
         case _:
             assert_never(node)
 
@@ -100,7 +95,7 @@ def keywords_query(keywords: Iterable[str]) -> str | None:
     return _bool(clauses) if clauses else None
 
 
-def leaf_queries(node: Node | Not) -> Leaves[str]:
+def leaf_queries(node: Node) -> Leaves[str]:
     """Return the positive text leaves from left to right: the text, and a query per field."""
     return compiling.leaf_queries(node, compiled, _in_field)
 
@@ -135,17 +130,16 @@ def any_of(queries: Iterable[str]) -> str:
 
 def _and(node: And) -> Compiled:
     clauses: list[str] = []
-    scored = False
-    for child in node.children:
+    for child in node.positive:
         query, child_scores = compiled(child)
-        if isinstance(child, Not):
-            clauses.append(f"-\0{query}")
-        elif child_scores:
-            clauses.append(f"+\0{query}")
-            scored = True
-        else:
-            clauses.append(f"#\0{query}")
-    return _weighted(_bool(clauses), node.weight), scored
+        clauses.append(f"{'+' if child_scores else '#'}\0{query}")
+    clauses += [f"-\0{compiled(child.child)[0]}" for child in node.excluded]
+    clauses += [f"?\0{compiled(child.child)[0]}" for child in node.preferred]
+    query, scored = _bool(clauses), scores(node)
+    if scored and node.demoted:
+        demoted = (f"{_double(d.factor)}\0{compiled(d.child)[0]}" for d in node.demoted)
+        query = f"~\0{query}{len(node.demoted)}\0{''.join(demoted)}"
+    return _weighted(query, node.weight), scored
 
 
 def _or(node: Or) -> Compiled:

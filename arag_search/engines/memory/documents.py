@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from math import prod
 from typing import assert_never
 
 from arag_search.corpus import Chunk
@@ -18,6 +19,7 @@ from arag_search.engines.memory.plan import (
     AnyOf,
     Best,
     Boosted,
+    Demoted,
     Filter,
     Plan,
     alternatives,
@@ -29,7 +31,6 @@ from arag_search.query.tree import (
     DateRange,
     KeywordEquals,
     Node,
-    Not,
     NumberRange,
     Or,
     Scope,
@@ -84,9 +85,7 @@ class Documents:
             case DateRange():
                 return self._with_values(node.field, "date", lambda value: _during(node, value))
             case And():
-                included = [child for child in node.children if not isinstance(child, Not)]
-                excluded = [child.child for child in node.children if isinstance(child, Not)]
-                return self._all(included, excluded)
+                return self._all(node.positive, [child.child for child in node.excluded])
             case Or():
                 return set[int]().union(*(self.matches(child) for child in node.children))
             case _:
@@ -118,10 +117,23 @@ class Documents:
                 return _sums([self.scores(part, boost) for part in plan.parts])
             case AllOf():
                 parts = [self.scores(part, boost) for part in plan.parts]
-                held = set(min(parts, key=len)).intersection(*parts)
-                held.intersection_update(*(self.matches(node) for node in plan.filters))
-                held.difference_update(*(self.matches(node) for node in plan.excluded))
-                return {document: float32(sum(p[document] for p in parts)) for document in held}
+                required = [*map(set, parts), *map(self.matches, plan.filters)]
+                held = min(required, key=len).intersection(*required)
+                held.difference_update(*map(self.matches, plan.excluded))
+                sums = {document: float32(sum(p[document] for p in parts)) for document in held}
+                if plan.optional is not None:
+                    for document, score in self.scores(plan.optional, boost).items():
+                        if document in sums:
+                            sums[document] = float32(sums[document] + score)
+                return sums
+            case Demoted():
+                lowered = [(self.matches(node), factor) for node, factor in plan.demoted]
+                return {
+                    document: float32(
+                        score * prod(factor for held, factor in lowered if document in held)
+                    )
+                    for document, score in self.scores(plan.plan, boost).items()
+                }
             case _:
                 assert_never(plan)
 

@@ -39,9 +39,11 @@ from arag_search.query import analysis
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
 from arag_search.query.tree import (
     And,
+    Demote,
     Node,
     Not,
     Or,
+    Prefer,
     Scope,
     TextLeaf,
     render,
@@ -409,7 +411,9 @@ def _explain(
     elif isinstance(node, And | Or):
         boost = float32(boost * float32(node.weight))
         for child in node.children:
-            if not isinstance(child, Not):
+            if isinstance(child, Prefer):
+                child = child.child
+            if not isinstance(child, Not | Demote):
                 _explain(documents, child, boost, matched & documents.matches(child), leaves)
 
 

@@ -4,9 +4,10 @@ Lucene simplifies a query before it runs it, and adds the parts of one sum in 64
 the result to 32 bits. The sums therefore decide the last bits of a score, and so the order of hits
 that are nearly equal. These of its simplifications change a sum: equal parts are merged into one
 with the sum of their weights; a weight on a weight is multiplied; a sum of one part is that part;
-and a sum within a sum of the same kind is merged into it if no weight is between them. (No tree has
-the last two, but the first two produce them.) One simplification is left out: Lucene drops a range
-that no value of its field can meet, and what depends on it, before it looks for equal parts.
+and a sum within a sum of the same kind is merged into it if no weight is between them, unless it
+has optional parts. (No tree has the last two, but the first two produce them.) One simplification
+is left out: Lucene drops a range that no value of its field can meet, and what depends on it,
+before it looks for equal parts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from arag_search.engines.memory.field import float32
 from arag_search.query.fields import TEXT_FIELDS
 from arag_search.query.matching import Pattern
-from arag_search.query.tree import And, Node, Not, Or, TextLeaf, scores
+from arag_search.query.tree import And, Node, Or, TextLeaf, scores
 
 Alternative = tuple[str, Pattern]
 """A field, and the pattern of one spelling that its text matches."""
@@ -38,11 +39,13 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """The sum over ``parts``, where they and ``filters`` match and none of ``excluded``."""
+    """The sum over ``parts``, where they and ``filters`` match and none of ``excluded``; to it is
+    added the score of ``optional`` where that matches too."""
 
     parts: tuple[Plan, ...]
     filters: frozenset[Node]
     excluded: frozenset[Node]
+    optional: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,14 @@ class AnyOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Demoted:
+    """A plan whose score is multiplied by the factor of each of ``demoted`` that matches."""
+
+    plan: Plan
+    demoted: tuple[tuple[Node, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Boosted:
     """A plan, not boosted itself, whose score is multiplied by ``boost``."""
 
@@ -60,7 +71,7 @@ class Boosted:
     plan: Plan
 
 
-Plan = Best | Filter | AllOf | AnyOf | Boosted
+Plan = Best | Filter | AllOf | AnyOf | Demoted | Boosted
 
 
 def plan_of(node: Node) -> Plan:
@@ -70,7 +81,11 @@ def plan_of(node: Node) -> Plan:
     if not isinstance(node, And | Or) or not scores(node):
         return Filter(node)
     if isinstance(node, And):
-        return _boosted(node.weight, _all_of(node))
+        plan = _all_of(node)
+        if node.demoted:
+            factors = ((demote.child, float32(demote.factor)) for demote in node.demoted)
+            plan = Demoted(plan, tuple(factors))
+        return _boosted(node.weight, plan)
     return _boosted(node.weight, _any_of(tuple(map(plan_of, node.children))))
 
 
@@ -82,21 +97,17 @@ def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
 
 
 def _all_of(node: And) -> Plan:
-    filters: set[Node] = set()
-    excluded: set[Node] = set()
-    parts: list[Plan] = []
-    for child in node.children:
-        if isinstance(child, Not):
-            excluded.add(child.child)
-        elif scores(child):
-            parts.append(plan_of(child))
-        else:
-            filters.add(child)
+    """Return the plan of all children but the demoted ones."""
+    filters = {child for child in node.positive if not scores(child)}
+    excluded = {child.child for child in node.excluded}
+    parts: list[Plan] = [plan_of(child) for child in node.positive if scores(child)]
+    preferred = tuple(plan_of(child.child) for child in node.preferred)
+    optional = _any_of(preferred) if preferred else None
     while True:
         merged = _merged(tuple(parts))
         parts = []
         for part in merged:
-            if isinstance(part, AllOf):
+            if isinstance(part, AllOf) and part.optional is None:
                 parts += part.parts
                 filters |= part.filters
                 excluded |= part.excluded
@@ -104,9 +115,9 @@ def _all_of(node: And) -> Plan:
                 parts.append(part)
         if tuple(parts) == merged:
             break
-    if len(parts) == 1 and not filters and not excluded:
+    if len(parts) == 1 and not filters and not excluded and optional is None:
         return parts[0]
-    return AllOf(_sorted(merged), frozenset(filters), frozenset(excluded))
+    return AllOf(_sorted(merged), frozenset(filters), frozenset(excluded), optional)
 
 
 def _any_of(parts: tuple[Plan, ...]) -> Plan:

@@ -26,7 +26,6 @@ from arag_search.query.tree import (
     DateRange,
     KeywordEquals,
     Node,
-    Not,
     NumberRange,
     Or,
     Phrase,
@@ -35,6 +34,7 @@ from arag_search.query.tree import (
     Term,
     TextLeaf,
     positive_leaves,
+    scores,
     spellings_of,
 )
 
@@ -51,11 +51,8 @@ _MAX_SCALE = 27_720  # divisible by 1 to 12 words
 _LAST_NUMBER = 1.7976931348623157e308
 
 
-def compiled(node: Node | Not) -> Compiled:
-    """Return the query of a node, and whether its matches have a score.
-
-    A Not is compiled as its child, which it excludes.
-    """
+def compiled(node: Node) -> Compiled:
+    """Return the query of a node, and whether its matches have a score."""
     match node:
         case Term() | Phrase() | Prefix():
             return _in_fields(node, searched_fields(node), node.weight), True
@@ -69,8 +66,6 @@ def compiled(node: Node | Not) -> Compiled:
             return _number_range(node), False
         case DateRange():
             return _date_range(node), False
-        case Not():
-            return compiled(node.child)
         case _:
             assert_never(node)
 
@@ -167,7 +162,7 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
     return filtered(query, within), scale
 
 
-def leaf_queries(node: Node | Not) -> Leaves[Dsl]:
+def leaf_queries(node: Node) -> Leaves[Dsl]:
     """Return the positive text leaves from left to right, each as text and a query per field."""
     return compiling.leaf_queries(
         node, compiled, lambda leaf, name, weight: _in_fields(leaf, (name,), weight)
@@ -190,11 +185,26 @@ def between(field: str, first: int, last: int) -> Dsl:
 
 def _and(node: And) -> Compiled:
     clauses: dict[str, Any] = {}
-    for child in node.children:
-        query, scored = compiled(child)
-        kind = "must_not" if isinstance(child, Not) else "must" if scored else "filter"
-        clauses.setdefault(kind, []).append(query)
-    return _bool(clauses, node.weight), "must" in clauses
+    for child in node.positive:
+        query, child_scores = compiled(child)
+        clauses.setdefault("must" if child_scores else "filter", []).append(query)
+    if node.excluded:
+        clauses["must_not"] = [compiled(child.child)[0] for child in node.excluded]
+    if node.preferred:
+        clauses["should"] = [compiled(child.child)[0] for child in node.preferred]
+        clauses["minimum_should_match"] = 0
+    scored = scores(node)
+    if not (scored and node.demoted):
+        return _bool(clauses, node.weight), scored
+    demoted: Dsl = {
+        "query": _bool(clauses, 1.0),
+        "functions": [
+            {"filter": compiled(child.child)[0], "weight": child.factor} for child in node.demoted
+        ],
+        "score_mode": "multiply",
+        "boost_mode": "multiply",
+    }
+    return {"function_score": _with_boost(demoted, node.weight)}, True
 
 
 def _or(node: Or) -> Compiled:
@@ -211,8 +221,12 @@ def _or(node: Or) -> Compiled:
     return _bool({"should": should, "minimum_should_match": 1}, node.weight), scored
 
 
-def _bool(clauses: dict[str, Any], weight: float) -> Dsl:
-    return {"bool": clauses if weight == 1 else {**clauses, "boost": weight}}
+def _bool(clauses: Dsl, weight: float) -> Dsl:
+    return {"bool": _with_boost(clauses, weight)}
+
+
+def _with_boost(query: Dsl, weight: float) -> Dsl:
+    return query if weight == 1 else {**query, "boost": weight}
 
 
 # Leaves
@@ -227,7 +241,7 @@ def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
     if len(places) == 1:
         return _spelling(*places[0], slop, weight)
     best: Dsl = {"tie_breaker": 0.0, "queries": [_spelling(*place, slop, 1.0) for place in places]}
-    return {"dis_max": best if weight == 1 else {**best, "boost": weight}}
+    return {"dis_max": _with_boost(best, weight)}
 
 
 def _spelling(field: str, terms: tuple[str, ...], slop: int, weight: float) -> Dsl:

@@ -24,7 +24,6 @@ from arag_search.query.tree import (
     DateRange,
     KeywordEquals,
     Node,
-    Not,
     NumberRange,
     Or,
     Scope,
@@ -148,7 +147,7 @@ class Columns:
             mask &= ~self.matches(node)
         return mask
 
-    def matches(self, node: Node | Not) -> Mask:
+    def matches(self, node: Node) -> Mask:
         """Return, for each chunk, whether it matches a node of metadata clauses."""
         import numpy as np
 
@@ -165,10 +164,10 @@ class Columns:
                 first = None if node.first_ms is None else (node.first_ms, True)
                 end = None if node.end_ms is None else (node.end_ms, False)
                 return self._between(node.field, "date", first, end)
-            case Not():
-                return ~self.matches(node.child)
             case And():
-                return np.logical_and.reduce([self.matches(child) for child in node.children])
+                included = [self.matches(child) for child in node.positive]
+                excluded = [self.matches(child.child) for child in node.excluded]
+                return np.logical_and.reduce([*included, *(~mask for mask in excluded)])
             case Or():
                 return np.logical_or.reduce([self.matches(child) for child in node.children])
             case _:

@@ -19,8 +19,8 @@ from tests.support.examples import examples
 from tests.support.strategies import SCHEMA, trees
 
 QUERY_KINDS = {
-    "bool", "constant_score", "dis_max", "match_all", "match_phrase", "prefix", "range", "term",
-    "terms",
+    "bool", "constant_score", "dis_max", "function_score", "match_all", "match_phrase", "prefix",
+    "range", "term", "terms",
 }  # fmt: skip
 """All kinds of query that are sent. The server never parses text."""
 
@@ -184,4 +184,7 @@ def kinds(query: Any) -> list[str]:
             below = inside.get(name, [])
             for clause in below if isinstance(below, list) else [below]:
                 names += kinds(clause)
+    if kind == "function_score":
+        for clause in (inside["query"], *(function["filter"] for function in inside["functions"])):
+            names += kinds(clause)
     return names

@@ -80,6 +80,8 @@ public final class Queries {
                 return new DisjunctionMaxQuery(queries(), 0f);
             case 'b':
                 return bool();
+            case '~':
+                return demoted();
             case '^':
                 float weight = (float) Double.parseDouble(word());
                 return new BoostQuery(next(), weight);
@@ -140,6 +142,18 @@ public final class Queries {
             builder.add(next(), occur);
         }
         return builder.build();
+    }
+
+    /** Read a query, then the factors and queries that lower its scores. */
+    private Query demoted() {
+        Query query = next();
+        float[] factors = new float[number()];
+        List<Query> queries = new ArrayList<>(factors.length);
+        for (int i = 0; i < factors.length; i++) {
+            factors[i] = (float) Double.parseDouble(word());
+            queries.add(next());
+        }
+        return new Demoted(query, queries, factors);
     }
 
     private static BooleanClause.Occur occur(char sign) {

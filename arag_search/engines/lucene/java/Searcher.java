@@ -306,6 +306,9 @@ public final class Searcher {
         if (query instanceof BoostQuery boost) {
             return atLeast(boost.getQuery());
         }
+        if (query instanceof Demoted demoted) {
+            return atLeast(demoted.query());
+        }
         int most = 0;
         if (query instanceof DisjunctionMaxQuery disjunction) {
             for (Query disjunct : disjunction.getDisjuncts()) {
