@@ -32,7 +32,7 @@ from arag_search.engines.deadline import (
     check_search_timeout,
 )
 from arag_search.engines.open import open_engine
-from arag_search.errors import NotServedError, UnknownChunkError
+from arag_search.errors import NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
@@ -63,6 +63,7 @@ from arag_search.search.highlights import Highlighter
 from arag_search.search.hints import loosened_phrases, loosening_hints, narrowing_hints
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.lines import DocumentLines, LinesCache, is_current
+from arag_search.search.lowering import lowered_by, lowering_note, unmet_preferences
 from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.nearest import ValueReader
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
@@ -277,8 +278,12 @@ class Index:
                 ids = [hit.id for hit in page.hits]
                 explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
+        metadata = self.manifest.metadata
+        lowered = lowered_by(parsed.tree, page.hits, metadata) if chooser else {}
         hits = [
-            hit_of(hit, chooser.choose(hit) if chooser else (), explanation)
+            hit_of(hit, chooser.choose(hit) if chooser else (), explanation)._replace(
+                lowered=lowered.get(hit.id, ())
+            )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
         notes = list(parsed.notes)
@@ -289,6 +294,8 @@ class Index:
         if page.hits and self.scope is None:  # the note is about all passages
             note = self._frequent_words.note(parsed.tree, granularity, deadline)
             notes += [note] if note else []
+        notes += lowering_note(lowered, len(hits))
+        notes += self._preference_notes(request, page) if chooser and not offset else []
         if hints:
             notes += narrowing_hints(request, page, self.manifest.has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
@@ -309,6 +316,23 @@ class Index:
             unheard=done.unheard,
             highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
         )
+
+    def _preference_notes(self, request: SearchRequest, page: Page) -> list[str]:
+        """Return the notes on preferences that no passage meets; counts those that none of the
+        passages shown does."""
+        unmet = unmet_preferences(request, page.hits, self.manifest.metadata)
+        if not unmet:
+            return []
+        queries: list[tuple[Node, Granularity]] = [(condition, "chunk") for _, condition in unmet]
+        try:
+            counts = self.engine.counts(queries, request.scope, request.deadline)
+        except QueryTimeoutError:  # the search itself was in time
+            return []
+        return [
+            f"{prefer}: no passage that matches has it."
+            for (prefer, _), count in zip(unmet, counts, strict=True)
+            if not count
+        ]
 
     def _executed(self, request: SearchRequest, options: _Extras) -> _Executed:
         """Return what a search has found, in one round trip, or in two if it is nothing.

@@ -36,7 +36,8 @@ class SearchHit(NamedTuple):
     both are empty without snippets. ``content`` is the passage, empty without snippets; at sentence
     granularity it is only the sentences that matched, unless the full text was requested.
     ``score`` is BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
-    ``explanation`` is None unless requested; ``ranks`` are those of a hybrid search.
+    ``lowered`` are the DEMOTEs of a logical query that lowered the score, as written, if the text
+    was read. ``explanation`` is None unless requested; ``ranks`` are those of a hybrid search.
     """
 
     id: str
@@ -51,6 +52,7 @@ class SearchHit(NamedTuple):
     sentences: tuple[int, ...]
     explanation: tuple[LeafScore, ...] | None = None
     ranks: HybridRanks | None = None
+    lowered: tuple[str, ...] = ()
 
     @property
     def snippet(self) -> str:
@@ -58,7 +60,8 @@ class SearchHit(NamedTuple):
         return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit in types of JSON; ``ranks`` and ``explanation`` only if it has them.
+        """Return the hit in types of JSON; ``ranks``, ``lowered`` and ``explanation`` only if it
+        has them.
 
         The keys are those that ``arag-search search --json`` prints. New keys may be added.
         """
@@ -74,6 +77,8 @@ class SearchHit(NamedTuple):
         }
         if self.ranks is not None:
             values["ranks"] = self.ranks._asdict()
+        if self.lowered:
+            values["lowered"] = list(self.lowered)
         if self.explanation is not None:
             values["explanation"] = [
                 {"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in self.explanation

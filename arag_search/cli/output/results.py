@@ -98,4 +98,5 @@ def explanation_text(hits: tuple[SearchHit, ...]) -> str:
         for leaf in hit.explanation or ():
             parts = ", ".join(f"{name} {score:.4f}" for name, score in leaf.scores.items())
             lines.append(f"  {leaf.leaf}: {parts or 'no match'}")
+        lines += [f"  lowered by {clause}" for clause in hit.lowered]
     return "\n".join(lines)

@@ -446,6 +446,7 @@ def test_every_tree_parses_back_from_its_text(data: st.DataObject) -> None:
             st.sampled_from(
                 ["AND", "OR", "NOT", "(", ")", "a", '"a b"', "title:", "year:", "[1 TO 2]", "^2",
                  "~3", "-", "!", "+", "*", "?", "lang:en", "x:y", "\\", '"', "abc*",
+                 "PREFER", "DEMOTE", "DEMOTE^0.2", "DEMOTE^2", "PREFER^3", "NOT(", "DEMOTE(", "-(",
                  "(", ")", ")^2", "it's", "C:\\x", "a'b'c'd'e'f'g'h'i"]
             ),
             max_size=14,
@@ -524,3 +525,62 @@ def test_problems_after_the_twentieth_are_only_counted() -> None:
         parse("vi* " * 30, SCHEMA)
     assert len(caught.value.problems) == 30
     assert str(caught.value).splitlines()[-1] == "And 10 more, further on."
+
+
+@pytest.mark.parametrize(
+    ("query", "understood"),
+    [
+        ("vivaldi PREFER (libretto OR opera)", "(vivaldi PREFER (libretto OR opera))"),
+        ("a b DEMOTE^0.2 c PREFER d NOT e", "((a OR b) AND NOT e PREFER d DEMOTE^0.2 c)"),
+        ("a OR b AND DEMOTE c", "(a OR (b DEMOTE c))"),
+        ("a (DEMOTE b PREFER c)", "(a PREFER c DEMOTE b)"),
+        ("(a DEMOTE b) AND c", "(a AND c DEMOTE b)"),
+        ("a PREFER (b DEMOTE c)^2", "(a PREFER (b DEMOTE c)^2)"),
+        ("lang:en PREFER a DEMOTE year:1900", "(lang:en PREFER a DEMOTE year:1900)"),
+        (r"\PREFER a DEMOTE \DEMOTE", r"((\PREFER OR a) DEMOTE \DEMOTE)"),
+    ],
+)
+def test_prefer_and_demote_apply_as_far_as_not_does(query: str, understood: str) -> None:
+    parsed = parse(query, SCHEMA)
+    assert parsed.understood == understood
+    assert parse(understood, SCHEMA).tree == parsed.tree
+
+
+@pytest.mark.parametrize(
+    ("query", "mended"),
+    [
+        ("a OR DEMOTE b", "(a DEMOTE b)"),
+        ("NOT (a DEMOTE b) c", "(c AND NOT a)"),
+        ("a DEMOTE (b PREFER c)", "(a DEMOTE b)"),
+        ("a DEMOTE (b OR c)^3", "(a DEMOTE (b OR c))"),
+        ("a DEMOTE^1 b", "(a DEMOTE b)"),
+        ("a PREFER^2 b", "(a PREFER b)"),
+        ("a PREFER lang:en", "a"),
+        ("a PREFER NOT b", "(a DEMOTE b)"),
+        ("a DEMOTE (NOT b)", "(a PREFER b)"),
+        ("PREFER a DEMOTE b", "(a DEMOTE b)"),
+        ("DEMOTE a", None),
+        ("a DEMOTE", "a"),
+    ],
+)
+def test_a_misplaced_prefer_or_demote_is_rejected_with_a_rewrite(
+    query: str, mended: str | None
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query, SCHEMA)
+    assert caught.value.mended == mended
+
+
+def test_filters_and_conditions_reject_prefer_and_demote() -> None:
+    for operator in ("PREFER", "DEMOTE"):
+        with pytest.raises(QueryError, match="a filter has no scores") as caught:
+            parse_scope(f"lang:en {operator} year:1678", SCHEMA)
+        assert caught.value.mended == "lang:en"
+        with pytest.raises(QueryError, match="a filter has no scores") as caught:
+            parse(f"opera {operator} vivaldi", SCHEMA, ranked=False)
+        assert caught.value.mended == "opera"
+
+
+def test_prefer_and_demote_are_words_where_they_are_no_operators() -> None:
+    assert parse("a PREFER b", SCHEMA, published=True).understood == r"(a OR \PREFER OR b)"
+    assert parse("a DEMOTE b", SCHEMA, operators=False).understood == r"(a \DEMOTE b)"

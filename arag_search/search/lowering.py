@@ -1,0 +1,83 @@
+"""What PREFER and DEMOTE did to the passages shown: which were lowered, and preferences unmet.
+
+The texts of the hits are judged here, so that no engine is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from arag_search.corpus import split_at
+from arag_search.engines.base import Hit, SearchRequest
+from arag_search.query.fields import MetadataType
+from arag_search.query.tree import And, Demote, Modifier, Node, Or, Prefer, all_of, condition_of
+from arag_search.search.relaxing import meeting
+
+
+def lowered_by(
+    query: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+) -> dict[str, tuple[str, ...]]:
+    """Return by id the DEMOTEs that lowered each hit, as written; the hits carry their text.
+
+    At sentence granularity, those that every matching sentence of the hit meets.
+    """
+    lowered: dict[str, tuple[str, ...]] = {}
+    demotions = list(_demotions(query, ()))
+    sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
+    judged = [sentence for parts in sentences.values() for sentence in parts]
+    judged = [hit._replace(ordinal=number) for number, hit in enumerate(judged)]
+    for demote, condition in demotions:
+        met = meeting(condition, judged, metadata)
+        for id, parts in sentences.items():
+            if all(part.id in met for part in parts):
+                lowered[id] = (*lowered.get(id, ()), str(demote))
+    return lowered
+
+
+def lowering_note(lowered: Mapping[str, tuple[str, ...]], shown: int) -> list[str]:
+    """Return the note on how many of the passages shown are lowered, if any are."""
+    if not lowered:
+        return []
+    verb = "is" if len(lowered) == 1 else "are"
+    return [f"{len(lowered)} of the {shown} shown {verb} lowered by DEMOTE."]
+
+
+def unmet_preferences(
+    request: SearchRequest, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+) -> list[tuple[Prefer, Node]]:
+    """Return the PREFERs of the whole query that no hit meets, each with the query for the passages
+    found that meet it: a PREFER raises what meets it, so that usually none does."""
+    query = request.query
+    if not isinstance(query, And) or request.granularity == "sentence":
+        return []
+    condition = condition_of(query)
+    return [
+        (prefer, all_of(condition, condition_of(prefer.child)))
+        for prefer in query.preferred
+        if not meeting(prefer.child, hits, metadata)
+    ]
+
+
+def _demotions(node: Node | Modifier, held: tuple[Node, ...]) -> Sequence[tuple[Demote, Node]]:
+    """Return the Demotes in a node, each with what a passage meets that it lowers; ``held`` are the
+    groups around the node."""
+    if isinstance(node, Prefer):
+        return _demotions(node.child, held)
+    if not isinstance(node, And | Or):
+        return []
+    held = (*held, condition_of(node))
+    result = [pair for child in node.children for pair in _demotions(child, held)]
+    if isinstance(node, And):
+        result += [(demote, all_of(*held, demote.child)) for demote in node.demoted]
+    return result
+
+
+def _sentences(hit: Hit) -> list[Hit]:
+    """Return the matching sentences of a hit as hits of their own; the hit itself without any."""
+    if not hit.matched_sentences:
+        return [hit]
+    texts = split_at(hit.content or "", hit.sentence_ends)
+    return [
+        hit._replace(id=f"{hit.id} {number}", content=texts[number], sentence_ends=())
+        for number in hit.matched_sentences
+    ]
