@@ -62,12 +62,18 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 
 
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
-    """Parse with and without operators, which the preset decides: the reply shows above its
-    passages which of them it was."""
+    """Parse with all operators, with those of the papers and with none, which the preset decides:
+    the reply shows above its passages which of them it was."""
     above = parts_of(step.tool_output, step.spans()).above
-    for operators in (True, False):
+    for operators, published in ((True, False), (True, True), (False, False)):
         try:
-            parsed = parse(query, schema, default_operator=default_operator, operators=operators)
+            parsed = parse(
+                query,
+                schema,
+                default_operator=default_operator,
+                operators=operators,
+                published=published,
+            )
         except QueryError as error:
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)
