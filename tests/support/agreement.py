@@ -40,6 +40,7 @@ from arag_search.query.tree import (
     Scope,
     Term,
     all_of,
+    condition_of,
     leaves,
 )
 from arag_search.search.frequent import FrequentWords
@@ -177,14 +178,14 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
     )
     def check(pair: Pair, clauses: list[Node], excluded: list[Node], scope: Scope | None) -> None:
         right, tested = pair
-        plain = [node for node in excluded if getattr(node, "weight", 1) == 1]
-        query = all_of(*clauses, *map(Not, plain))
+        plain = [node for node in map(condition_of, excluded) if getattr(node, "weight", 1) == 1]
+        query = all_of(*map(condition_of, clauses), *map(Not, plain))
         assert isinstance(query, And)
         if has_a_loose_repetition(query):
             return
         note(f"{query} within {scope}")
         requests = relaxed_requests(SearchRequest(query, scope=scope))
-        conditions = [str(clause) for clause in query.children if not isinstance(clause, Not)]
+        conditions = [str(clause) for clause in query.positive]
         if right.search(SearchRequest(query, scope=scope)).count:
             return
         if len(requests) < len(conditions) - 1:  # too many clauses

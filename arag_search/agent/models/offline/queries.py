@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from arag_search.agent.models.offline.names import unqualified, without_land
 from arag_search.agent.models.offline.words import STOP_WORDS
+from arag_search.query.printing import OPERATOR_WORDS
 
 _MAX_WORDS = 12
 _OPERATOR = re.compile(r'"[^"]*"|\b(?:AND|OR)\b|[()]')
@@ -84,5 +85,5 @@ def _phrase(name: str) -> str:
 def _words(text: str, most: int = _MAX_WORDS) -> list[str]:
     """Return the distinct words of a text, in the form that a query may hold."""
     words = re.findall(r"\w+(?:['’]\w+)*", text)
-    plain = [word for word in words if word not in ("AND", "OR", "NOT")]
+    plain = [word for word in words if word not in OPERATOR_WORDS]
     return list(dict.fromkeys(plain))[:most]
