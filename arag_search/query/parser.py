@@ -173,7 +173,7 @@ def parse_where(text: str, schema: Schema) -> ParsedQuery:
     """Parse the condition of a search by vectors: a logical query that only decides which passages
     are ranked. Raises QueryError, which says that the condition is at fault."""
     try:
-        parsed = parse(text, schema)
+        parsed = parse(text, schema, ranked=False)
     except QueryError as error:
         raise condition_error(error) from None
     notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
