@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,6 +49,8 @@ def main(name: str = "arag-search", command: Callable[[], Any] | None = None) ->
         if getattr(sys, stream) is None:  # closed by the caller
             setattr(sys, stream, open(os.devnull, "r+"))  # noqa: SIM115
     guard_terminals()
+    if os.getpid() == 1:  # in a container, where a signal without a handler is ignored
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(sys.argv[1:], name, command))
 
 

@@ -11,13 +11,13 @@ import hmac
 import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arag_search.errors import AccessError, AragError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
 from arag_search.mcp_server.authority import name_in_host, name_in_origin
-from arag_search.mcp_server.listening import PATH, Listening
+from arag_search.mcp_server.listening import HEALTH_PATH, PATH, Listening
 
 _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
 """Statuses of answers that may be sent before a request is complete."""
@@ -29,7 +29,9 @@ _SHOWN_CHARACTERS = 80
 
 
 class Gate:
-    """An ASGI application that lets requests through to the sessions, or explains why not."""
+    """An ASGI application that lets requests through to the sessions, or explains why not.
+
+    It answers requests for the health itself."""
 
     def __init__(
         self,
@@ -49,14 +51,15 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         answer = _closing(send)
-        refusal = (
+        response = (
             self._ending()
+            or self._health(request)
             or self._wrong_path(request)
             or self._wrong_header(request)
             or self._wrong_token(request)
         )
-        if refusal is not None:
-            await refusal(scope, receive, answer)
+        if response is not None:
+            await response(scope, receive, answer)
             return
         try:
             await self._sessions(scope, self._bounded(receive), answer)
@@ -77,6 +80,13 @@ class Gate:
         return _refused(
             503, UnavailableError("The server is shutting down.", do="Try again when it is back.")
         )
+
+    def _health(self, request: Request) -> Response | None:
+        """Answer whoever asks for the health, by whatever name of the host: probes use addresses,
+        and the answer tells nothing else."""
+        if request.url.path != HEALTH_PATH or request.method not in ("GET", "HEAD"):
+            return None
+        return JSONResponse({"status": "ok"})
 
     def _wrong_path(self, request: Request) -> Response | None:
         if request.url.path.rstrip("/") == PATH:

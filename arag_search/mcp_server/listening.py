@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import socket
 from collections.abc import Sequence
@@ -12,8 +11,11 @@ from dataclasses import dataclass
 from arag_search.engines.opensearch.address import is_loopback
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.authority import MAX_PORT, canonical_name
+from arag_search.system.secrets import read_secret
 
 PATH = "/mcp"
+HEALTH_PATH = "/health"
+"""Answers anybody that the server is up, without a token and without naming an index."""
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
 MIN_TOKEN_CHARACTERS = 16
@@ -57,11 +59,11 @@ def listen(
 ) -> Listening:
     """Open the socket; port 0 takes any that is free.
 
-    ``token_env`` names the variable with the token, ``allowed_hosts`` are names or IP addresses
-    by which clients may reach the server. ``has_access_file`` says that a file names the tokens of
-    clients. Raises ArgumentError for a host of either kind that is
-    not loopback without a token, for an invalid name, for a variable without a good token, and
-    for a port that is not available.
+    ``token_env`` names the variable with the token, or with ``_FILE`` the variable with the path of
+    its file; ``allowed_hosts`` are names or IP addresses by which clients may reach the server.
+    ``has_access_file`` says that a file names the tokens of clients. Raises ArgumentError for a
+    host of either kind that is not loopback without a token, for an invalid name, for a variable
+    without a good token, and for a port that is not available.
     """
     names = [_name(host) for host in allowed_hosts]
     if token_env is None and not has_access_file:
@@ -115,7 +117,7 @@ def _bracketed(host: str) -> str:
 
 def _token_in(variable: str) -> str:
     """Return the token in a variable. Raises ArgumentError, which never shows it."""
-    token = os.environ.get(variable, "").strip()
+    token = read_secret(variable).strip()
     if len(token) >= MIN_TOKEN_CHARACTERS and _TOKEN.fullmatch(token):
         return token
     raise ArgumentError(

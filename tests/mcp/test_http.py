@@ -341,6 +341,19 @@ def test_only_clients_with_the_token_are_let_in(token: str) -> None:
     over_http(talk, token_env=token)
 
 
+def test_anybody_may_ask_for_the_health_and_learns_no_name(token: str) -> None:
+    async def talk(listening: Listening) -> None:
+        async with httpx.AsyncClient(timeout=20) as http:
+            health = listening.url.replace("/mcp", "/health")
+            answer = await http.get(health, headers={"Host": "10.1.2.3:8765"})
+            assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')
+            assert (await http.head(health)).status_code == 200
+            assert (await http.post(health, json={})).status_code == 404
+            assert (await http.get(listening.url)).status_code == 401
+
+    over_http(talk, token_env=token)
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -17,6 +17,7 @@ from arag_search.engines.opensearch.faults import (
     USERNAME_VARIABLE,
 )
 from arag_search.errors import ArgumentError
+from arag_search.system.secrets import read_secret
 
 ATTEMPT_TIMEOUT_S = 5.0
 REQUEST_BUDGET_S = 60.0
@@ -50,11 +51,11 @@ class ConnectionOptions:
     ) -> ConnectionOptions:
         """Read user and password from the environment, and the files unless they are arguments.
 
-        Raises ArgumentError if only one of user and password is set, or if a file is missing or
-        cannot be used.
+        The password may be in a file, which OPENSEARCH_PASSWORD_FILE names. Raises ArgumentError if
+        only one of user and password is set, or if a file is missing or cannot be used.
         """
         username = os.environ.get(USERNAME_VARIABLE, "")
-        password = os.environ.get(PASSWORD_VARIABLE, "")
+        password = read_secret(PASSWORD_VARIABLE)
         if bool(username) != bool(password):
             missing = PASSWORD_VARIABLE if username else USERNAME_VARIABLE
             raise ArgumentError(
