@@ -184,6 +184,11 @@ def test_an_address_without_a_server_is_reported_within_the_opening_budget() -> 
             "The server blocks this: cluster_block_exception: "
             "index [w] blocked by: [FORBIDDEN/12/read-only]",
         ),
+        (
+            refusal(403, "index_create_block_exception", "blocked by: [FORBIDDEN/10/create-index]"),
+            "The server blocks this: index_create_block_exception: "
+            "blocked by: [FORBIDDEN/10/create-index]",
+        ),
         (Answer({**WHOLE, "timed_out": True}), "The search ran out of time on the server."),
         (Answer({**WHOLE, "terminated_early": True}), "The search ended early on the server."),
         (

@@ -8,6 +8,7 @@ import json
 import re
 import ssl
 import subprocess
+import tomllib
 import urllib.error
 import urllib.request
 import uuid
@@ -25,7 +26,7 @@ from tests.support.opensearch_indexes import Site
 
 FOLDER = ROOT / "opensearch"
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
-PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}
+SECRETS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two", "ARAG_MCP_TOKEN": "three"}
 
 
 def blocks(kind: str) -> list[str]:
@@ -39,21 +40,23 @@ def compose(name: str) -> dict[str, Any]:
     """Read a compose file as Docker does: with variables, anchors and merges resolved."""
 
     def value(match: re.Match[str]) -> str:
-        if match["operator"] == ":?":
-            return PASSWORDS[match["name"]]
+        if match["operator"].endswith("?"):
+            return SECRETS[match["name"]]
         return match["default"]
 
     text = (FOLDER / name).read_text(encoding="utf-8")
-    pattern = r"(?<!\$)\$\{(?P<name>\w+)(?P<operator>:[-?])(?P<default>[^}]*)\}"
+    pattern = r"(?<!\$)\$\{(?P<name>\w+)(?P<operator>:?[-?])(?P<default>[^}]*)\}"
     return cast("dict[str, Any]", yaml.safe_load(re.sub(pattern, value, text)))
 
 
 def nodes_of(composed: dict[str, Any]) -> dict[str, Any]:
     services = composed["services"].items()
-    return {name: service for name, service in services if "healthcheck" in service}
+    return {name: service for name, service in services if name.startswith("opensearch")}
 
 
-@pytest.mark.parametrize("name", COMPOSE_FILES)
+@pytest.mark.parametrize(
+    "name", [*COMPOSE_FILES, "docker-compose.image.yml", "docker-compose.secret.yml"]
+)
 def test_a_compose_file_follows_the_specification(name: str) -> None:
     specification = pytest.importorskip(
         "compose_spec", reason="compose-spec is not installed: uv pip install compose-spec"
@@ -73,11 +76,11 @@ def test_a_compose_file_uses_only_volumes_and_files_that_exist(name: str) -> Non
                          "./certificates/node-key.pem"}  # fmt: skip
     sources: set[str] = set()
     for service in composed["services"].values():
-        for volume in service["volumes"]:
+        for volume in service.get("volumes", []):
             source = volume.split(":")[0]
             sources.add(source)
             if source.startswith("./"):
-                assert source in certificates or (FOLDER / source).is_file()
+                assert source in {*certificates, "./corpus"} or (FOLDER / source).is_file()
             else:
                 assert source in composed["volumes"]
     assert set(composed["volumes"]) <= sources
@@ -86,7 +89,7 @@ def test_a_compose_file_uses_only_volumes_and_files_that_exist(name: str) -> Non
 @pytest.mark.parametrize("name", COMPOSE_FILES)
 def test_nodes_run_the_tested_release_and_are_reached_from_this_machine(name: str) -> None:
     composed = compose(name)
-    images = {service["image"] for service in composed["services"].values()}
+    images = {service["image"] for service in composed["services"].values() if "image" in service}
     assert images == {f"opensearchproject/opensearch:{OPENSEARCH_VERSION}"}
     ports = [port for node in nodes_of(composed).values() for port in node["ports"]]
     assert all(re.fullmatch(r"127\.0\.0\.1:92\d\d:9200", port) for port in ports)
@@ -110,6 +113,47 @@ def test_the_nodes_of_a_cluster_differ_in_name_port_and_data_only() -> None:
         rest = {"environment": settings, "volumes": node["volumes"][1:], "ports": []}
         descriptions.append(json.dumps({**node, **rest}))
     assert len(set(descriptions)) == 1
+
+
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_the_services_of_arag_search_run_its_image_without_rights(name: str) -> None:
+    base = compose("docker-compose.image.yml")["services"]["arag-search"]
+    assert (base["read_only"], base["cap_drop"], base["tmpfs"]) == (True, ["ALL"], ["/tmp"])
+    services = compose(name)["services"]
+    for service in (services["load"], services["mcp"]):
+        assert service["extends"] == {"file": "docker-compose.image.yml", "service": "arag-search"}
+    assert services["load"]["profiles"] == ["load"]
+    assert services["mcp"]["ports"] == ["127.0.0.1:8765:8765"]
+    command = services["mcp"]["command"]
+    assert command[command.index("--token-env") + 1] == "ARAG_MCP_TOKEN"
+    location = command[1].replace("https://", "").replace("http://", "")
+    assert location.rpartition("/")[0].split(",") == [
+        f"{node}:9200" for node in nodes_of(compose(name))
+    ]
+    assert services["load"]["command"][0] == command[1]
+
+
+def test_no_secret_and_no_cache_gets_into_the_image() -> None:
+    lines = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    assert patterns[0] == "*"
+    for kept_out in (".env", "certificates", "corpus", "secrets"):
+        assert f"opensearch/{kept_out}" in patterns
+    included = {pattern[1:] for pattern in patterns if pattern.startswith("!")}
+    assert all((ROOT / name).exists() for name in included)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {*wheel["packages"], *wheel["force-include"]} <= included
+
+
+def test_the_image_runs_as_a_user_without_rights_and_stops_at_a_signal() -> None:
+    text = (FOLDER / "Dockerfile").read_text("utf-8")
+    final = text.rpartition("\nFROM ")[2]
+    assert "\nUSER 1000:1000\n" in final
+    assert '\nENTRYPOINT ["arag-search"]\n' in final  # no shell that would keep signals
+    assert "ARG BASE=python:3.12-slim\n" in text
+    copied = re.findall(r"^COPY .*?(?:--from=(\w+))", final, re.MULTILINE)
+    assert copied == ["dependencies", "java", "code"]  # what changes often comes last
 
 
 def test_passwords_are_required_and_are_written_in_no_file() -> None:

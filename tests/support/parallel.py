@@ -27,8 +27,10 @@ LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucen
 
 def worker_count(arguments: Sequence[str], cores: int) -> int:
     """Return how many workers run these arguments of pytest: none where modules or tests are
-    named, because starting workers takes longer than a few tests."""
-    whole_folders = all(Path(argument).is_dir() for argument in arguments)
+    named, because starting workers takes longer than a few tests; and none for containers, which
+    several workers would build."""
+    folders = [Path(argument) for argument in arguments]
+    whole_folders = all(folder.is_dir() and folder.name != "docker" for folder in folders)
     return WORKERS if whole_folders and cores >= CORES else 0
 
 

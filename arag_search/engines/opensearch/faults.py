@@ -31,6 +31,8 @@ _PHASE_EXCEEDED = ("query_phase_execution_exception", "Time exceeded")
 """The causes of a search that reached its ``timeout`` and may not give a partial answer."""
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
+_BLOCKS = frozenset({"cluster_block_exception", "index_create_block_exception"})
+"""What a full disk causes, with the status 403 of missing permissions."""
 _RETRYABLE = frozenset(
     {
         "circuit_breaking_exception",
@@ -83,7 +85,7 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
         return Fault(True, unavailable(f"The server is not able to answer: {why}", server))
     if status == 401:
         return Fault(False, _rejected_credentials(why, server))
-    if "cluster_block_exception" in kinds:
+    if kinds & _BLOCKS:
         return Fault(
             False,
             EngineError(

@@ -1,0 +1,46 @@
+"""The entry point of the stand-in: a node with the settings of the environment.
+
+As in the official image, a variable whose name is a setting (lower-case words with dots) becomes
+that setting, ``OPENSEARCH_JAVA_OPTS`` are flags of Java, and files are in /usr/share/opensearch.
+Settings of the security plugin, which a node without it rejects, are left out.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from arag_search.engines.opensearch.nodes import jars, node, settings
+
+HOME = Path("/usr/share/opensearch")
+
+
+def main() -> int:
+    named = {
+        name: value
+        for name, value in os.environ.items()
+        if re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_]+)+", name)
+        and value
+        and not name.startswith("plugins.security.")
+    }
+    flags = settings.java_flags(HOME, short_lived=True)
+    file = node.NodeFile(
+        jars.class_path(),
+        [*flags, *os.environ.get("OPENSEARCH_JAVA_OPTS", "").split()],
+        settings.MODULES,
+        {
+            "network.host": "0.0.0.0",
+            "http.port": "9200",
+            "transport.port": "9300",
+            "discovery.type": "zen",
+            **named,
+        },
+    )
+    file.write(HOME)
+    return node.main(HOME, owned=False)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # as the program of a node does
