@@ -1,6 +1,9 @@
 """docker-compose.yml: from a corpus to an agent, through faults, and away without a trace."""
 
 import json
+import os
+import shutil
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,8 @@ from bench.cluster.faults import Clients
 from bench.cluster.parity import differences
 from tests.support.containers import (
     FOLDER,
+    IMAGE,
+    ROOT,
     STAND_IN,
     TOKEN,
     Corpus,
@@ -22,6 +27,7 @@ from tests.support.containers import (
     docker,
     running,
 )
+from tests.support.guides import blocks_of
 
 FILES = (FOLDER / "docker-compose.yml", STAND_IN / "single.yml")
 
@@ -122,6 +128,41 @@ def test_a_snapshot_is_restored_after_the_container_was_replaced(
         json.dumps(indices),
     )
     assert_answers_are_right(stack, corpus)
+
+
+def test_the_commands_of_the_guide_lead_from_a_corpus_to_an_answer(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    (block,) = (
+        block.text
+        for block in blocks_of("opensearch/README.md")
+        if block.text.startswith("printf 'ARAG_MCP_TOKEN=")
+    )
+    make_token, start, _ = block.splitlines()
+    shutil.copytree(FOLDER, tmp_path / "opensearch")
+    shutil.copyfile(ROOT / "arag_search" / "sample" / "corpus.jsonl", tmp_path / "corpus.jsonl")
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    with running(tmp_path / "opensearch" / FILES[0].name, FILES[1], variables={}) as stack:
+        begin = "docker compose -f opensearch/docker-compose.yml"
+        assert begin in start
+        start = start.replace(
+            begin, f"docker compose -p {stack.name} -f opensearch/{FILES[0].name} -f {FILES[1]}"
+        )
+        variables = {"ARAG_HEAP": "512m", **os.environ, **stack.variables}
+        for command in (make_token, start):
+            subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env=variables,
+                check=True,
+                capture_output=True,
+            )
+        token = (tmp_path / "opensearch" / ".env").read_text().strip().partition("=")[2]
+        assert "passage" in ask_over_mcp(stack.mcp_url, "griselda", token)
+        question = "Where was the poet who wrote Evangeline born?"
+        options = ["--rm", "--network", "host", IMAGE, "ask", stack.location("ARAG_PORT"), question]
+        assert "Portland" in docker("run", *options, "--model", "offline").stdout
 
 
 def test_down_leaves_nothing(stack: Stack) -> None:

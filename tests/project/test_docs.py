@@ -62,9 +62,11 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     (OPERATORS, "arag-search opensearch up "):
         "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
-    (OPERATORS, "sudo sysctl -w vm.max_map_count=262144"): "needs a Docker engine",
-    (OPERATORS, "printf 'ARAG_SEARCH_PASSWORD="): "needs a Docker engine",
-    (OPERATORS, "export OPENSEARCH_USERNAME=arag_build"): "needs a Docker engine",
+    (OPERATORS, "printf 'ARAG_MCP_TOKEN="):
+        "starts services; tests/docker/test_one_node.py runs these files",
+    (OPERATORS, "printf 'ARAG_SEARCH_PASSWORD="):
+        "starts services; tests/docker/test_three_nodes.py runs the file without TLS and roles",
+    (OPERATORS, "export OPENSEARCH_USERNAME=arag_build"): "needs the security plugin",
     ("bench/README.md", "hf download xlangai/BRIGHT"): "the first command of each pair downloads",
     ("bench/README.md", "python -m bench verify"): SLOW,
     ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):

@@ -152,11 +152,11 @@ def write_corpus(path: Path) -> Path:
     return path
 
 
-def ask_over_mcp(url: str, query: str) -> str:
-    """Return the reply of a search over MCP, with the token."""
+def ask_over_mcp(url: str, query: str, token: str = TOKEN) -> str:
+    """Return the reply of a search over MCP."""
 
     async def ask() -> str:
-        headers = {"Authorization": f"Bearer {TOKEN}"}
+        headers = {"Authorization": f"Bearer {token}"}
         async with (
             httpx.AsyncClient(headers=headers, timeout=20) as http,
             streamable_http_client(url, http_client=http) as (from_server, to_server, _),
