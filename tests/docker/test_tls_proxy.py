@@ -52,7 +52,8 @@ def run(
         "TOKEN": TOKEN,
     }
     options = [word for name, value in values.items() for word in ("-e", f"{name}={value}")]
-    program = ["timeout", "--preserve-status", "8", "arag-search", *words]
+    limit_s = 15 if command == "mcp" else 120  # a server that is let in runs until then
+    program = ["timeout", "--preserve-status", str(limit_s), "arag-search", *words]
     entry = ["--rm", "--no-deps", *options, "--entrypoint", program[0], "client", *program[1:]]
     return stack.compose("run", *entry, check=False)
 
