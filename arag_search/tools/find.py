@@ -257,10 +257,10 @@ class _Reply:
         tokens = count_tokens("\n".join(texts))
         room = self._max_tokens - self._tokens - 100
         if tokens > room:
-            if self._shown or room <= 0:
+            texts = [] if self._shown or room <= 0 else cut_lines(texts, room)
+            if not texts or len(texts[0].removesuffix(" ...")) <= len(f"{first}: "):
                 self._left_out.append(name)
                 return
-            texts = cut_lines(texts, room)
         self._add(f"{name}{others}")
         self._retrieved += count_tokens("\n".join(texts))
         start = self._length

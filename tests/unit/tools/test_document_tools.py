@@ -9,7 +9,7 @@ from random import Random
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arag_search.agent.presets import Preset, changed_preset, load_preset
@@ -402,6 +402,7 @@ HOSTILE = (
     bound=st.sampled_from([200, 4_000, 12_000]),
     name=st.sampled_from(["agentic_rag", "agentic_logical"]),
 )
+@example(seed=2065, bound=200, name="agentic_rag")
 @settings(max_examples=examples(100), deadline=None)
 def test_replies_keep_their_bound_and_say_where_passages_are(
     seed: int, bound: int, name: str
