@@ -36,6 +36,7 @@ from arag_search.query.tree import (
     And,
     Demote,
     Leaf,
+    MetadataLeaf,
     Modifier,
     Node,
     Not,
@@ -127,7 +128,9 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     options = _Options(schema, "AND", operators=True, limits=False, published=False, ranked=False)
     reading = _read(text, options)
     if reading.findings.problems:
-        corrected = None if reading.tree is None else str(reading.tree)
+        tree = reading.tree
+        is_filter = tree and not any(isinstance(leaf, TextLeaf) for leaf in leaves(tree))
+        corrected = str(tree) if is_filter else None
         raise reading.findings.error(_mended(reading, corrected, options))
     include = () if reading.tree is None else (reading.tree,)
     for node in (*reading.modifiers, *include):
@@ -177,7 +180,10 @@ def parse_where(text: str, schema: Schema) -> ParsedQuery:
     except QueryError as error:
         raise condition_error(error) from None
     notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
-    return replace(parsed, notes=notes)
+    tree = parsed.tree
+    if not isinstance(tree, MetadataLeaf):
+        tree = dataclasses.replace(tree, weight=1)  # which would have no effect
+    return replace(parsed, tree=tree, notes=notes)
 
 
 def condition_error(error: QueryError) -> QueryError:

@@ -244,8 +244,9 @@ def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None
         st.sampled_from(("Which opera is by Vivaldi?", "born in venice", "?")),
         st.sampled_from(("semantic_search", "naive_embedding_search", "hybrid_search")),
     )
-    def check(number: int, where: Node, filter: str | None, query: str, name: str) -> None:
+    def check(number: int, drawn: Node, filter: str | None, query: str, name: str) -> None:
         right, tested = indexes[number]
+        where = condition_of(drawn)
         note(f"{where} within {filter}")
         options: dict[str, Any] = {"top_k": MAX_NEAREST * 4, "filter": filter, "where": str(where)}
         expected = getattr(right, name)(query, **options)
