@@ -500,7 +500,7 @@ def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
     assert rows.count() < 500
     expect(page.locator(".list")).to_have_attribute("aria-rowcount", "2001")
     while (shown := rows.count()) < 2_000:
-        # By the keyboard: rows get their heights while the page scrolls to where a mouse would click.
+        # By the keyboard: rows get their heights while the page scrolls below a mouse.
         page.get_by_role("button", name="More questions").press("Enter")
         expect(rows).not_to_have_count(shown)
     page.get_by_label("Search").fill("number 1999?")
