@@ -90,19 +90,22 @@ def _parsed_json(query: str, parsed: ParsedQuery) -> dict[str, Any]:
     }
 
 
-def _node_json(node: Node | Modifier) -> dict[str, Any]:
-    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf
+def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
+    """Return a node for JSON. ``among`` is what passages match that a PREFER or DEMOTE changes."""
+    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf, condition_of
 
     kind = type(node).__name__
     match node:
         case And() | Or():
-            children = [_node_json(child) for child in node.children]
+            among = str(condition_of(node))
+            children = [_node_json(child, among) for child in node.children]
             return {"kind": kind, "weight": node.weight, "children": children}
-        case Not() | Prefer():
+        case Not():
             return {"kind": kind, "children": [_node_json(node.child)]}
-        case Demote():
+        case Prefer() | Demote():
+            factor = {"factor": node.factor} if isinstance(node, Demote) else {}
             children = [_node_json(node.child)]
-            return {"kind": kind, "factor": node.factor, "children": children}
+            return {"kind": kind, **factor, "among": among, "children": children}
         case _:
             tokens: dict[str, Any] = {}
             if isinstance(node, TextLeaf):
@@ -113,22 +116,26 @@ def _node_json(node: Node | Modifier) -> dict[str, Any]:
             return {"kind": kind, "query": str(node), **tokens}
 
 
-def _drawn(node: Node | Modifier, first: str = "", rest: str = "") -> list[str]:
+def _drawn(node: Node | Modifier, first: str = "", rest: str = "", among: str = "") -> list[str]:
     """Draw the tree with a line for each node. A NOT, PREFER or DEMOTE applies to the others of the
-    group that it is in."""
-    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf
+    group that it is in; ``among`` is what they match together."""
+    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf, condition_of
 
     children: tuple[Node | Modifier, ...] = ()
     match node:
         case And() | Or():
+            among = str(condition_of(node))
             weight = f" ^{node.weight:g}" if node.weight != 1 else ""
             text = type(node).__name__.upper() + weight
             children = node.children
-        case Not() | Prefer():
-            text = type(node).__name__.upper()
+        case Not():
+            text = "NOT"
+            children = (node.child,)
+        case Prefer():
+            text = f"PREFER    raises its matches among: {among}"
             children = (node.child,)
         case Demote():
-            text = f"DEMOTE, score x {node.factor:g}"
+            text = f"DEMOTE, score x {node.factor:g}    lowers its matches among: {among}"
             children = (node.child,)
         case _:
             text = str(node)
@@ -141,5 +148,5 @@ def _drawn(node: Node | Modifier, first: str = "", rest: str = "") -> list[str]:
     for at, child in enumerate(children):
         last = at == len(children) - 1
         branch, below = ("└── ", "    ") if last else ("├── ", "│   ")
-        lines += _drawn(child, rest + branch, rest + below)
+        lines += _drawn(child, rest + branch, rest + below, among)
     return lines

@@ -87,6 +87,29 @@ def test_check_shows_the_canonical_form_the_tree_and_the_tokens(arag: Command) -
     )
 
 
+def test_check_says_how_far_a_prefer_and_a_demote_apply(arag: Command) -> None:
+    assert arag("check", "a OR b AND PREFER c NOT d DEMOTE^0.2 e").out == (
+        "((a OR (b PREFER c)) AND NOT d DEMOTE^0.2 e)\n"
+        "\n"
+        "AND\n"
+        "├── OR\n"
+        "│   ├── a    tokens: a; in title, content\n"
+        "│   └── AND\n"
+        "│       ├── b    tokens: b; in title, content\n"
+        "│       └── PREFER    raises its matches among: b\n"
+        "│           └── c    tokens: c; in title, content\n"
+        "├── NOT\n"
+        "│   └── d    tokens: d; in title, content\n"
+        "└── DEMOTE, score x 0.2    lowers its matches among: ((a OR b) AND NOT d)\n"
+        "    └── e    tokens: e; in title, content\n"
+    )
+    tree = arag("check", "--json", "a OR (b PREFER c) DEMOTE d").json["tree"]
+    alternatives, demote = tree["children"]
+    assert (demote["factor"], demote["among"]) == (0.5, "(a OR b)")
+    prefer = alternatives["children"][1]["children"][1]
+    assert (prefer["kind"], prefer["among"]) == ("Prefer", "b")
+
+
 def test_check_with_an_index_knows_its_fields(arag: Command) -> None:
     assert arag("check", "author:Walker", "year:1678", "--index", "my-index").code == 1
     assert arag("check", "year:1678", "--index", "my-index").out == (
