@@ -45,7 +45,8 @@ class TextField:
             self._documents += bool(terms)
             length += len(terms)
         self._dictionary = sorted(self._postings)
-        self._inverse_norms = _inverse_norms(length / max(self._documents, 1), k1, b)
+        average = length / max(self._documents, 1)
+        self._inverse_norms = _inverse_norms(set(self._norms), average, k1, b)
 
     def until(self, deadline: Deadline) -> TextField:
         """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
@@ -142,14 +143,16 @@ def _length_of(byte: int) -> int:
     return _EXACT_LENGTHS + ((rest & 7 | 8) << (rest >> 3) - 1)
 
 
-def _inverse_norms(average: float, k1: float, b: float) -> list[float]:
+def _inverse_norms(
+    length_bytes: Iterable[int], average: float, k1: float, b: float
+) -> dict[int, float]:
     """Return 1 / (k1 * (1 - b + b * length / average)) for each length byte, in 32-bit steps."""
     k1, b, average = float32(k1), float32(b), float32(average)
-    result: list[float] = []
-    for byte in range(256):
+    result: dict[int, float] = {}
+    for byte in length_bytes:
         ratio = float32(float32(b * float32(_length_of(byte))) / average) if average else 0.0
         norm = float32(k1 * float32(float32(1 - b) + ratio))
-        result.append(float32(1 / norm) if norm else math.inf)
+        result[byte] = float32(1 / norm) if norm else math.inf
     return result
 
 
