@@ -21,6 +21,7 @@ BENCHES = {
     "ablate": "bench.ablate",
     "agent_loop": "bench.speed.agent_loop",
     "agent_run": "bench.speed.agent_run",
+    "demote": "bench.scale.demote",
     "efficiency": "bench.speed.efficiency",
     "embedding": "bench.speed.embedding",
     "exclusions": "bench.gold_chain.exclusions",

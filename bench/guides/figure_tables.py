@@ -16,7 +16,8 @@ import orjson
 from bench.report import markdown
 from bench.report.result_files import Kept
 from bench.report.rows import Row, shown_number
-from bench.scale.sides import CLASSES, Measured
+from bench.scale import demote as demote_bench
+from bench.scale.sides import CLASSES, ENGINES, Measured
 
 Table = Callable[[Kept], list[str]]
 """Returns the lines of a table, in Markdown."""
@@ -318,6 +319,25 @@ def gold_chain_claims(kept: Kept) -> list[str]:
     return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
+def demote(kept: Kept) -> list[str]:
+    """Return the table of what DEMOTE and PREFER cost, by engine and shape of the query."""
+    lines: list[str] = []
+    if kept.has("demote"):
+        for engine in ENGINES:
+            for part in demote_bench.PARTS:
+                name = f"{engine}, {part}"
+                if not kept.has(f"demote/{name}"):
+                    continue
+                rows = {row.what: row for row in kept.figure(f"demote/{name}").rows}
+                for shape in (*demote_bench.SHAPES, demote_bench.MEAN):
+                    ratios = [_with_range(rows[f"{shape}: {by}"]) for by in demote_bench.BESIDE]
+                    plain = rows.get(f"{shape}: {demote_bench.PLAIN}")
+                    time = "" if plain is None else f"{_value(plain)} ms"
+                    lines.append(markdown.line([name, shape, time, *ratios]))
+    head = ("timed", "query", "alone", *demote_bench.BESIDE)
+    return table(head, lines, "demote")
+
+
 def long_documents(kept: Kept) -> list[str]:
     """Return the table of ways to evidence inside long documents."""
     lines: list[str] = []
@@ -432,6 +452,7 @@ TABLES: Mapping[str, Table] = {
     "retrieval": retrieval,
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,
+    "demote": demote,
     "long documents": long_documents,
     "growth": growth,
 }

@@ -44,6 +44,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     ),
     "agent_loop": ("corpus", "preset"),
     "agent_run": ("corpus", "preset"),
+    "demote": ("corpus", "seed"),
     "efficiency": ("corpus", "seed"),
     "embedding": ("corpus", "encoder"),
     "exclusions": ("corpus", "encoder", "questions", "seed"),
