@@ -207,3 +207,33 @@ def test_the_fingerprint_depends_on_the_rules_alone() -> None:
     assert unrestricted.fingerprint == OfflineModel().fingerprint
     assert unrestricted.fingerprint != restricted.fingerprint
     assert (unrestricted.name, restricted.name) == ("offline", "offline -read")
+
+
+OTHER_THAN = "Which priests other than Antonio Vivaldi taught the violin in Venice?"
+
+
+def test_what_a_question_excludes_is_demoted_and_not_the_answer(index: Index) -> None:
+    record = ask(index, OTHER_THAN)
+
+    queries = [step.tool_input["query"] for step in record.trajectory if "query" in step.tool_input]
+    assert queries
+    assert all(query.endswith(') DEMOTE "Antonio Vivaldi"') for query in queries)
+    assert record.answer_short != "Antonio Vivaldi"
+    assert all(step.status != "error" for step in record.trajectory)
+
+
+@pytest.mark.parametrize(
+    ("preset", "without"),
+    [
+        ("logical_read", ("exclusions",)),
+        ("logicalrag", ()),  # reproduces a paper, so that DEMOTE is a word in it
+        ("logicalrag_no_operators", ()),
+    ],
+)
+def test_nothing_is_demoted_without_the_rule_or_an_operator_for_it(
+    index: Index, preset: str, without: tuple[str, ...]
+) -> None:
+    record = ask(index, OTHER_THAN, *without, preset=preset)
+
+    assert record.trajectory
+    assert "DEMOTE" not in json.dumps([step.tool_input for step in record.trajectory])

@@ -12,6 +12,7 @@ from arag_search.agent.models.offline.queries import (
     for_content,
     for_name,
     for_words_of,
+    lowering,
     without_operators,
 )
 from arag_search.agent.models.offline.questions import Sought, parse_question
@@ -204,3 +205,54 @@ def test_a_name_without_a_word_gives_no_query() -> None:
 
 def test_blanks_are_normalised_around_punctuation() -> None:
     assert plain('Anna( died 875) was" x"') == 'Anna (died 875) was "x"'
+
+
+@pytest.mark.parametrize(
+    ("text", "excluded", "rest"),
+    [
+        ("Which composers other than Antonio Vivaldi wrote operas in Venice?", "Antonio Vivaldi",
+         "Which composers wrote operas in Venice?"),
+        ("Apart from Venice, where did Domenico Scarlatti work?", "Venice",
+         "where did Domenico Scarlatti work?"),
+        ("Where did Vivaldi live, except for the city of Venice?", "Venice",
+         "Where did Vivaldi live ?"),
+        ("What did the Reformation change, but not its effect on religious practice?",
+         "religious practice", "What did the Reformation change ?"),
+        ("Who built the bridge without steel?", "steel", "Who built the bridge ?"),
+    ],
+)  # fmt: skip
+def test_what_a_question_excludes_is_no_part_of_what_it_asks(
+    text: str, excluded: str, rest: str
+) -> None:
+    asked = parse_question(text)
+
+    assert (asked.excluded, asked.text) == (excluded, rest)
+    assert excluded not in asked.names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who directed the film Man Without a Star?",
+        'Who wrote the song "nothing but not everything"?',
+        "Which city without an airport hosted the Olympic Games?",
+        "Where did Vivaldi live other than Venice and Vienna?",
+        "Without him?",
+    ],
+)
+def test_an_exclusion_that_no_rule_recognises_stays_in_the_question(text: str) -> None:
+    asked = parse_question(text)
+
+    assert (asked.excluded, asked.text) == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("excluded", "query"),
+    [
+        ("steel", "((a OR b) DEMOTE steel)"),
+        ("religious practice", '((a OR b) DEMOTE "religious practice")'),
+        ("OR", '((a OR b) DEMOTE "OR")'),
+    ],
+)
+def test_what_is_excluded_lowers_all_of_a_query(excluded: str, query: str) -> None:
+    assert str(parse(lowering("a OR b", excluded), Schema()).tree) == query

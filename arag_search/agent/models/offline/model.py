@@ -16,7 +16,7 @@ from arag_search.errors import ArgumentError
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.registry import DOCUMENT_TOOLS, READ_TOOLS
 
-VERSION = "1"
+VERSION = "2"
 """The version of the rules; increase it if the same question may get another answer."""
 RULES: dict[str, str] = {
     "titles": "looks for names in titles",
@@ -26,6 +26,7 @@ RULES: dict[str, str] = {
     "read": "reads a passage in full where its snippet does not answer",
     "both": "looks for both names of a comparison",
     "countries": "knows which people live in which country",
+    "exclusions": "ranks lower what the question excludes",
     "words": "looks for content words where no relation is known",
     "spans": "answers with the best span where no rule has found a value",
 }
@@ -72,6 +73,7 @@ class OfflineModel:
             frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
             self.without,
             _takes_operators(request),
+            "exclusions" not in self.without and _takes_demote(request),
             _document_queries(request, calls.values()),
         )
         reader.seen |= {passage.id: passage for passage in _given(messages[:start]).passages}
@@ -133,6 +135,15 @@ def _takes_operators(request: ModelRequest) -> bool:
     operator."""
     return all(
         "default_operator" in tool["function"]["parameters"]["properties"]
+        for tool in request.tools
+        if tool["function"]["name"] == LogicalSearch.name
+    )
+
+
+def _takes_demote(request: ModelRequest) -> bool:
+    """Return whether queries may hold DEMOTE: the description of the search then names it."""
+    return any(
+        "DEMOTE" in tool["function"]["description"]
         for tool in request.tools
         if tool["function"]["name"] == LogicalSearch.name
     )

@@ -61,6 +61,12 @@ def for_any(text: str) -> str:
     return " ".join(word for word in _words(text, 24) if word.casefold() not in STOP_WORDS)
 
 
+def lowering(query: str, excluded: str) -> str:
+    """Return a query that ranks lower what also holds a name, word or phrase."""
+    clause = excluded if _words(excluded) == [excluded] else _phrase(excluded)
+    return f"({query}) DEMOTE {clause}" if clause else query
+
+
 def without_operators(query: str) -> str:
     """Return the same words, phrases and fields with spaces between."""
     kept = _OPERATOR.sub(lambda match: match.group() if match.group()[0] == '"' else " ", query)

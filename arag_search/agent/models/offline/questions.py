@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from arag_search.agent.models.offline.names import Name, names_in, plain
@@ -51,10 +51,17 @@ _ASKS_YES_OR_NO = re.compile(
 )
 
 
+_EXCLUDES = "except(?: for)?|other than|apart from|but not|without"
+_EXCLUSION = re.compile(rf"(?:^(?i:{_EXCLUDES})|,? (?:{_EXCLUDES})) (?=\w)")
+_MAX_EXCLUDED_WORDS = 3
+"""Content words of an exclusion that does not begin with a name; a longer one has a verb in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
     """An analysed question. ``hops`` are relations in the order in which they are followed from
-    each name; ``words`` the content words outside of names."""
+    each name; ``words`` the content words outside of names. ``excluded`` is a name, word or phrase
+    that is not asked about; it is in none of the others, and empty where there is none."""
 
     text: str
     form: Form
@@ -63,11 +70,12 @@ class ParsedQuestion:
     sought: Sought
     order: Order
     words: tuple[str, ...]
+    excluded: str = ""
 
 
 def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
     """Analyse a question. ``kin`` False does not resolve relatives by marriage in two steps."""
-    text = plain(" ".join(text.split()))
+    text, excluded = _without_exclusion(plain(" ".join(text.split())))
     named = _question_names(text)
     rest = _without(text, named)
     choices = _choices(text, named)
@@ -86,7 +94,36 @@ def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
     names = choices or tuple(dict.fromkeys(name.text for name in named))
     words = re.findall(r"\w[\w'’-]*", re.sub(r"_(?:['’]s)?", " ", lower))
     content = dict.fromkeys(word for word in words if len(word) > 1 and word not in STOP_WORDS)
-    return ParsedQuestion(text, form, names, hops, sought, order, tuple(content))
+    return ParsedQuestion(text, form, names, hops, sought, order, tuple(content), excluded)
+
+
+def _without_exclusion(text: str) -> tuple[str, str]:
+    """Return a question without what it excludes, and that: the name that follows at once, or else
+    the name or the last words of what follows up to a comma or the end.
+
+    The same question and "" if nothing else would be left, or what is excluded is not recognised.
+    """
+    match = _EXCLUSION.search(text)
+    if match is None or any(n.start < match.start() < n.end for n in _question_names(text)):
+        return text, ""
+    tail = text[match.end() :]
+    clause = re.split(r"[,;?!]|\.$", tail)[0]
+    names = names_in(clause, question=True)
+    is_named = bool(names) and all(map(_is_small, clause[: names[0].start].split()))
+    if is_named:
+        clause = clause[: names[0].end]
+    runs = [[*run] for small, run in groupby(clause.split(), _is_small) if not small]
+    rest = tail[len(clause) :]
+    is_short = is_named or sum(map(len, runs)) <= _MAX_EXCLUDED_WORDS
+    asked = " ".join(f"{text[: match.start()]} {rest.removeprefix(',')}".split())
+    is_left = not all(map(_is_small, re.findall(r"\w+", asked)))
+    if not (runs and is_short and is_left) or re.match(r",? (?:and|or)\b", rest):
+        return text, ""
+    return asked, names[0].text if names else " ".join(runs[-1])
+
+
+def _is_small(word: str) -> bool:
+    return len(word) < 2 or word.casefold() in STOP_WORDS
 
 
 def _question_names(text: str) -> list[Name]:

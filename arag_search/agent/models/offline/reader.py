@@ -98,12 +98,14 @@ class _Value:
 class Reader:
     """A reader that works through one question. ``tools`` are the names of those that may be
     called, ``without`` the rules that are left out. ``operators`` says whether queries may hold
-    AND and OR. ``documents`` says in which form a search for documents takes its queries."""
+    AND and OR, ``demotes`` whether they may hold DEMOTE. ``documents`` says in which form a search
+    for documents takes its queries."""
 
     question: ParsedQuestion
     tools: frozenset[str]
     without: frozenset[str] = frozenset()
     operators: bool = True
+    demotes: bool = False
     documents: DocumentQueries | None = None
     seen: dict[str, SeenPassage] = field(default_factory=dict[str, SeenPassage])
     replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
@@ -241,7 +243,7 @@ class Reader:
 
     def _bridges(self, words: Sequence[str]) -> list[str]:
         """Return names that are not in the question, from the sentences that say most about it."""
-        known = " | ".join(f" {fold(name)} " for name in self.question.names)
+        known = " | ".join(f" {fold(name)} " for name in self._known)
         shown = [(passage.title, passage.text) for passage in self.seen.values()]
         bridges: dict[str, str] = {}
         for _, _, sentence in ranked_sentences(shown, [*words, *self.question.names])[:3]:
@@ -249,6 +251,12 @@ class Reader:
                 if f" {fold(name.text)} " not in known:
                     bridges.setdefault(fold(name.text), name.text)
         return sorted(bridges.values(), key=lambda name: " " not in name)  # full names first
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        """The names in the question, which answer nothing, and what it excludes."""
+        asked = self.question
+        return (*asked.names, asked.excluded) if asked.excluded else asked.names
 
     # Calls.
 
@@ -259,6 +267,8 @@ class Reader:
             query = queries.words_of(query)
         elif not self.operators:
             query = queries.without_operators(query)
+        elif self.demotes and self.question.excluded:
+            query = queries.lowering(query, self.question.excluded)
         if query not in self.replies:  # the same search would show the same
             reply = yield self._search_call(query, top_k)
             passages = [self._with_earlier(passage) for passage in reply.passages[:top_k]]
@@ -320,7 +330,7 @@ class Reader:
             asked.sought,
             [(passage.title, passage.text) for passage in shown],
             asked.words,
-            asked.names,
+            self._known,
         )
         if span is None:
             return Verdict("")
