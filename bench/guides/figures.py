@@ -31,7 +31,10 @@ DOCUMENTS = (
     "configs/README.md",
     *(
         f"bench/studies/{name}.md"
-        for name in ("agent", "gold_chain", "growth", "long_documents", "replay", "retrieval")
+        for name in (
+            *("agent", "gold_chain", "growth", "long_documents", "replay", "retrieval"),
+            "speed",
+        )
     ),
 )
 
