@@ -30,6 +30,7 @@ from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.tree import (
     APOSTROPHES,
+    EXACT_MARK,
     DateRange,
     KeywordEquals,
     Leaf,
@@ -84,10 +85,14 @@ class FieldRef:
 
 
 class ClauseReader:
-    """A builder of leaves, which records problems and notes in ``findings``."""
+    """A builder of leaves, which records problems and notes in ``findings``.
 
-    def __init__(self, schema: Schema, findings: Findings) -> None:
+    ``exact_mark`` says that a = at the beginning of a phrase is a mark, not a symbol of the text.
+    """
+
+    def __init__(self, schema: Schema, findings: Findings, *, exact_mark: bool) -> None:
         self.schema = schema
+        self.exact_mark = exact_mark
         self.findings = findings
 
     def field(self, name: str) -> FieldRef:
@@ -236,7 +241,8 @@ class ClauseReader:
             words = self._starred(inside, text_field)
             self.findings.reject(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
             return words
-        if not self._is_leaf(text, start, end):
+        words = text.removeprefix(EXACT_MARK) if self.exact_mark else text
+        if not self._is_leaf(words, start, end):
             return None
         if slop and len(analysis.terms(text)) < 2:
             message = problems.SLOP_ON_ONE_WORD

@@ -9,12 +9,16 @@ MIN_PREFIX_CHARACTERS = 3
 MAX_APOSTROPHES = 7
 """Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
 
+MAX_POSSESSIVE_WORDS = 60
+"""Words of one leaf in all spellings; one with more is searched without its possessives."""
+
 MAX_CHARACTERS = 2_000
 MAX_LEAVES = 64
 MAX_DEPTH = 12
 MAX_PREFIXES = 4
 MAX_WORDS = 192
 """Words of all phrases together; those of a leaf with apostrophes count in each of its spellings.
+So do possessives, which are left out where they would exceed it.
 
 Each is a clause in title and in content, and on a cluster of several shards another in each for its
 statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. OpenSearch takes

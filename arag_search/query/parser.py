@@ -41,6 +41,7 @@ from arag_search.query.tree import (
     Node,
     Not,
     Or,
+    Phrase,
     Prefer,
     Prefix,
     Scope,
@@ -54,6 +55,7 @@ from arag_search.query.tree import (
     scores,
     spelled_words,
     weighted,
+    with_possessives,
 )
 from arag_search.system.arguments import checked
 
@@ -99,11 +101,11 @@ def parse(
 
     ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
     (a space is then OR). ``published`` reads the language without its later additions: PREFER and
-    DEMOTE are words, as they are without operators. ``ranked`` False is for a condition, which has
-    no scores: it rejects PREFER and DEMOTE. ``limits`` False lifts all limits but a depth of 100
-    parentheses and 100,000 words in all spellings. Raises QueryError with every problem (the first
-    2,000), never anything else, whatever the text; one of more than 4,000 characters gets no
-    corrected query.
+    DEMOTE are words, and words do not match their possessives; so it is without operators.
+    ``ranked`` False is for a condition, which has no scores: it rejects PREFER and DEMOTE.
+    ``limits`` False lifts all limits but a depth of 100 parentheses and 100,000 words in all
+    spellings. Raises QueryError with every problem (the first 2,000), never anything else, whatever
+    the text; one of more than 4,000 characters gets no corrected query.
     """
     default_operator = default_operator if operators else "OR"
     options = _Options(schema, default_operator, operators, limits, published, ranked)
@@ -116,6 +118,8 @@ def parse(
         raise findings.error(_mended(reading, corrected, options))
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
+    if options.has_additions:
+        tree = _matching_possessives(tree, findings)
     return ParsedQuery(tree, render(tree, operators), findings.all_notes())
 
 
@@ -202,6 +206,11 @@ class _Options(NamedTuple):
     published: bool
     ranked: bool
 
+    @property
+    def has_additions(self) -> bool:
+        """Whether PREFER and DEMOTE are operators and words match their possessives."""
+        return self.operators and not self.published
+
 
 @dataclass(slots=True)
 class _Reading:
@@ -265,6 +274,17 @@ def _check_limits(tree: Node, findings: Findings) -> None:
             findings.reject(0, len(text), message.format(count=count, limit=limit), mended=False)
 
 
+def _matching_possessives(tree: Node, findings: Findings) -> Node:
+    """Return the tree with possessives, with a note on leaves that are searched without them."""
+    expanded = with_possessives(tree)
+    texts = (leaf for leaf in leaves(expanded) if isinstance(leaf, Term | Phrase))
+    without = [leaf for leaf in texts if not leaf.possessives]
+    if without:
+        more = f" and {len(without) - 1} more" if without[1:] else ""
+        findings.note(fill(problems.NOTE_NO_POSSESSIVES, leaf=str(without[0]), more=more))
+    return expanded
+
+
 class _Reader:
     """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
@@ -273,10 +293,11 @@ class _Reader:
         self.max_depth = MAX_DEPTH if options.limits else MAX_DEPTH_WITHOUT_LIMITS
         self.reading = reading
         self.findings = reading.findings
-        self.clauses = ClauseReader(options.schema, self.findings)
+        has_additions = options.has_additions
+        self.clauses = ClauseReader(options.schema, self.findings, exact_mark=has_additions)
         self.lexemes = lex(text)
         self.operators = dict(_OPERATORS)
-        if options.operators and not options.published:
+        if has_additions:
             self.operators.update(_SCORING_OPERATORS)
         self.groups = _OpenGroups(self.clauses, options)
         self.ignored = 0  # open parentheses beyond the deepest level that is read

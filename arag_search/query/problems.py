@@ -366,6 +366,7 @@ NOTE_BACKSLASH = (
     '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '
     "backslash itself write \\\\."
 )
+NOTE_NO_POSSESSIVES = "searched without possessives ('s), which would be too many: {leaf}{more}."
 NOTE_UNRANKED = "no words to rank by: passages are in corpus order."
 NOTE_UNCHECKED_FIELD = (
     'whether an index has a field "{name}" was not checked; its type was guessed.'

@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never, cast
 
 from arag_search.corpus import is_unicode, nfc
 from arag_search.errors import ArgumentError
@@ -26,8 +26,10 @@ from arag_search.query.fields import is_field_name
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
     MAX_APOSTROPHES,
+    MAX_POSSESSIVE_WORDS,
     MAX_SLOP,
     MAX_WEIGHT,
+    MAX_WORDS,
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
@@ -48,6 +50,9 @@ Span = tuple[float, float] | None
 """The least and greatest product of weights from a node to its text leaves; None without any."""
 
 APOSTROPHES = ("\u0027", "\u2019")
+_POSSESSIVES = tuple(f"{apostrophe}s" for apostrophe in APOSTROPHES)
+EXACT_MARK = "="
+"""At the beginning of a phrase: its words are searched without their possessives."""
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
 
 
@@ -55,16 +60,20 @@ _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by ro
 class Term:
     """A word as typed. ``spellings`` are the tokens it stands for, once per spelling.
 
-    A word that the analyser splits is the phrase of its tokens.
+    A word that the analyser splits is the phrase of its tokens. With ``possessives`` the spellings
+    include those in which one token ends in 's; if they have more than MAX_POSSESSIVE_WORDS words,
+    it becomes False.
     """
 
     text: str
     field: TextField = None
     weight: float = 1.0
+    possessives: bool = dataclasses.field(compare=False, repr=False, default=False)
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         _set_text(self)
+        _set_spellings(self, exact=False)
 
     def __str__(self) -> str:
         return render(self)
@@ -72,16 +81,21 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20)."""
+    """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
+
+    ``possessives`` is as in Term; a text that begins with EXACT_MARK has none.
+    """
 
     text: str
     slop: int = 0
     field: TextField = None
     weight: float = 1.0
+    possessives: bool = dataclasses.field(compare=False, repr=False, default=False)
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         _set_text(self)
+        _set_spellings(self, exact=self.text.startswith(EXACT_MARK))
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(self.spellings[0]) < 2:
@@ -101,7 +115,7 @@ class Prefix:
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        _set_text(self, analysed=False)
+        _set_text(self)
         if not is_prefix(self.text):
             raise ArgumentError(
                 f'The prefix "{self.text}*".',
@@ -308,6 +322,7 @@ MetadataLeaf = KeywordEquals | NumberRange | DateRange
 Leaf = TextLeaf | MetadataLeaf
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
+N = TypeVar("N", bound=Node | Modifier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +448,37 @@ def spelled_words(leaf: TextLeaf) -> int:
     return words if words > 1 else 0
 
 
+def with_possessives(query: Node) -> Node:
+    """Return the query with possessives in its words and phrases.
+
+    If its leaves then have more than MAX_WORDS words in all spellings, only single words get them,
+    and if these still are too many, none does.
+    """
+    for most in (MAX_POSSESSIVE_WORDS, 1 + len(_POSSESSIVES), 0):
+        expanded = _expanded(query, most)
+        words = (spelled_words(leaf) for leaf in leaves(expanded) if isinstance(leaf, TextLeaf))
+        if sum(words) <= MAX_WORDS:
+            return expanded
+    return query
+
+
+def _expanded(node: N, most: int) -> N:
+    """Return the node with possessives in the leaves that then have at most ``most`` words."""
+    changed: Node | Modifier
+    match node:
+        case Term() | Phrase():
+            leaf = dataclasses.replace(node, possessives=True)
+            changed = leaf if spelled_words(leaf) <= most else node
+        case And() | Or():
+            children = tuple(_expanded(child, most) for child in node.children)
+            changed = dataclasses.replace(node, children=children)
+        case Not() | Prefer() | Demote():
+            changed = dataclasses.replace(node, child=_expanded(node.child, most))
+        case _:
+            changed = node
+    return cast(N, changed)
+
+
 def is_prefix(text: str) -> bool:
     """Return whether a ``*`` may follow the text: it is long enough, and exactly one token."""
     if len(text) < MIN_PREFIX_CHARACTERS:
@@ -497,14 +543,46 @@ def _set(node: object, name: str, value: object) -> None:
     object.__setattr__(node, name, value)
 
 
-def _set_text(leaf: TextLeaf, *, analysed: bool = True) -> None:
-    """Check text and weight of a leaf; store the text in NFC, and its spellings."""
+def _set_text(leaf: TextLeaf) -> None:
+    """Check text and weight of a leaf; store the text in NFC."""
     if not leaf.text.isascii():
         _set(leaf, "text", _checked_text(leaf.text))
     if leaf.weight != 1:
         _check_weight(leaf.weight, leaf.weight)
-    if analysed:
-        _set(leaf, "spellings", _spellings(leaf.text))
+
+
+def _set_spellings(leaf: Term | Phrase, *, exact: bool) -> None:
+    spellings = _spellings(leaf.text)
+    if leaf.possessives and not exact:
+        expanded = _possessive_spellings(spellings)
+        if sum(map(len, expanded)) > MAX_POSSESSIVE_WORDS:
+            _set(leaf, "possessives", False)
+        else:
+            spellings = expanded
+    _set(leaf, "spellings", spellings)
+
+
+def _possessive_spellings(spellings: Spellings) -> Spellings:
+    """Return the spellings, and those in which one word is its possessive, with each apostrophe.
+
+    Nothing is added to more than MAX_POSSESSIVE_WORDS words.
+    """
+    if sum(map(len, spellings)) > MAX_POSSESSIVE_WORDS:
+        return spellings
+    expanded = dict.fromkeys(spellings)
+    for words in spellings:
+        for at, word in enumerate(words):
+            if _has_possessive(word):
+                for ending in _POSSESSIVES:
+                    expanded[(*words[:at], word + ending, *words[at + 1 :])] = None
+    return tuple(expanded)
+
+
+def _has_possessive(word: str) -> bool:
+    """Return whether 's after a token makes another token. It does not after a digit."""
+    if word.endswith(_POSSESSIVES):
+        return False
+    return all(analysis.terms(word + ending) == [word + ending] for ending in _POSSESSIVES)
 
 
 def _checked_text(text: str) -> str:

@@ -34,8 +34,9 @@ class FrequentWords:
         A query that ranks by phrases, prefixes or metadata has none. The longest word is counted
         first, so that an ordinary query of short words costs one count, and none when repeated.
         """
-        words = [leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
-        if not words or not all(map(_is_short, words)) or self._units(granularity) < MIN_UNITS:
+        texts = [leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
+        words = [leaf for leaf in texts if isinstance(leaf, Term) and _is_short(leaf)]
+        if not words or len(words) < len(texts) or self._units(granularity) < MIN_UNITS:
             return ""
         words.sort(key=lambda word: -len(str(word)))
         try:
@@ -45,10 +46,8 @@ class FrequentWords:
             return ""
         return NOTE.format(unit="sentences" if granularity == "sentence" else "passages")
 
-    def _is_frequent(
-        self, word: TextLeaf, granularity: Granularity, deadline: Deadline | None
-    ) -> bool:
-        word = replace(word, weight=1.0)
+    def _is_frequent(self, word: Term, granularity: Granularity, deadline: Deadline | None) -> bool:
+        word = replace(word, weight=1.0, possessives=False)
         key = str(word).lower(), granularity
         known = self._known.get(key)
         if known is None:
@@ -66,8 +65,7 @@ class FrequentWords:
         return manifest.sentences if granularity == "sentence" else manifest.chunks
 
 
-def _is_short(leaf: TextLeaf) -> bool:
-    """Return whether a leaf is a single short word."""
-    return isinstance(leaf, Term) and all(
-        len(words) == 1 and len(words[0]) <= MAX_CHARACTERS for words in leaf.spellings
-    )
+def _is_short(word: Term) -> bool:
+    """Return whether a word is short and not split."""
+    tokens = word.spellings[0]
+    return len(tokens) == 1 and len(tokens[0]) <= MAX_CHARACTERS

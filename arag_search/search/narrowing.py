@@ -57,4 +57,4 @@ def narrowing(query: Node) -> str:
 
 
 def _words(phrase: Phrase) -> int:
-    return sum(map(len, phrase.spellings))
+    return len(phrase.spellings[0])

@@ -67,21 +67,21 @@ def test_unknown_ids_are_all_named(arag: Command) -> None:
 
 
 def test_check_shows_the_canonical_form_the_tree_and_the_tokens(arag: Command) -> None:
-    done = arag("check", 'vivaldi (a OR COVID-19)^2 NOT title:it\'s AND year:1678 "x y"~2')
+    done = arag("check", 'vivaldi (a OR COVID-19)^2 NOT title:it\'s AND year:1678 "=x y"~2')
     assert done == CommandResult(
         0,
-        '(vivaldi OR (a OR COVID-19)^2 OR (year:1678 AND NOT title:it\'s) OR "x y"~2)\n'
+        '(vivaldi OR (a OR COVID-19)^2 OR (year:1678 AND NOT title:it\'s) OR "=x y"~2)\n'
         "\n"
         "OR\n"
-        "├── vivaldi    tokens: vivaldi; in title, content\n"
+        "├── vivaldi    tokens: vivaldi | vivaldi's | vivaldi’s; in title, content\n"
         "├── OR ^2\n"
-        "│   ├── a    tokens: a; in title, content\n"
-        "│   └── COVID-19    tokens: covid 19; in title, content\n"
+        "│   ├── a    tokens: a | a's | a’s; in title, content\n"
+        "│   └── COVID-19    tokens: covid 19 | covid's 19 | covid’s 19; in title, content\n"
         "├── AND\n"
         "│   ├── year:1678    filter\n"
         "│   └── NOT\n"
         "│       └── title:it's    tokens: it's | it’s; in title\n"
-        '└── "x y"~2    tokens: x y; in title, content\n'
+        '└── "=x y"~2    tokens: x y; in title, content\n'
         'Note: whether an index has a field "year" was not checked; its type was guessed.\n',
         "",
     )
@@ -138,7 +138,7 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
                 {
                     "kind": "Term",
                     "query": "a",
-                    "tokens": [["a"]],
+                    "tokens": [["a"], ["a's"], ["a’s"]],
                     "fields": ["title", "content"],
                 },
                 {
@@ -147,7 +147,7 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
                         {
                             "kind": "Term",
                             "query": "b",
-                            "tokens": [["b"]],
+                            "tokens": [["b"], ["b's"], ["b’s"]],
                             "fields": ["title", "content"],
                         }
                     ],

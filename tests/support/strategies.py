@@ -17,6 +17,7 @@ from arag_search.corpus import Chunk, MetadataValue, ordinal_of
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import MetadataType, Schema
 from arag_search.query.tree import (
+    EXACT_MARK,
     DateRange,
     Demote,
     KeywordEquals,
@@ -38,6 +39,7 @@ from arag_search.query.tree import (
     leaves,
     scores,
     weighted,
+    with_possessives,
 )
 
 METADATA: Mapping[str, MetadataType] = {
@@ -51,9 +53,10 @@ SCHEMA = Schema(METADATA)
 # Frequent words first; a text takes the first ones most often.
 WORDS = (
     "opera", "Vivaldi", "born", "venice", "libretto", "in", "librettist", "it's", "it’s", "1678",
+    "opera's", "Vivaldi’s", "opera’s", "venice's",
     "season", "seasons", "COVID-19", "AT&T", "the", "rock'n'roll", "o’neil", "O'Neil", "U.S.",
     "rock’n'roll", "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot",
-    "word_joined", "한국어",
+    "word_joined", "한국어", "café’s", "in's",
 )  # fmt: skip
 COMMON = WORDS[:5]
 PREFIXES = (
@@ -177,14 +180,16 @@ def _metadata(random: Random) -> Mapping[str, MetadataValue]:
 def trees(
     *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 3
 ) -> st.SearchStrategy[Node]:
-    """Draw trees of every kind of node over SCHEMA, within the limits of the query language.
+    """Draw trees of every kind of node over SCHEMA, within the limits of the query language, with
+    possessives.
 
     ``awkward`` is for printing and parsing: the texts then include AWKWARD ones and any Unicode,
     and the weights any valid weight. A failing tree shrinks in its number of leaves and depth.
     """
 
     def tree(seed: int, leaves: int, depth: int) -> Node:
-        return _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes).node(depth)
+        maker = _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes)
+        return with_possessives(maker.node(depth))
 
     return st.builds(tree, _seeds(), st.integers(1, max_leaves), st.sampled_from(DEPTHS))
 
@@ -337,7 +342,9 @@ class _TreeMaker:
         return self.random.choice(usual)
 
     def _phrase_text(self) -> str:
-        return " ".join(self._text(WORDS) for _ in range(self.random.choice((1, 2, 2, 3, 4))))
+        mark = self.random.choice(("", "", "", EXACT_MARK))
+        words = (self._text(WORDS) for _ in range(self.random.choice((1, 2, 2, 3, 4))))
+        return mark + " ".join(words)
 
     def _field(self) -> TextField:
         return self.random.choice(FIELDS)

@@ -25,8 +25,13 @@ QUERY_KINDS = {
 """All kinds of query that are sent. The server never parses text."""
 
 
+def tree(query: str) -> Node:
+    """Parse a query without possessives."""
+    return parse(query, SCHEMA, published=True).tree
+
+
 def dsl(query: str) -> Any:
-    return compiled(parse(query, SCHEMA).tree)[0]
+    return compiled(tree(query))[0]
 
 
 def term(field: str, value: str, **more: object) -> Any:
@@ -49,6 +54,13 @@ def test_a_word_in_one_field_is_one_term() -> None:
 
 def test_the_two_apostrophes_are_alternatives() -> None:
     assert dsl("title:it's")["dis_max"]["queries"] == [term("title", "it's"), term("title", "it’s")]
+
+
+def test_possessives_are_alternatives_with_both_apostrophes() -> None:
+    query, _ = compiled(parse("title:opera^2", SCHEMA).tree)
+    words = ("opera", "opera's", "opera’s")
+    assert query["dis_max"]["queries"] == [term("title", word) for word in words]
+    assert query["dis_max"]["boost"] == 2
 
 
 def test_a_phrase_is_sent_in_terms_that_are_not_analysed_again() -> None:
@@ -111,7 +123,7 @@ def test_ranges_are_sent_with_both_bounds() -> None:
 
 def test_a_scope_of_exclusions_alone_is_a_filter() -> None:
     scope = parse_scope("NOT lang:de", SCHEMA)
-    query, scored = request_query(parse("title:opera", SCHEMA).tree, scope)
+    query, scored = request_query(tree("title:opera"), scope)
     assert scored
     assert query == {
         "bool": {
@@ -123,13 +135,13 @@ def test_a_scope_of_exclusions_alone_is_a_filter() -> None:
 
 def test_a_query_of_metadata_alone_filters_and_needs_no_statistics() -> None:
     statistics = shard_terms({"content": ("the",)})
-    query, scored = request_query(parse("lang:en", SCHEMA).tree, None, statistics)
+    query, scored = request_query(tree("lang:en"), None, statistics)
     assert (query, scored) == ({"bool": {"filter": [term("metadata.lang", "en")]}}, False)
 
 
 def test_words_are_repeated_outside_the_filter_in_a_clause_that_never_matches() -> None:
     statistics = shard_terms({"content": ("the", "of"), "title": ()})
-    query, _ = request_query(parse("title:opera AND year:1678", SCHEMA).tree, None, statistics)
+    query, _ = request_query(tree("title:opera AND year:1678"), None, statistics)
     matching_clause, statistics_clause = query["bool"]["should"]
     assert query["bool"]["minimum_should_match"] == 1
     assert matching_clause == dsl("title:opera AND year:1678")

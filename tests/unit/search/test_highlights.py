@@ -133,10 +133,12 @@ HIT = chunk(
     [
         ("vivaldi's", ["Vivaldi’s"], ["Vivaldi's"]),
         ("seasons", ["Seasons"], ["seasons"]),
-        ('"antonio vivaldi" OR vivaldi', [], ["Vivaldi", "Vivaldi"]),  # one sentence is not shown
+        ('"=antonio vivaldi" OR "=vivaldi"', [], ["Vivaldi", "Vivaldi"]),  # one is not shown
+        ("vivaldi", ["Vivaldi’s"], ["Vivaldi", "Vivaldi's", "Vivaldi"]),
         ('"antonio vivaldi"', [], ["Antonio Vivaldi"]),
         ('"of vivaldi a" OR "vivaldi a librettist"', [], ["of Vivaldi; a librettist"]),
-        ('"seasons vivaldi"~3', [], ["seasons", "Vivaldi"]),
+        ('"=seasons vivaldi"~3', [], ["seasons", "Vivaldi"]),
+        ('"seasons vivaldi"~3', ["Vivaldi’s", "Seasons"], ["seasons", "Vivaldi"]),
         ("librett*", [], ["librettist"]),
         ("𝒳", [], ["𝒳"]),
         ("title:seasons AND antonio", ["Seasons"], ["Antonio"]),

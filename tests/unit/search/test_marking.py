@@ -20,7 +20,8 @@ def marked_texts(query: str, field: str = "content", text: str = TEXT) -> list[s
     ("query", "marked"),
     [
         ("seasons", ["Seasons", "seasons"]),
-        ("VIVALDI", ["Vivaldi"]),
+        ("VIVALDI", ["Vivaldi's", "Vivaldi"]),
+        ('"=VIVALDI"', ["Vivaldi"]),
         ('"four seasons"', ["Four Seasons"]),
         ('"seasons four"', []),
         ('"seasons four"~2', ["Four", "Seasons"]),
@@ -41,7 +42,7 @@ def test_marks_are_the_matches_of_the_query(query: str, marked: list[str]) -> No
 
 def test_a_title_is_marked_by_title_leaves_and_leaves_without_a_field() -> None:
     assert marked_texts("title:seasons AND vivaldi AND content:four", "title") == [
-        "Seasons", "seasons", "Vivaldi"
+        "Vivaldi's", "Seasons", "seasons", "Vivaldi"
     ]  # fmt: skip
 
 

@@ -173,12 +173,11 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
     result = LogicalSearch(index, style=FULL_STYLE).run({"query": "vivaldi", "top_k": 2})
     assert result.text == (
         "2 of 3 passages for vivaldi\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2\n"
+        "He died in Vienna. Vivaldi's music was forgotten.\n"
         "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new.\n"
-        "[griselda.1] Griselda (Vivaldi)\n"
-        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
-        "revised by the young Carlo Goldoni.\n"
         "More: offset=2."
     )
     assert FULL_STYLE.bound == 12_000
@@ -212,13 +211,13 @@ def test_a_passage_shown_in_full_is_not_shown_again_if_the_style_suppresses_it(
     result = LogicalSearch(index, style=style).run({"query": "vivaldi"}, read_set)
     assert result.text == (
         "3 of 3 passages for vivaldi\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (shown before)\n"
         "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new.\n"
-        "[griselda.1] Griselda (Vivaldi) (shown before)\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (shown before)"
+        "[griselda.1] Griselda (Vivaldi) (shown before)"
     )
-    assert result.ids == ("vivaldi.1", "griselda.1", "vivaldi.2")
+    assert result.ids == ("vivaldi.2", "vivaldi.1", "griselda.1")
     assert read_set.shown == {"griselda.1", "vivaldi.1"}
     assert read_set.read == {"vivaldi.2"}
     blocks = written_blocks(result)
