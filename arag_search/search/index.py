@@ -243,7 +243,7 @@ class Index:
         that has none on it. None of these are hits.
 
         ``published`` reads the query as presets that reproduce a paper do: PREFER and DEMOTE are
-        words. So they are without ``operators``.
+        words, and words do not match their possessives. So it is without ``operators``.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.

@@ -115,8 +115,10 @@ class DocumentSearch(Tool):
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
         vectors: VectorUnit = "passage",
         marked: bool = False,
+        published: bool = False,
     ) -> None:
         self.settings = settings
+        self.published = published
         self.backend: SearchBackend = chosen_backend(settings, index)
         self.marked = marked
         self.advice = GO_DEEPER
@@ -143,6 +145,7 @@ class DocumentSearch(Tool):
             max_result_tokens=settings.max_result_tokens,
             vectors=settings.vectors,
             marked=settings.reproduces is None and documents.search_backend == "logical",
+            published=settings.reproduces is not None,
         )
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
@@ -169,6 +172,7 @@ class DocumentSearch(Tool):
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
                     filter=filter,
+                    published=self.published,
                 )
             if self.backend == "words":
                 words, _ = words_query(nfc(query))
@@ -178,6 +182,7 @@ class DocumentSearch(Tool):
                     per_document=PASSAGES_A_DOCUMENT,
                     filter=filter,
                     feedback=False,
+                    published=True,  # they are no logical query
                 )
             if self.backend == "hybrid":
                 return index.hybrid_search(

@@ -166,6 +166,21 @@ def test_every_backend_finds_the_document(backend: str) -> None:
     assert "Ford has plants in Ohio." in result.text
 
 
+@pytest.mark.parametrize(
+    ("name", "backend", "matches"),
+    [("agentic_rag", "words", 1), ("agentic_rag", "logical", 1), ("agentic_logical", "logical", 2)],
+)
+def test_presets_of_papers_and_plain_words_match_no_possessives(
+    name: str, backend: str, matches: int
+) -> None:
+    index = index_of_documents(
+        long_document(0, "plain", "", "A plant of Ford is in Ohio."),
+        long_document(1, "possessive", "", "It is Ford's plant."),
+    )
+    run = Tools(index, preset(name, {"search_backend": backend}))
+    assert len(run("search", queries=["ford"]).ids) == matches
+
+
 def test_of_a_long_sentence_the_lines_with_the_words_are_shown() -> None:
     table = "\n".join(f"row {n} | {n * 7} | value" for n in range(200))
     table += "\nnet income | 5,363 | total\n" + table
