@@ -15,7 +15,15 @@ MAX_POSSESSIVE_WORDS = 60
 MAX_CHARACTERS = 2_000
 MAX_LEAVES = 64
 MAX_DEPTH = 12
-MAX_PREFIXES = 4
+MAX_PREFIXES = 16
+PREFIX_SHARES = {3: 4, 4: 2}
+"""How many prefixes one of so many characters counts as; a longer one counts as 1.
+
+So the terms that all prefixes of a query stand for are at most about as many as those of four
+prefixes of 3 characters.
+"""
+MAX_PUBLISHED_PREFIXES = 4
+"""Prefixes of any length, without the additions to the language."""
 MAX_WORDS = 192
 """Words of all phrases together; those of a leaf with apostrophes count in each of its spellings.
 So do possessives, which are left out where they would exceed it.

@@ -27,8 +27,10 @@ from arag_search.query.limits import (
     MAX_LEAVES,
     MAX_MENDED,
     MAX_PREFIXES,
+    MAX_PUBLISHED_PREFIXES,
     MAX_WORDS,
     MAX_WORDS_WITHOUT_LIMITS,
+    PREFIX_SHARES,
 )
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
 from arag_search.query.tree import (
@@ -242,7 +244,7 @@ def _read(text: str, options: _Options) -> _Reading:
         if not findings.problems:
             _Reader(text, options, reading).read()
         if options.limits and reading.tree is not None:
-            _check_limits(reading.tree, findings)
+            _check_limits(reading.tree, findings, options)
     except EndOfReadingError:
         reading.tree, reading.modifiers = None, ()
     return reading
@@ -254,7 +256,7 @@ def _check_unicode(text: str, findings: Findings) -> None:
             findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
-def _check_limits(tree: Node, findings: Findings) -> None:
+def _check_limits(tree: Node, findings: Findings, options: _Options) -> None:
     """Reject a query of too many clauses or words."""
     # A clause takes a character and a separator, a prefix also a star; a word of a phrase takes as
     # much, and an apostrophe stands for two spellings. Most texts are too short to count.
@@ -263,11 +265,15 @@ def _check_limits(tree: Node, findings: Findings) -> None:
     if len(text) < 2 * MAX_LEAVES and not any(sign in text for sign in signs):
         return
     all_leaves = list(leaves(tree))
-    prefixes = sum(isinstance(leaf, Prefix) for leaf in all_leaves)
+    prefixes = [leaf.text for leaf in all_leaves if isinstance(leaf, Prefix)]
+    of_prefixes = (len(prefixes), MAX_PUBLISHED_PREFIXES, problems.TOO_MANY_PUBLISHED_PREFIXES)
+    if options.has_additions:
+        shares = sum(PREFIX_SHARES.get(len(prefix), 1) for prefix in prefixes)
+        of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
     words = sum(spelled_words(leaf) for leaf in all_leaves if isinstance(leaf, TextLeaf))
     for count, limit, message in (
         (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
-        (prefixes, MAX_PREFIXES, problems.TOO_MANY_PREFIXES),
+        of_prefixes,
         (words, MAX_WORDS, problems.TOO_MANY_WORDS),
     ):
         if count > limit:

@@ -19,6 +19,7 @@ from arag_search.query.limits import (
     MAX_WEIGHT,
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
+    PREFIX_SHARES,
 )
 
 _MAX_PIECE = 40
@@ -154,6 +155,11 @@ TOO_MANY_LEAVES = (
     "least telling ones, or write several queries."
 )
 TOO_MANY_PREFIXES = (
+    "the prefixes of the query count as {count}; at most {limit} are allowed (one of 3 characters "
+    f"counts as {PREFIX_SHARES[3]}, one of 4 as {PREFIX_SHARES[4]}). Write longer ones, or whole "
+    "words for some."
+)
+TOO_MANY_PUBLISHED_PREFIXES = (
     "the query has {count} prefixes; at most {limit} are allowed. Write whole words for the others."
 )
 TOO_MANY_WORDS = (

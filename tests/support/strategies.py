@@ -178,7 +178,7 @@ def _metadata(random: Random) -> Mapping[str, MetadataValue]:
 
 
 def trees(
-    *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 3
+    *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 4
 ) -> st.SearchStrategy[Node]:
     """Draw trees of every kind of node over SCHEMA, within the limits of the query language, with
     possessives.

@@ -301,14 +301,27 @@ def test_a_blank_query_is_rejected() -> None:
             parse(query, SCHEMA)
 
 
+def test_short_prefixes_count_as_several_and_without_additions_four_are_allowed() -> None:
+    for query in ("aaa* bbb* cccc* dddd* eeee* fffff* ggggg*", " ".join(["abcde*"] * 16)):
+        assert parse(query, SCHEMA).understood
+        with pytest.raises(QueryError, match="count as 17; at most 16"):
+            parse(f"{query} abcdef*", SCHEMA)
+        with pytest.raises(QueryError, match="prefixes; at most 4 are allowed"):
+            parse(query, SCHEMA, published=True)
+        with pytest.raises(QueryError, match="prefixes; at most 4 are allowed"):
+            parse(query, SCHEMA, operators=False)
+    assert parse("aaa* bbb* ccc* ddd*", SCHEMA, published=True).understood
+
+
 def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:
     cases = {
         "a" * 2_001: "the query has 2,001 characters; at most 2,000 are read. "
         "Write a shorter query, or several.",
         " ".join(f"w{n}" for n in range(65)): "the query has 65 words, phrases and clauses; at "
         "most 64 are allowed. Leave out the least telling ones, or write several queries.",
-        "aaa* bbb* ccc* ddd* eee*": "the query has 5 prefixes; at most 4 are allowed. "
-        "Write whole words for the others.",
+        "aaa* bbb* ccc* ddd* eeeee*": "the prefixes of the query count as 17; at most 16 are "
+        "allowed (one of 3 characters counts as 4, one of 4 as 2). Write longer ones, or whole "
+        "words for some.",
         '"'
         + "of the " * 60
         + '" "'
