@@ -6,16 +6,21 @@ The corpora, trees and limits are those of the comparison with Lucene (test_diff
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from arag_search.engines.base import FieldsRequest
+from arag_search.engines.base import FieldsRequest, SearchRequest
 from arag_search.engines.opensearch import reader, values
 from arag_search.query.fields import DOC_ID
+from arag_search.query.limits import MAX_LEAVES, MAX_WORDS
+from arag_search.query.parser import parse
+from arag_search.query.tree import TextLeaf, leaves, spelled_words
 from bench.cluster.cluster import LocalCluster
 from tests.support import agreement
 from tests.support.agreement import Pair
 from tests.support.opensearch_server import Server
+from tests.support.strategies import SCHEMA
 
 SIZES = (40, 6, 60)
 
@@ -44,6 +49,21 @@ def engine_pairs(opensearch_url: str, opensearch_cluster: LocalCluster) -> Itera
 def test_opensearch_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     # Each example takes one or two requests; their number is bounded by the time for tests.
     agreement.agree_on_pages(pairs, agreement.EXAMPLES // 3)
+
+
+def test_opensearch_takes_queries_of_as_many_words_as_the_limits_allow(pairs: list[Pair]) -> None:
+    rare = [f"w{number}x" for number in range(MAX_LEAVES - 5)]
+    words = ["venice", "Vivaldi", "opera", "born", "in", *rare]
+    phrases = [f'"{first} {second}"' for first, second in pairwise(words[:20])]
+    numbers = [str(number) for number in range(MAX_LEAVES - len(phrases))]
+    for text in (" ".join(words), " ".join([*phrases, *numbers])):
+        query = parse(text, SCHEMA).tree
+        texts = [leaf for leaf in leaves(query) if isinstance(leaf, TextLeaf)]
+        assert 180 <= sum(map(spelled_words, texts)) <= MAX_WORDS
+        assert len(texts) == MAX_LEAVES
+        for right, tested in pairs:
+            request = SearchRequest(query)
+            agreement.assert_equal(tested.search(request), right.search(request))
 
 
 def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
