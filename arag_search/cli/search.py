@@ -189,7 +189,7 @@ def search_command(
       arag-search search my-index 'opera' --documents
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
       arag-search search my-index --tool semantic 'Who wrote Evangeline?'
-      arag-search search my-index --tool semantic 'the premiere' --where 'vivaldi NOT venice'
+      arag-search search my-index --tool semantic premiere --where 'opera -rome'
       arag-search search my-index --queries q.jsonl --output-format trec
 
     Syntax:

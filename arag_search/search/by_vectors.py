@@ -17,7 +17,15 @@ from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.parser import condition_error, parse
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
-from arag_search.query.tree import Node, Scope, Term, TextLeaf, any_of, positive_leaves
+from arag_search.query.tree import (
+    Node,
+    Scope,
+    Term,
+    TextLeaf,
+    any_of,
+    positive_leaves,
+    with_possessives,
+)
 from arag_search.search.fusion import fuse, fuse_logical
 from arag_search.search.names import missing_names_note
 from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout, narrowing
@@ -214,7 +222,10 @@ class VectorSearch:
         if meaning is None or not query.strip():
             text = _checked(query if meaning is None else meaning)
             tree, notes = words_query(text)
-            logical = "" if meaning is None or tree is None else str(tree)
+            logical = ""
+            if meaning is not None and tree is not None:
+                tree = with_possessives(tree)
+                logical = str(tree)
             return _Hybrid(tree, text, tuple(notes), HYBRID_NARROWING, logical)
         parsed = parse(query, self._engine.manifest.query_schema)
         tree, understood, notes = parsed.tree, parsed.understood, parsed.notes

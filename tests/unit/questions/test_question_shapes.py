@@ -425,7 +425,8 @@ def test_of_several_beir_parts_the_named_one_or_test_is_read(tmp_path: Path) -> 
     assert beir_rejection(folder) == (
         "The folder has several parts: dev.tsv, train.tsv.\n"
         "Where: B/qrels\n"
-        "Allowed: a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv files\n"
+        "Allowed: a folder with queries.jsonl and qrels/*.tsv or qrels.jsonl, or one of these"
+        " .tsv files\n"
         "Do: Name the file of one of them."
     )
     assert [question.id for question in load_questions(folder / "qrels" / "dev.tsv")] == ["q2"]
@@ -463,6 +464,6 @@ def test_judgements_without_a_header_and_folders_without_questions_are_rejected(
     assert beir_rejection(folder) == (
         "The folder holds no questions.\n"
         "Where: B\n"
-        "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv "
-        "files"
+        "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv or qrels.jsonl, or one of these"
+        " .tsv files"
     )
