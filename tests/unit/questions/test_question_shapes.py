@@ -464,6 +464,6 @@ def test_judgements_without_a_header_and_folders_without_questions_are_rejected(
     assert beir_rejection(folder) == (
         "The folder holds no questions.\n"
         "Where: B\n"
-        "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv or qrels.jsonl, or one of these"
-        " .tsv files"
+        "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv or qrels.jsonl, or one"
+        " of these .tsv files"
     )
