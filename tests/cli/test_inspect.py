@@ -93,15 +93,15 @@ def test_check_says_how_far_a_prefer_and_a_demote_apply(arag: Command) -> None:
         "\n"
         "AND\n"
         "├── OR\n"
-        "│   ├── a    tokens: a; in title, content\n"
+        "│   ├── a    tokens: a | a's | a’s; in title, content\n"
         "│   └── AND\n"
-        "│       ├── b    tokens: b; in title, content\n"
+        "│       ├── b    tokens: b | b's | b’s; in title, content\n"
         "│       └── PREFER    raises its matches among: b\n"
-        "│           └── c    tokens: c; in title, content\n"
+        "│           └── c    tokens: c | c's | c’s; in title, content\n"
         "├── NOT\n"
-        "│   └── d    tokens: d; in title, content\n"
+        "│   └── d    tokens: d | d's | d’s; in title, content\n"
         "└── DEMOTE, score x 0.2    lowers its matches among: ((a OR b) AND NOT d)\n"
-        "    └── e    tokens: e; in title, content\n"
+        "    └── e    tokens: e | e's | e’s; in title, content\n"
     )
     tree = arag("check", "--json", "a OR (b PREFER c) DEMOTE d").json["tree"]
     alternatives, demote = tree["children"]

@@ -92,7 +92,7 @@ def test_bytes_that_are_no_query_are_refused() -> None:
     ],
 )
 def test_queries_reach_java_unchanged(text: str, lucene: str) -> None:
-    tree = parse(text).tree
+    tree = parse(text, published=True).tree
     assert str(java("arag.Queries").read(compiled(tree)[0]).toString()) == lucene
 
 
