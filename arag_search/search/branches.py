@@ -75,15 +75,17 @@ class Branches:
     ) -> tuple[BranchHit, ...]:
         """Return the best passage of each branch that has none among the passages shown."""
         ids = {hit.id for hit in shown.hits}
-        hits: list[BranchHit] = []
-        for part, page in zip(self._parts, pages, strict=True):
-            if part not in self._branches or not page.hits or page.hits[0].id in ids:
-                continue
-            if not meeting(part, shown.hits, manifest.metadata):
-                best = page.hits[0]
-                chosen = Snippets(part).choose(best)
-                hits.append(BranchHit(hit_of(best, chosen, None), str(part)))
-        return tuple(hits)
+        candidates = [
+            (part, page.hits[0])
+            for part, page in zip(self._parts, pages, strict=True)
+            if part in self._branches and page.hits and page.hits[0].id not in ids
+        ]
+        heard = meeting([part for part, _ in candidates], shown.hits, manifest.metadata)
+        return tuple(
+            BranchHit(hit_of(best, Snippets(part).choose(best), None), str(part))
+            for (part, best), met in zip(candidates, heard, strict=True)
+            if not met
+        )
 
 
 def keyword_counts(

@@ -26,8 +26,8 @@ def lowered_by(
     sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
     judged = [sentence for parts in sentences.values() for sentence in parts]
     judged = [hit._replace(ordinal=number) for number, hit in enumerate(judged)]
-    for demote, condition in demotions:
-        met = meeting(condition, judged, metadata)
+    judgements = meeting([condition for _, condition in demotions], judged, metadata)
+    for (demote, _), met in zip(demotions, judgements, strict=True):
         for id, parts in sentences.items():
             if all(part.id in met for part in parts):
                 lowered[id] = (*lowered.get(id, ()), str(demote))
@@ -51,10 +51,11 @@ def unmet_preferences(
     if not isinstance(query, And) or request.granularity == "sentence":
         return []
     condition = condition_of(query)
+    judgements = meeting([prefer.child for prefer in query.preferred], hits, metadata)
     return [
         (prefer, all_of(condition, condition_of(prefer.child)))
-        for prefer in query.preferred
-        if not meeting(prefer.child, hits, metadata)
+        for prefer, met in zip(query.preferred, judgements, strict=True)
+        if not met
     ]
 
 

@@ -100,9 +100,9 @@ def _lacking(
     """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
     lacks: dict[str, tuple[str, ...]] = {}
     for conditions, modifiers in _alternatives(query):
-        met = [meeting(condition, hits, metadata) for condition in conditions]
         excluded = [node.child for node in modifiers if isinstance(node, Not)]
-        out = set[str]().union(*(meeting(node, hits, metadata) for node in excluded))
+        judged = meeting([*conditions, *excluded], hits, metadata)
+        met, out = judged[: len(conditions)], set[str]().union(*judged[len(conditions) :])
         for hit in hits:
             own = [
                 str(condition)
@@ -115,16 +115,22 @@ def _lacking(
     return lacks
 
 
-def meeting(condition: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]) -> set[str]:
-    """Return the ids of the hits, which carry their text, that match a condition.
+def meeting(
+    conditions: Sequence[Node], hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+) -> list[set[str]]:
+    """Return for each condition the ids of the hits, which carry their text, that match it.
 
-    The engine in memory judges them. O(length of their texts).
+    One engine in memory judges them all. O(length of their texts x (1 + conditions)); without
+    conditions, no text is read.
     """
+    if not conditions:
+        return []
     engine = MemoryEngine(
         [_chunk(hit, metadata) for hit in hits], metadata=metadata, sentences=False
     )
-    page = engine.search(SearchRequest(condition, top_k=max(len(hits), 1), with_text=False))
-    return {hit.id for hit in page.hits}
+    most = max(len(hits), 1)
+    requests = [SearchRequest(node, top_k=most, with_text=False) for node in conditions]
+    return [{hit.id for hit in engine.search(request).hits} for request in requests]
 
 
 def _chunk(hit: Hit, metadata: Mapping[str, MetadataType]) -> Chunk:
