@@ -1,4 +1,4 @@
-"""What stands with a question before the first turn: passages, a search for it, or its evidence."""
+"""The text given with a question before the first turn: passages, a search, or its evidence."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class Preset(BaseModel):
 
     @property
     def manages_context(self) -> bool:
-        """Whether a long conversation is summarized, which takes the tool for it."""
+        """Whether a long conversation is summarized; the preset then needs the tool summarize."""
         settings = self.documents
         return settings is not None and settings.context_management and "summarize" in self.tools
 
@@ -390,7 +390,7 @@ def _wrong_values(error: ValidationError) -> list[str]:
 
 
 def _unknown_in_block(block: object) -> list[str]:
-    """Return one problem for each unknown key in the block of documents."""
+    """Return a problem for each unknown key in the block ``documents``."""
     if not isinstance(block, Mapping):
         return []
     known = DocumentSettings.model_fields

@@ -37,7 +37,7 @@ _MAX_WHY = 200
 
 
 def route_by_rules(question: str) -> Route:
-    """Return the route of a question by what stands in it. O(its length)."""
+    """Return the route of a question, judged by its wording. O(its length)."""
     words = len(question.split())
     reasons = {
         "several question marks": question.count("?") > 1,

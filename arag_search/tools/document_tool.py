@@ -54,7 +54,7 @@ class DocumentTool(Tool):
 
 
 def unknown_reference(id: str, references: References) -> str:
-    """Return what to tell a model that names a reference which does not exist."""
+    """Return the message to a model that names an unknown reference."""
     known = [reference.id for reference in references]
     shown = one_line(id)[:_SHOWN_CHARACTERS]
     if not known:

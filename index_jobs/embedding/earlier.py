@@ -66,7 +66,7 @@ def has_titles(existing: VectorManifest | EarlierSidecar) -> bool:
 
 
 def existing_titles(root: Path, work: Path, index: Index, encoder: EncoderIdentity) -> bool | None:
-    """Return whether the vectors that an index has, by this encoder, are of sentences with titles;
+    """Return whether existing vectors of an index by this encoder are of sentences with titles;
     None if there are none. An interrupted embedding comes first, then the vectors of the index as
     it is now, then the newest."""
     planned = planned_titles(work)

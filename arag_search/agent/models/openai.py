@@ -39,7 +39,7 @@ FAILURES = Failures(
 
 class OpenAIModel:
     """A model behind an OpenAI-compatible endpoint. Unless a request allows several tool calls in a
-    reply, it asks for one, which not every endpoint honours.
+    reply, it asks for a single call, which not every endpoint honours.
 
     ``name``, ``base_url``, ``key``, time-out, retries, ``on_retry``, ``sleep`` and ``chance`` are
     those of Endpoint. Of ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``reasoning_effort`` and
@@ -144,7 +144,7 @@ class OpenAIModel:
 
 
 def _call_options(request: ModelRequest) -> dict[str, Any]:
-    """Return the options that say which tools are to be called, and how many at once."""
+    """Return the options for the choice of tools and for parallel calls."""
     options: dict[str, Any] = {}
     if request.tools and not request.parallel_calls:
         options["parallel_tool_calls"] = False
