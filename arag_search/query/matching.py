@@ -6,6 +6,7 @@ text leaf is taught to all of them at once.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
@@ -84,22 +85,24 @@ def phrase_starts(positions: Positions) -> set[int]:
     return starts
 
 
-def loose_matches(positions: Positions, slop: int) -> Iterator[list[list[int]]]:
+def loose_matches(positions: Positions, slop: int) -> Iterator[Positions]:
     """Yield the ways in which a loose phrase matches: for each word the positions it may take.
 
     A match gives the words distinct positions p_i with max(p_i - i) - min(p_i - i) <= slop. A
-    window of the width of the slop slides over the shifted positions p_i - i.
+    window of the width of the slop slides over the shifted positions p_i - i; the positions of a
+    word ascend.
     """
-    if not all(positions):
-        return
-    shifted = sorted({at - number for number, held in enumerate(positions) for at in held})
-    for low in shifted:
-        choices = [
-            [at for at in held if low <= at - number <= low + slop]
-            for number, held in enumerate(positions)
-        ]
-        if all(choices) and _have_distinct(choices):
-            yield choices
+    for low in sorted({at - number for number, held in enumerate(positions) for at in held}):
+        choices: list[Sequence[int]] = []
+        for number, held in enumerate(positions, low):
+            first = bisect_left(held, number)
+            end = bisect_right(held, number + slop, first)
+            if first == end:
+                break
+            choices.append(held[first:end])
+        else:
+            if _have_distinct(choices):
+                yield choices
 
 
 def _have_distinct(choices: Positions) -> bool:

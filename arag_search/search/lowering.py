@@ -25,7 +25,6 @@ def lowered_by(
     demotions = list(_demotions(query, ()))
     sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
     judged = [sentence for parts in sentences.values() for sentence in parts]
-    judged = [hit._replace(ordinal=number) for number, hit in enumerate(judged)]
     judgements = meeting([condition for _, condition in demotions], judged, metadata)
     for (demote, _), met in zip(demotions, judgements, strict=True):
         for id, parts in sentences.items():

@@ -12,7 +12,8 @@ from math import comb
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, Page, SearchRequest
-from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.engines.memory.documents import Documents
+from arag_search.query.analysis import terms
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import And, Modifier, Node, Not, Or, all_of, any_of, leaves
 from arag_search.search.results import NearestHit, hit_of
@@ -120,17 +121,17 @@ def meeting(
 ) -> list[set[str]]:
     """Return for each condition the ids of the hits, which carry their text, that match it.
 
-    One engine in memory judges them all. O(length of their texts x (1 + conditions)); without
-    conditions, no text is read.
+    O(length of their texts x (1 + conditions)); without conditions, no text is read.
     """
     if not conditions:
         return []
-    engine = MemoryEngine(
-        [_chunk(hit, metadata) for hit in hits], metadata=metadata, sentences=False
-    )
-    most = max(len(hits), 1)
-    requests = [SearchRequest(node, top_k=most, with_text=False) for node in conditions]
-    return [{hit.id for hit in engine.search(request).hits} for request in requests]
+    chunks = [_chunk(hit, metadata) for hit in hits]
+    titles = [terms(chunk.title) for chunk in chunks]
+    contents = [terms(chunk.content) for chunk in chunks]
+    documents = Documents(chunks, titles, contents, metadata)
+    return [
+        {hits[number].id for number in documents.matches(condition)} for condition in conditions
+    ]
 
 
 def _chunk(hit: Hit, metadata: Mapping[str, MetadataType]) -> Chunk:

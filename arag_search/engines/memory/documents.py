@@ -49,8 +49,8 @@ class Documents:
         titles: Iterable[Sequence[str]],
         contents: Iterable[Sequence[str]],
         metadata: Mapping[str, MetadataType],
-        k1: float,
-        b: float,
+        k1: float = 1.2,
+        b: float = 0.75,
     ) -> None:
         """Index documents by their titles, contents and metadata.
 

@@ -205,7 +205,10 @@ def _repeated_frequency(positions: Positions, slop: int) -> float:
     It is for phrases that repeat a word: no position may serve for both. (Lucene matches the same
     documents, with other scores.)
     """
-    for width in range(slop + 1):
-        if next(loose_matches(positions, width), None) is not None:
-            return float32(1 / (1 + width))
-    return 0.0
+
+    def matches(width: int) -> bool:
+        return next(loose_matches(positions, width), None) is not None
+
+    if not matches(slop):
+        return 0.0
+    return float32(1 / (1 + bisect_left(range(slop), True, key=matches)))
