@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from arag_search.cli.output.messages import INTERRUPTED
-from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
 from bench import RESULTS_FOLDER
 from bench.data import SAMPLE, default_data, is_published

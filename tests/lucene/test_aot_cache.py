@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from arag_search.engines import aot_cache as caches
 from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_jars
 from arag_search.engines.lucene import aot_cache, jvm
 from arag_search.system.lock import hold
@@ -93,8 +94,8 @@ def test_a_cache_for_other_flags_does_no_harm(
 def test_a_build_creates_the_cache_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".aot-of-a-process-that-was-killed").mkdir()
-    (tmp_path / ".aot-lock").write_text("4711\n")
+    (tmp_path / ".aot-classes-of-a-process-that-was-killed").mkdir()
+    (tmp_path / ".aot-classes.lock").write_text("4711\n")
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     process = aot_cache.create_in_background()
     assert process is not None
@@ -107,12 +108,12 @@ def test_a_cache_that_another_process_is_creating_is_not_created_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    lock = hold(tmp_path / ".aot-lock", "")
+    lock = hold(tmp_path / ".aot-classes.lock", "")
     try:
         assert aot_cache.create() is None
     finally:
         os.close(lock)
-    assert [path.name for path in tmp_path.iterdir()] == [".aot-lock"]
+    assert [path.name for path in tmp_path.iterdir()] == [".aot-classes.lock"]
 
 
 def test_only_the_caches_used_last_are_kept(tmp_path: Path) -> None:
@@ -120,9 +121,11 @@ def test_only_the_caches_used_last_are_kept(tmp_path: Path) -> None:
         path = tmp_path / f"classes-{number}.aot"
         path.touch()
         os.utime(path, (number, number))
-    aot_cache._remove_old(tmp_path / "classes-0.aot")
+    (tmp_path / "node-classes-0.aot").touch()
+    caches._remove_old(tmp_path / "classes-0.aot")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "classes-0.aot",
         "classes-4.aot",
         "classes-5.aot",
+        "node-classes-0.aot",
     ]

@@ -29,7 +29,7 @@ from arag_search.engines.opensearch.nodes.settings import Place, node_settings
 from arag_search.engines.opensearch.nodes.started import note_started
 from arag_search.errors import ArgumentError, EngineError
 from tests.support.commands import Command
-from tests.support.opensearch_node import get_json
+from tests.support.opensearch_node import get_json, node_classes
 
 PLACE = Place("node-1", 9200, 9300)
 
@@ -391,6 +391,23 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
     assert second["url"] == url
     assert second["nodes"][0]["pid"] != pid
     assert list(get_json(f"{url}/kept")) == ["kept"]
+
+
+@pytest.mark.usefixtures("opensearch_jars")
+def test_a_node_takes_its_classes_from_the_cache(tmp_path: Path) -> None:
+    cache = node_classes()
+    status = cluster.up(tmp_path / "usual", port=0, owned=True)
+    try:
+        used = get_json(f"{status.url}/_nodes/_local/jvm")["nodes"].popitem()[1]["jvm"]
+        assert f"-XX:AOTCache={cache}" in used["input_arguments"]
+    finally:
+        cluster.down(tmp_path / "usual")
+    # With AOTMode=on, Java does not start without the cache.
+    flags = ["-XX:AOTMode=on", f"-XX:AOTCache={cache}"]
+    assert cluster.up(tmp_path / "only", port=0, owned=True, flags=flags).ready
+    cluster.down(tmp_path / "only")
+    with pytest.raises(EngineError, match="node-1 ended while the cluster was starting"):
+        cluster.up(tmp_path / "none", port=0, owned=True, flags=[*flags[:1], "-XX:AOTCache=none"])
 
 
 @pytest.mark.usefixtures("opensearch_jars")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import signal
 import sys
@@ -23,14 +22,14 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, cast
 
+from arag_search.engines.aot_cache import cache_flags, cache_path
 from arag_search.engines.jars import (
     CLASSPATH_VARIABLE,
     PinnedJar,
-    cache_folder,
     first_line,
     lucene_jars,
 )
-from arag_search.engines.runtime import heap_megabytes, java_home, jvm_library
+from arag_search.engines.runtime import heap_megabytes, jvm_library
 from arag_search.errors import JvmError
 
 LUCENE_VERSION = "10.5.0"
@@ -197,17 +196,8 @@ def class_path() -> list[str]:
 
 
 def aot_cache(jars: Sequence[str]) -> Path:
-    """Return the path of the cache of classes for this runtime and these jars (aot_cache.py).
-
-    The name contains everything that the cache depends on; the file need not exist.
-    """
-    parts: list[str] = []
-    for path in (java_home() / "release", Path(_jpype().__file__), *map(Path, jars)):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-    return cache_folder() / f"classes-{digest[:16]}.aot"
+    """Return the path of the cache of classes for these jars (aot_cache.py)."""
+    return cache_path("classes", jars)
 
 
 def heap() -> str:
@@ -235,15 +225,13 @@ def _start(more_flags: Sequence[str]) -> None:
 
 def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
     jars = class_path()
-    cache = aot_cache(jars)
-    cache_flags = [f"-XX:AOTCache={cache}"] if cache.exists() else []
     flags = [
         f"-Xmx{heap()}",
         # A heap that begins small stays small: a large one is filled with garbage before Java
         # collects any.
         f"-Xms{FIRST_HEAP_MB}m",
         *FIXED_FLAGS,
-        *(more_flags or cache_flags),
+        *(more_flags or cache_flags(aot_cache(jars))),
     ]
     try:
         with _without_announced_options(), _without_interrupts():

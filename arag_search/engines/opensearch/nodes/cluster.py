@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from arag_search.engines.aot_cache import cache_flags, cache_path, create_in_background
 from arag_search.engines.jars import cache_folder
 from arag_search.engines.opensearch.nodes import jars, ports, processes
 from arag_search.engines.opensearch.nodes.health import Health, ask_health
@@ -43,6 +44,8 @@ DEFAULT_PORT = 9200
 NODE_COUNTS = (1, 3)
 START_LIMIT_S = 180.0
 END_LIMIT_S = 30.0
+CACHE_KIND = "node-classes"
+_TRAINING = "arag_search.engines.opensearch.nodes.training"
 _PORTS_LIMIT_S = 10.0
 _POLL_S = 0.2
 _LOG_LINES = 12
@@ -90,6 +93,7 @@ class _Options:
     heap: str
     owned: bool
     short_lived: bool
+    flags: Sequence[str]
 
 
 def default_data() -> Path:
@@ -126,16 +130,17 @@ def up(
     heap: str = HEAP,
     owned: bool = False,
     short_lived: bool = False,
+    flags: Sequence[str] = (),
 ) -> ClusterStatus:
     """Start the nodes of the cluster of ``data`` that do not run, and wait until it is ready.
 
     ``nodes`` is 1 (default) or 3; the first listens on ``port`` (default 9200, 0 for any free
     port), the others on the ports after it. If all nodes run already, the result says so.
-    ``owned`` nodes end with this process; ``short_lived`` nodes start in half the time, and search
-    more slowly than others that are warm. Raises ArgumentError if the folder has another number of
-    nodes or they run on another port; EngineError if a port is in use or a node ends during the
-    start; UnavailableError if the cluster is not ready after 180 s. After an error, the nodes that
-    were started are stopped.
+    ``owned`` nodes end with this process; ``short_lived`` nodes are compiled quickly, and search
+    more slowly than others that are warm; ``flags`` are given to Java in place of a cache of
+    classes. Raises ArgumentError if the folder has another number of nodes or they run on another
+    port; EngineError if a port is in use or a node ends during the start; UnavailableError if the
+    cluster is not ready after 180 s. After an error, the nodes that were started are stopped.
     """
     if nodes is not None and nodes not in NODE_COUNTS:
         raise ArgumentError(
@@ -152,7 +157,7 @@ def up(
         if places:
             ran_before = any(node.process is not None for node in stopped)
             ports.check_free(places, wait_s=_PORTS_LIMIT_S if ran_before else 0.0)
-            options = _Options(heap, owned, short_lived)
+            options = _Options(heap, owned, short_lived, flags)
             record = _start(data, record, places, options)
         else:
             _wait(data, record, {})
@@ -217,13 +222,15 @@ def _start(
 ) -> ClusterRecord:
     """Start these nodes; if they do not form a cluster, stop them again."""
     class_path = jars.class_path()
+    cache = cache_path(CACHE_KIND, class_path)
+    more_flags = options.flags or cache_flags(cache)
     offsets: dict[str, int] = {}
     try:
         for place in places:
             folder = data.absolute() / place.name
             settings = node_settings(place, record.places, data.absolute(), formed=record.formed)
             flags = java_flags(folder, options.heap, short_lived=options.short_lived)
-            NodeFile(class_path, flags, MODULES, settings).write(folder)
+            NodeFile(class_path, [*flags, *more_flags], MODULES, settings).write(folder)
             log = _log(data, place)
             offsets[place.name] = log.stat().st_size if log.exists() else 0
             started = NodeRecord(place, processes.start_node(folder, log, owned=options.owned))
@@ -239,6 +246,8 @@ def _start(
     if not record.formed:
         record = replace(record, formed=True)
         write_record(data, record)
+    if not options.flags:
+        create_in_background(cache, _TRAINING)
     return record
 
 

@@ -113,8 +113,15 @@ def _print_causes(error: Any) -> None:
         error = error.getCause()
 
 
-if __name__ == "__main__":
-    code = main(Path(sys.argv[1]), "--owned" in sys.argv[2:])
+def _exit(code: int) -> None:
+    """End the process without waiting for threads of Java, which may write what it recorded."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # does not wait for threads of Java
+    jpype: Any = importlib.import_module("jpype")
+    if jpype.isJVMStarted():
+        jpype.JClass("java.lang.System").exit(code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _exit(main(Path(sys.argv[1]), "--owned" in sys.argv[2:]))

