@@ -1,9 +1,10 @@
-"""How a model searched: the overlap of consecutive searches, and what followed a search without
-hits. All of this comes from the records alone; only a model could say whether two searches meant
-the same, and whether a search was a success."""
+"""How a model searched: the overlap of consecutive searches, what followed a search without hits,
+and which arguments it gave. All of this comes from the records alone; only a model could say
+whether two searches meant the same, and whether a search was a success."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +16,7 @@ from arag_search.tools.base import DEFAULT_TOP_K
 from arag_search.tools.registry import FOUND_BY_SEARCH
 
 _SIZES = ("top_k", "max_results")
+_QUERIES = ("query", "queries", "keywords")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +57,34 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The searches with a tool that were not refused, and how many of them gave each argument
+    beside the query."""
+
+    searches: int
+    arguments: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Trajectories:
-    """Overlap and recovery over all searches of some records."""
+    """Overlap, recovery and use of each tool over all searches of some records."""
 
     records: int
     searches: int
     overlap: Overlap
     recovery: Recovery
+    tools: Mapping[str, ToolUse]
 
 
 def trajectories(records: Iterable[Record]) -> Trajectories:
-    """Return overlap and recovery of the searches of these records; pairs never cross a
-    question."""
+    """Return how the models of these records searched; pairs never cross a question."""
     searches = [searches_of(record) for record in records]
     return Trajectories(
         records=len(searches),
         searches=sum(map(len, searches)),
         overlap=_overlap([pair for steps in searches for pair in pairwise(steps)]),
         recovery=_recovery(searches),
+        tools=_tools([step for steps in searches for step in steps]),
     )
 
 
@@ -135,6 +147,16 @@ def _recovery(searches: Sequence[Sequence[Step]]) -> Recovery:
         searches=_mean(recovered),
         tokens=sum(step.result_tokens for step in failed),
     )
+
+
+def _tools(steps: Sequence[Step]) -> dict[str, ToolUse]:
+    uses: dict[str, ToolUse] = {}
+    for name in sorted({step.tool_name for step in steps}):
+        used = [step for step in steps if step.tool_name == name and step.status != "error"]
+        given = Counter(argument for step in used for argument in arguments_of(step))
+        beside = {argument: n for argument, n in given.items() if argument not in _QUERIES}
+        uses[name] = ToolUse(len(used), beside)
+    return uses
 
 
 def _mean(values: Iterable[float]) -> float | None:

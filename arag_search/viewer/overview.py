@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
 
@@ -58,6 +59,10 @@ def overview(scores: Sequence[Score]) -> dict[str, Any]:
         "types": [_types(score) for score in scores],
         "categories": list(FAILURES.items()),
         "failures": [score.failure_counts() for score in scores],
+        "tools": [
+            {name: asdict(use) for name, use in score.trajectories.tools.items()}
+            for score in scores
+        ],
     }
 
 

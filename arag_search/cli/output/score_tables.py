@@ -10,6 +10,7 @@ from arag_search.evaluation.judging.judge import VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
 from arag_search.evaluation.score import NOT_JUDGED, NOT_MEASURED, Row, Score
+from arag_search.evaluation.trajectories import ToolUse
 
 _HEAD = (
     "", "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
@@ -62,6 +63,7 @@ def details_text(score: Score) -> str:
         f"{recovery.tokens:,} tokens; the next search found something {recovery.at_once:,} times, "
         f"a later one {recovery.later:,}, none {recovery.never:,}"
         + (f"; {recovery.searches:.1f} searches on average" if recovery.searches else ""),
+        *(_use_line(name, use) for name, use in trajectories.tools.items()),
         f"  whether consecutive searches mean the same, and which succeeded: {NOT_MEASURED}",
         "",
     ]
@@ -73,6 +75,11 @@ def details_text(score: Score) -> str:
     lines += _table(table)
     lines += [f"  {name}: {meaning}" for name, meaning in FAILURES.items()]
     return "\n".join([*lines, f"  A-RAG's categories: {NOT_MEASURED}"])
+
+
+def _use_line(name: str, use: ToolUse) -> str:
+    arguments = ", ".join(f"{argument} {count:,}" for argument, count in use.arguments.items())
+    return f"  {name}: {use.searches:,} searches{arguments and f', with {arguments}'}"
 
 
 def _notes(score: Score) -> list[str]:

@@ -25,6 +25,7 @@ function overviewSections(data) {
         { class: "beside" },
         distributions(data),
         whyWrong(data),
+        howSearched(data),
       ),
     ),
   ];
@@ -232,13 +233,41 @@ function seriesOf(data, field) {
 }
 
 function whyWrong(data) {
-  const totals = data.overview.failures.map((one) => one.all);
-  const wrong = totals.map((one) => Object.values(one).reduce((sum, each) => sum + each, 0));
+  const totals = data.overview.failures.map((counts) => counts.all);
+  const wrong = totals.map((counts) => Object.values(counts).reduce((sum, count) => sum + count, 0));
   if (!wrong.some(Boolean)) return null;
+  const rows = data.overview.categories
+    .filter(([name]) => totals.some((counts) => counts[name]))
+    .map(([name, meaning]) => [name, meaning, totals.map((counts) => counts[name] ?? 0)]);
+  return countsOfRuns(data, "Why answers are wrong", ["category", "answers"], rows, wrong);
+}
+
+function howSearched(data) {
+  const tools = data.overview.tools;
+  const rows = [];
+  for (const name of namesIn(tools)) {
+    const uses = tools.map((byName) => byName[name] ?? { searches: 0, arguments: {} });
+    const searches = uses.map((use) => use.searches);
+    rows.push([name, "all searches", searches]);
+    for (const argument of namesIn(uses.map((use) => use.arguments))) {
+      rows.push([name, `with ${argument}`, uses.map((use) => use.arguments[argument] ?? 0), searches]);
+    }
+  }
+  return rows.length ? countsOfRuns(data, "Tools and their arguments", ["tool", "searches"], rows) : null;
+}
+
+function namesIn(mappings) {
+  return [...new Set(mappings.flatMap(Object.keys))];
+}
+
+/* A table of counts, a column for each run. A row is [name, meaning, counts, totals]; a bar shows the
+   share of the total of its run, where there is one. */
+function countsOfRuns(data, title, [rowHead, columnHead], rows, totalsOfAll = []) {
+  const id = title.toLowerCase().replaceAll(" ", "-");
   return element(
     "section",
-    { class: "card", "aria-labelledby": "why-wrong" },
-    element("h2", { id: "why-wrong" }, "Why answers are wrong"),
+    { class: "card", "aria-labelledby": id },
+    element("h2", { id }, title),
     element(
       "table",
       { class: "numbers" },
@@ -248,32 +277,30 @@ function whyWrong(data) {
         element(
           "tr",
           null,
-          element("th", { scope: "col" }, "category"),
+          element("th", { scope: "col" }, rowHead),
           data.runs.map((run) =>
-            element("th", { scope: "col", class: "figure" }, data.runs.length === 2 ? runLabel(run) : "answers"),
+            element("th", { scope: "col", class: "figure" }, data.runs.length === 2 ? runLabel(run) : columnHead),
           ),
         ),
       ),
       element(
         "tbody",
         null,
-        data.overview.categories
-          .filter(([name]) => totals.some((one) => one[name]))
-          .map(([name, meaning]) =>
-            element(
-              "tr",
-              null,
-              element("th", { scope: "row" }, name, element("span", { class: "meaning" }, meaning)),
-              totals.map((one, at) =>
-                element(
-                  "td",
-                  { class: "figure" },
-                  element("span", { class: "value" }, count(one[name])),
-                  wrong[at] > 0 && shareBar(one[name] / wrong[at]),
-                ),
+        rows.map(([name, meaning, counts, totals = totalsOfAll]) =>
+          element(
+            "tr",
+            null,
+            element("th", { scope: "row" }, name, element("span", { class: "meaning" }, meaning)),
+            counts.map((number, at) =>
+              element(
+                "td",
+                { class: "figure" },
+                element("span", { class: "value" }, count(number)),
+                totals[at] > 0 && shareBar(number / totals[at]),
               ),
             ),
           ),
+        ),
       ),
     ),
   );

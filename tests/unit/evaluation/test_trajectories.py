@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.evaluation.trajectories import Overlap, Recovery, asked_for, trajectories
+from arag_search.evaluation.trajectories import Overlap, Recovery, ToolUse, asked_for, trajectories
 from tests.support.records import read, record, search
 
 
@@ -44,6 +44,7 @@ def test_no_records_have_no_means() -> None:
     summary = trajectories([])
     assert summary.overlap == Overlap(0, 0, None, None, None)
     assert summary.recovery == Recovery(0, 0, 0, 0, 0, None, 0)
+    assert summary.tools == {}
 
 
 def test_recovery_counts_from_each_failed_search_to_the_next_one_with_hits() -> None:
@@ -74,3 +75,27 @@ def test_a_call_of_an_unknown_tool_is_no_search() -> None:
 )
 def test_a_search_asks_for_5_passages_by_default(arguments: dict[str, object], size: int) -> None:
     assert asked_for(search("a", tool_input=arguments)) == size
+
+
+def test_arguments_beside_the_query_are_counted_for_each_tool_where_the_call_was_not_refused() -> (
+    None
+):
+    both = {"query": "c", "meaning": "d", "where": "e"}
+    summary = trajectories(
+        [
+            record("q", "x", search("a", tool_input={"query": "a", "top_k": 4})),
+            record(
+                "r", "x",
+                search(tool_input={"query": "b", "top_k": 2, "sort": "year:asc"}),
+                search(tool_input={"query": "b", "<b>": 1}, status="error"),
+                read("a"),
+                search(tool="hybrid_search", tool_input=both),
+                search(tool="semantic_search", tool_input={"query": "f"}),
+            ),
+        ]
+    )  # fmt: skip
+    assert summary.tools == {
+        "hybrid_search": ToolUse(1, {"meaning": 1, "where": 1}),
+        "logical_search": ToolUse(2, {"top_k": 2, "sort": 1}),
+        "semantic_search": ToolUse(1, {}),
+    }
