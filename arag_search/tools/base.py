@@ -202,7 +202,7 @@ class Tool(ABC):
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
-        schema = self.arguments.model_json_schema()
+        schema = _schema_of(self.arguments)
         properties = {
             name: {key: value for key, value in schema_of.items() if key != "title"}
             for name, schema_of in schema["properties"].items()
@@ -280,6 +280,12 @@ class Tool(ABC):
             else:
                 lines.setdefault(name, wrong_argument(name, detail["input"], schema))
         return list(lines.values())
+
+
+@functools.cache
+def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
+    """Return a JSON schema, made once, because servers set tools up for every address."""
+    return arguments.model_json_schema()
 
 
 def allowed_text(schema: Mapping[str, Any]) -> str:
