@@ -135,7 +135,8 @@ def _and(node: And) -> Compiled:
         clauses.append(f"{'+' if child_scores else '#'}\0{query}")
     clauses += [f"-\0{compiled(child.child)[0]}" for child in node.excluded]
     clauses += [f"?\0{compiled(child.child)[0]}" for child in node.preferred]
-    query, scored = _bool(clauses), scores(node)
+    scored = scores(node)
+    query = clauses[0][2:] if scored and len(clauses) == 1 else _bool(clauses)
     if scored and node.demoted:
         demoted = (f"{_double(d.factor)}\0{compiled(d.child)[0]}" for d in node.demoted)
         query = f"~\0{query}{len(node.demoted)}\0{''.join(demoted)}"

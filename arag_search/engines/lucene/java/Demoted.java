@@ -3,9 +3,11 @@ package arag;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.search.BulkScorer;
+import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.Explanation;
 import org.apache.lucene.search.FilterLeafCollector;
@@ -65,11 +67,27 @@ final class Demoted extends Query {
         if (!mode.needsScores()) {
             return weight;
         }
-        List<Weight> weights = new ArrayList<>(lowering.size());
+        List<List<Weight>> weights = new ArrayList<>(lowering.size());
         for (Query other : lowering) {
-            weights.add(searcher.createWeight(other, ScoreMode.COMPLETE_NO_SCORES, 1f));
+            weights.add(alternatives(other, searcher));
         }
         return new LoweredWeight(this, weight, weights, factors);
+    }
+
+    /**
+     * Return the weights of the alternatives of a query. They are asked in turn whether they match a
+     * document, which for a few documents costs less than a disjunction, or a look into the cache of
+     * the searcher.
+     */
+    private static List<Weight> alternatives(Query query, IndexSearcher searcher)
+            throws IOException {
+        Collection<Query> alternatives =
+                query instanceof DisjunctionMaxQuery any ? any.getDisjuncts() : List.of(query);
+        List<Weight> weights = new ArrayList<>(alternatives.size());
+        for (Query alternative : alternatives) {
+            weights.add(alternative.createWeight(searcher, ScoreMode.COMPLETE_NO_SCORES, 1f));
+        }
+        return weights;
     }
 
     @Override
@@ -103,10 +121,11 @@ final class Demoted extends Query {
 
     private static final class LoweredWeight extends Weight {
         private final Weight weight;
-        private final List<Weight> lowering;
+        private final List<List<Weight>> lowering;
         private final float[] factors;
 
-        LoweredWeight(Query query, Weight weight, List<Weight> lowering, float[] factors) {
+        LoweredWeight(
+                Query query, Weight weight, List<List<Weight>> lowering, float[] factors) {
             super(query);
             this.weight = weight;
             this.lowering = lowering;
@@ -145,15 +164,14 @@ final class Demoted extends Query {
 
     /** The factors of the documents of a segment, asked for in ascending order. */
     private static final class Factors {
-        private final List<Weight> lowering;
+        private final List<List<Weight>> lowering;
         private final float[] factors;
         private final LeafReaderContext leaf;
-        private DocIdSetIterator[] candidates;
-        private TwoPhaseIterator[] phases;
+        private List<List<Candidates>> candidates;
         private int document = -1;
         private double product = 1;
 
-        Factors(List<Weight> lowering, float[] factors, LeafReaderContext leaf) {
+        Factors(List<List<Weight>> lowering, float[] factors, LeafReaderContext leaf) {
             this.lowering = lowering;
             this.factors = factors;
             this.leaf = leaf;
@@ -175,27 +193,42 @@ final class Demoted extends Query {
         }
 
         private void open() throws IOException {
-            candidates = new DocIdSetIterator[factors.length];
-            phases = new TwoPhaseIterator[factors.length];
-            for (int i = 0; i < factors.length; i++) {
-                Scorer scorer = lowering.get(i).scorer(leaf);
-                phases[i] = scorer == null ? null : scorer.twoPhaseIterator();
-                candidates[i] =
-                        scorer == null
-                                ? DocIdSetIterator.empty()
-                                : phases[i] == null
-                                        ? scorer.iterator()
-                                        : phases[i].approximation();
+            candidates = new ArrayList<>(lowering.size());
+            for (List<Weight> weights : lowering) {
+                List<Candidates> inLeaf = new ArrayList<>(weights.size());
+                for (Weight weight : weights) {
+                    Scorer scorer = weight.scorer(leaf);
+                    if (scorer != null) {
+                        inLeaf.add(Candidates.of(scorer));
+                    }
+                }
+                candidates.add(inLeaf);
             }
         }
 
         private boolean matches(int i) throws IOException {
-            DocIdSetIterator candidate = candidates[i];
-            int at = candidate.docID();
-            if (at < document) {
-                at = candidate.advance(document);
+            for (Candidates alternative : candidates.get(i)) {
+                if (alternative.match(document)) {
+                    return true;
+                }
             }
-            return at == document && (phases[i] == null || phases[i].matches());
+            return false;
+        }
+    }
+
+    /** Documents that may match, and the check that they do, null if all of them do. */
+    private record Candidates(DocIdSetIterator documents, TwoPhaseIterator check) {
+        static Candidates of(Scorer scorer) {
+            TwoPhaseIterator check = scorer.twoPhaseIterator();
+            return new Candidates(check == null ? scorer.iterator() : check.approximation(), check);
+        }
+
+        boolean match(int document) throws IOException {
+            int at = documents.docID();
+            if (at < document) {
+                at = documents.advance(document);
+            }
+            return at == document && (check == null || check.matches());
         }
     }
 
