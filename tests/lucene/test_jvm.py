@@ -233,6 +233,14 @@ def test_starting_java_is_silent_and_leaves_the_process_unchanged() -> None:
     assert report == {"interrupted": True, "numpy": False, "options": "-Dsome=thing"}
 
 
+def test_collections_of_python_start_none_of_java() -> None:
+    """JPype calls ``System.gc()`` at many collections of Python; it took half of a build's time."""
+    jvm.start()
+    weak = jvm.java("java.lang.ref.WeakReference")(jvm.java("java.lang.Object")())
+    jvm.java("java.lang.System").gc()
+    assert weak.get() is not None
+
+
 def test_java_that_another_library_started_without_lucene_is_refused() -> None:
     process = run(
         """

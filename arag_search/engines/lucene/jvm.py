@@ -42,6 +42,8 @@ FIXED_FLAGS = (
     # cores, above all during the start.
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
+    # JPype asks for a collection of the whole heap at many of Python's own collections.
+    "-XX:+DisableExplicitGC",
     # Python handles the signals: Ctrl-C raises KeyboardInterrupt, SIGTERM does what Python says.
     "-Xrs",
     # Java would log to stdout. Its errors reach Python as exceptions anyway.
