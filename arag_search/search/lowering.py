@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, SearchRequest
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import And, Demote, Modifier, Node, Or, Prefer, all_of, condition_of
+from arag_search.query.tree import And, Demote, Node, Or, Prefer, all_of, condition_of
 from arag_search.search.relaxing import meeting
 
 
@@ -58,18 +58,19 @@ def unmet_preferences(
     ]
 
 
-def _demotions(node: Node | Modifier, held: tuple[Node, ...]) -> Sequence[tuple[Demote, Node]]:
-    """Return the Demotes in a node, each with what a passage meets that it lowers; ``held`` are the
-    groups around the node."""
-    if isinstance(node, Prefer):
-        return _demotions(node.child, held)
-    if not isinstance(node, And | Or):
+def _demotions(group: Node, held: tuple[Node, ...]) -> list[tuple[Demote, Node]]:
+    """Return the Demotes in a group, each with what a hit meets that it lowers; ``held`` are the
+    group and those around it, without the whole query, which every hit meets."""
+    if not isinstance(group, And | Or):
         return []
-    held = (*held, condition_of(node))
-    result = [pair for child in node.children for pair in _demotions(child, held)]
-    if isinstance(node, And):
-        result += [(demote, all_of(*held, demote.child)) for demote in node.demoted]
-    return result
+    pairs: list[tuple[Demote, Node]] = []
+    for child in group.children:
+        inner = child.child if isinstance(child, Prefer) else child
+        if isinstance(inner, And | Or):
+            pairs += _demotions(inner, (*held, condition_of(inner)))
+    if isinstance(group, And):
+        pairs += [(demote, all_of(*held, demote.child)) for demote in group.demoted]
+    return pairs
 
 
 def _sentences(hit: Hit) -> list[Hit]:

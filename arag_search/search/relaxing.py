@@ -13,8 +13,8 @@ from math import comb
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, Page, SearchRequest
 from arag_search.engines.memory.documents import Documents
-from arag_search.query.analysis import terms
-from arag_search.query.fields import MetadataType
+from arag_search.engines.memory.field import ScannedField
+from arag_search.query.fields import CONTENT, TITLE, MetadataType
 from arag_search.query.tree import And, Modifier, Node, Not, Or, all_of, any_of, leaves
 from arag_search.search.results import NearestHit, hit_of
 from arag_search.search.snippets import Snippets
@@ -121,14 +121,16 @@ def meeting(
 ) -> list[set[str]]:
     """Return for each condition the ids of the hits, which carry their text, that match it.
 
-    O(length of their texts x (1 + conditions)); without conditions, no text is read.
+    O(length of their texts x (1 + conditions)), less where texts lack the words of conditions.
     """
     if not conditions:
         return []
     chunks = [_chunk(hit, metadata) for hit in hits]
-    titles = [terms(chunk.title) for chunk in chunks]
-    contents = [terms(chunk.content) for chunk in chunks]
-    documents = Documents(chunks, titles, contents, metadata)
+    fields = {
+        TITLE: ScannedField([chunk.title for chunk in chunks]),
+        CONTENT: ScannedField([chunk.content for chunk in chunks]),
+    }
+    documents = Documents(chunks, fields, metadata)
     return [
         {hits[number].id for number in documents.matches(condition)} for condition in conditions
     ]

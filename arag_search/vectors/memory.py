@@ -52,8 +52,7 @@ class MemoryVectors:
         import numpy as np
 
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
-        nothing: list[list[str]] = [[] for _ in held]
-        self._documents = Documents(held, nothing, nothing, metadata, 1.2, 0.75)
+        self._documents = Documents(held, {}, metadata)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
         self._identity = encoder.identity
         self._units = tuple(units)

@@ -1,15 +1,16 @@
 """Documents in memory, all chunks or all sentences, on which trees are matched and scored.
 
 A document is a number from 0 in corpus order. Matching and scoring are separate: ``matches``
-returns the documents that a node matches, ``scores`` the scores of a plan.
+returns the documents that a node matches, ``scores`` the scores of a plan. To match nodes alone,
+fields need no statistics, and the texts of a few documents are read without an inverted index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from math import prod
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from arag_search.corpus import Chunk
 from arag_search.engines.deadline import Deadline
@@ -24,7 +25,7 @@ from arag_search.engines.memory.plan import (
     Plan,
     alternatives,
 )
-from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
+from arag_search.query.fields import DOC_ID, MetadataType, typed
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import (
     And,
@@ -40,42 +41,39 @@ from arag_search.query.tree import (
 Columns = Mapping[str, Mapping[str | float, set[int]]]
 
 
+class MatchedField(Protocol):
+    """A text field of documents."""
+
+    def matching(self, pattern: Pattern) -> Collection[int]:
+        """Return the documents that match a pattern of one spelling."""
+        ...
+
+
 class Documents:
-    """An inverted index over documents, with their metadata."""
+    """Documents on which nodes are matched."""
 
     def __init__(
         self,
         owners: Sequence[Chunk],
-        titles: Iterable[Sequence[str]],
-        contents: Iterable[Sequence[str]],
+        fields: Mapping[str, MatchedField],
         metadata: Mapping[str, MetadataType],
-        k1: float = 1.2,
-        b: float = 0.75,
     ) -> None:
-        """Index documents by their titles, contents and metadata.
+        """Take the text fields of documents, by name, and index their metadata.
 
-        ``owners`` holds for each document the chunk that it is, or is a sentence of; ``titles`` and
-        ``contents`` hold its terms. Raises ArgumentError for a value not of its field's type.
+        ``owners`` holds for each document the chunk that it is, or is a sentence of. Raises
+        ArgumentError for a value not of its field's type.
         """
         self.size = len(owners)
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._columns = _columns(owners, self._types)
-        self._fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
-
-    def until(self, deadline: Deadline | None) -> Documents:
-        """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
-        if deadline is None:
-            return self
-        limited = copy(self)
-        limited._fields = {name: field.until(deadline) for name, field in self._fields.items()}
-        return limited
+        self._matched: Mapping[str, MatchedField] = fields
 
     def matches(self, node: Node) -> set[int]:
         """Return the documents that a node matches."""
         if isinstance(node, TextLeaf):
             matched: set[int] = set()
             for field, pattern in alternatives(node):
-                matched.update(self._fields[field].frequencies(pattern))
+                matched.update(self._matched[field].matching(pattern))
             return matched
         match node:
             case KeywordEquals():
@@ -98,6 +96,46 @@ class Documents:
         if scope.include:
             return self._all(scope.include, scope.exclude)
         return set(range(self.size)).difference(*map(self.matches, scope.exclude))
+
+    def column(self, field: str) -> Mapping[str | float, set[int]]:
+        """Return the documents of each value of a metadata field or ``doc_id``."""
+        return self._columns[field]
+
+    def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
+        matched = set[int].intersection(*(self.matches(node) for node in included))
+        return matched.difference(*(self.matches(node) for node in excluded))
+
+    def _values(self, field: str, kind: MetadataType) -> Mapping[str | float, set[int]]:
+        return self._columns[field] if self._types.get(field) == kind else {}
+
+    def _with_values(
+        self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]
+    ) -> set[int]:
+        values = self._values(field, kind)
+        return set[int]().union(*(values[value] for value in values if holds(value)))
+
+
+class ScoredDocuments(Documents):
+    """An inverted index over documents, on which plans are scored."""
+
+    def __init__(
+        self,
+        owners: Sequence[Chunk],
+        fields: Mapping[str, TextField],
+        metadata: Mapping[str, MetadataType],
+    ) -> None:
+        """See Documents."""
+        super().__init__(owners, fields, metadata)
+        self._fields = fields
+
+    def until(self, deadline: Deadline | None) -> ScoredDocuments:
+        """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
+        if deadline is None:
+            return self
+        limited = copy(self)
+        limited._fields = {name: field.until(deadline) for name, field in self._fields.items()}
+        limited._matched = limited._fields
+        return limited
 
     def scores(self, plan: Plan, boost: float = 1.0) -> dict[int, float]:
         """Return the score of each document that a plan matches, times ``boost``."""
@@ -146,10 +184,6 @@ class Documents:
                 scores[document] = max(score, scores.get(document, 0.0))
         return by_field
 
-    def column(self, field: str) -> Mapping[str | float, set[int]]:
-        """Return the documents of each value of a metadata field or ``doc_id``."""
-        return self._columns[field]
-
     def with_words(self, field: str) -> set[int]:
         """Return the documents with a word in a text field."""
         return self._fields[field].documents()
@@ -161,19 +195,6 @@ class Documents:
             for document, count in field.frequencies(Pattern((terms,))).items():
                 counts[document] = counts.get(document, 0) + count
         return counts
-
-    def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
-        matched = set[int].intersection(*(self.matches(node) for node in included))
-        return matched.difference(*(self.matches(node) for node in excluded))
-
-    def _values(self, field: str, kind: MetadataType) -> Mapping[str | float, set[int]]:
-        return self._columns[field] if self._types.get(field) == kind else {}
-
-    def _with_values(
-        self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]
-    ) -> set[int]:
-        values = self._values(field, kind)
-        return set[int]().union(*(values[value] for value in values if holds(value)))
 
 
 def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:

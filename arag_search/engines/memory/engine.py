@@ -30,13 +30,13 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
-from arag_search.engines.memory.documents import Documents
-from arag_search.engines.memory.field import float32
+from arag_search.engines.memory.documents import ScoredDocuments
+from arag_search.engines.memory.field import TextField, float32
 from arag_search.engines.memory.plan import plan_of
 from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
 from arag_search.query.tree import (
     And,
     Demote,
@@ -84,20 +84,21 @@ class MemoryEngine:
         self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
         titles = [analysis.terms(chunk.title) for chunk in self._chunks]
         contents = [analysis.terms(chunk.content) for chunk in self._chunks]
-        self._by_chunk = Documents(self._chunks, titles, contents, metadata, k1, b)
+        fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
+        self._by_chunk = ScoredDocuments(self._chunks, fields, metadata)
         # A sentence is a document that has the title and the metadata of its chunk.
         self._sentences: list[tuple[int, int]] = []  # number of the chunk, number within it
-        self._by_sentence: Documents | None = None
+        self._by_sentence: ScoredDocuments | None = None
         if sentences:
             parts = [chunk.sentences() for chunk in self._chunks]
             self._sentences = [(c, s) for c, texts in enumerate(parts) for s in range(len(texts))]
-            self._by_sentence = Documents(
-                [self._chunks[c] for c, _ in self._sentences],
-                [titles[c] for c, _ in self._sentences],
-                [analysis.terms(parts[c][s]) for c, s in self._sentences],
-                metadata,
-                k1,
-                b,
+            sentences_of = [analysis.terms(parts[c][s]) for c, s in self._sentences]
+            fields = {
+                TITLE: TextField([titles[c] for c, _ in self._sentences], k1, b),
+                CONTENT: TextField(sentences_of, k1, b),
+            }
+            self._by_sentence = ScoredDocuments(
+                [self._chunks[c] for c, _ in self._sentences], fields, metadata
             )
         self._closed = False
 
@@ -292,7 +293,7 @@ class MemoryEngine:
         if self._closed:
             raise IndexClosedError("The index in memory is closed.", do="Open it again.")
 
-    def _documents(self, granularity: Granularity, deadline: Deadline | None) -> Documents:
+    def _documents(self, granularity: Granularity, deadline: Deadline | None) -> ScoredDocuments:
         self._check_open()
         if granularity == "chunk":
             return self._by_chunk.until(deadline)
@@ -394,7 +395,7 @@ class MemoryEngine:
 
 
 def _explain(
-    documents: Documents,
+    documents: ScoredDocuments,
     node: Node,
     boost: float,
     matched: set[int],

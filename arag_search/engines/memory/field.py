@@ -1,4 +1,5 @@
-"""An inverted text field in memory: the positions of each term, and their BM25 scores.
+"""Text fields in memory: inverted, with the positions of each term and their BM25 scores, or only
+scanned.
 
 Scores equal those of Lucene's BM25Similarity to the last bit. That requires its arithmetic: every
 step is rounded to 32 bits, and the length of a text is stored in one byte, so that lengths from 40
@@ -9,11 +10,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from ctypes import c_float
 
 from arag_search.engines.deadline import Deadline
+from arag_search.query import analysis
 from arag_search.query.matching import Pattern, Positions, loose_matches, phrase_starts
 
 _EXACT_LENGTHS = 24  # the byte of a norm holds this many lengths unchanged
@@ -75,6 +77,10 @@ class TextField:
             scores[document] = score
         return scores
 
+    def matching(self, pattern: Pattern) -> Collection[int]:
+        """Return the documents that match a pattern of one spelling."""
+        return self.frequencies(pattern).keys()
+
     def frequencies(self, pattern: Pattern) -> Mapping[int, float]:
         """Return how often each document matches a pattern of one spelling.
 
@@ -119,6 +125,32 @@ class TextField:
         if not holding:
             return 0.0
         return float32(math.log(1 + (self._documents - holding + 0.5) / (holding + 0.5)))
+
+
+class ScannedField:
+    """A field of a few texts, which are read again for each pattern: less work than to invert them.
+
+    Only a text that has all words of a pattern, perhaps within other words, is analysed.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._low = [analysis.fold(text) for text in texts]
+        self._terms: dict[int, list[str]] = {}
+
+    def matching(self, pattern: Pattern) -> Collection[int]:
+        """Return the documents that match a pattern of one spelling. O(length of the texts)."""
+        (words,) = pattern.spellings
+        return [
+            document
+            for document, low in enumerate(self._low)
+            if all(word in low for word in words) and pattern.matches(self._terms_of(document))
+        ]
+
+    def _terms_of(self, document: int) -> list[str]:
+        if document not in self._terms:
+            self._terms[document] = analysis.terms(self._texts[document])
+        return self._terms[document]
 
 
 def kept_length(length: int) -> int:
