@@ -3,36 +3,43 @@ package arag;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collection;
+import java.util.Comparator;
 import java.util.List;
 import org.apache.lucene.index.LeafReaderContext;
-import org.apache.lucene.search.BulkScorer;
+import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.search.BooleanClause;
+import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.Explanation;
-import org.apache.lucene.search.FilterLeafCollector;
+import org.apache.lucene.search.FieldDoc;
 import org.apache.lucene.search.IndexSearcher;
-import org.apache.lucene.search.LeafCollector;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.QueryVisitor;
-import org.apache.lucene.search.Scorable;
+import org.apache.lucene.search.ScoreDoc;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.ScorerSupplier;
+import org.apache.lucene.search.TopDocs;
 import org.apache.lucene.search.TwoPhaseIterator;
 import org.apache.lucene.search.Weight;
-import org.apache.lucene.util.Bits;
 
 /**
  * A query whose score is multiplied, for each of several other queries that match too, by a factor
  * below 1.
  *
- * <p>A factor below 1 leaves every maximum of the scores a maximum. So the query skips blocks of
- * documents as it would without the factors, and looks at the other queries only in documents whose
- * score would be high enough without them. The product of the factors is in 64 bits, and rounded
- * with the score, which is what a function_score of OpenSearch computes.
+ * <p>A factor below 1 leaves every maximum of the scores a maximum. So a whole query is ranked
+ * without the factors, and the other queries are looked at in its first documents only (top); within
+ * other queries, blocks of documents are skipped as without the factors, and the other queries are
+ * looked at in documents whose score would be high enough without them. The product of the factors
+ * is in 64 bits, and rounded with the score, which is what a function_score of OpenSearch computes.
  */
 final class Demoted extends Query {
+    private static final int MORE_RANKED = 16;
+    private static final Comparator<ScoreDoc> BY_SCORE =
+            Comparator.<ScoreDoc>comparingDouble(hit -> -hit.score)
+                    .thenComparingLong(Demoted::ordinalOf);
+
     private final Query query;
     private final List<Query> lowering;
     private final float[] factors;
@@ -46,6 +53,92 @@ final class Demoted extends Query {
     /** Return the query without the factors, which matches the same documents. */
     Query query() {
         return query;
+    }
+
+    /** Ranks the documents of a query by score, without the factors. */
+    interface Ranking {
+        TopDocs first(Query query, int n) throws IOException;
+    }
+
+    /**
+     * Return a query as one whose scores are all multiplied, with the filters around it inside; null
+     * if it is none.
+     */
+    static Demoted outermost(Query query) {
+        if (query instanceof Demoted demoted) {
+            return demoted;
+        }
+        if (!(query instanceof BooleanQuery bool)) {
+            return null;
+        }
+        Demoted demoted = null;
+        BooleanQuery.Builder inner = new BooleanQuery.Builder();
+        for (BooleanClause clause : bool.clauses()) {
+            if (clause.occur() == BooleanClause.Occur.FILTER) {
+                inner.add(clause);
+            } else if (clause.isRequired() && clause.query() instanceof Demoted scoring) {
+                demoted = scoring;
+                inner.add(scoring.query, clause.occur());
+            } else {
+                return null;
+            }
+        }
+        return demoted == null
+                ? null
+                : new Demoted(inner.build(), demoted.lowering, demoted.factors);
+    }
+
+    /**
+     * Return the first n documents by the lowered scores. As many are ranked without the factors as
+     * it takes for the last of them to come behind the n-th of those that are lowered.
+     */
+    TopDocs top(int n, IndexSearcher searcher, Ranking ranking) throws IOException {
+        Query plain = searcher.rewrite(query);
+        List<List<Weight>> weights = weights(searcher);
+        for (int size = n + n / 2 + MORE_RANKED; ; size *= 4) {
+            TopDocs ranked = ranking.first(plain, size);
+            ScoreDoc[] hits = ranked.scoreDocs;
+            boolean all = hits.length < size;
+            float lastScore = all ? 0 : scoreOf(hits[size - 1]);
+            long lastOrdinal = all ? 0 : ordinalOf(hits[size - 1]);
+            lower(hits, weights, searcher.getIndexReader().leaves());
+            if (all || isBefore(hits[n - 1], lastScore, lastOrdinal)) {
+                return new TopDocs(ranked.totalHits, Arrays.copyOf(hits, Math.min(n, hits.length)));
+            }
+        }
+    }
+
+    private static boolean isBefore(ScoreDoc hit, float score, long ordinal) {
+        return hit.score > score || (hit.score == score && ordinalOf(hit) <= ordinal);
+    }
+
+    /** Lower the scores of documents, and sort them by score and ordinal. */
+    private void lower(ScoreDoc[] hits, List<List<Weight>> weights, List<LeafReaderContext> leaves)
+            throws IOException {
+        ScoreDoc[] forwards = hits.clone();
+        Arrays.sort(forwards, Comparator.comparingInt(hit -> hit.doc));
+        Factors inLeaf = null;
+        for (ScoreDoc hit : forwards) {
+            LeafReaderContext leaf = leaves.get(ReaderUtil.subIndex(hit.doc, leaves));
+            if (inLeaf == null || inLeaf.leaf != leaf) {
+                inLeaf = new Factors(weights, factors, leaf);
+            }
+            hit.score = inLeaf.lower(scoreOf(hit), hit.doc - leaf.docBase);
+            if (hit instanceof FieldDoc sorted) {
+                sorted.fields[0] = hit.score;
+            }
+        }
+        Arrays.sort(hits, BY_SCORE);
+    }
+
+    /** Return the ordinal of a hit; without one, hits are stored in the order of their ordinals. */
+    private static long ordinalOf(ScoreDoc hit) {
+        return hit instanceof FieldDoc sorted ? (Long) sorted.fields[1] : hit.doc;
+    }
+
+    /** Return the score of a hit, which comes first where hits are sorted by fields. */
+    private static float scoreOf(ScoreDoc hit) {
+        return hit instanceof FieldDoc sorted ? (Float) sorted.fields[0] : hit.score;
     }
 
     @Override
@@ -67,25 +160,27 @@ final class Demoted extends Query {
         if (!mode.needsScores()) {
             return weight;
         }
-        List<List<Weight>> weights = new ArrayList<>(lowering.size());
-        for (Query other : lowering) {
-            weights.add(alternatives(other, searcher));
-        }
-        return new LoweredWeight(this, weight, weights, factors);
+        return new LoweredWeight(this, weight, weights(searcher), factors);
     }
 
     /**
-     * Return the weights of the alternatives of a query. They are asked in turn whether they match a
-     * document, which for a few documents costs less than a disjunction, or a look into the cache of
-     * the searcher.
+     * Return the weights of the queries that lower, of each of their alternatives. These are asked in
+     * turn whether they match a document, which for a few documents costs less than a disjunction, or
+     * a look into the cache of the searcher.
      */
-    private static List<Weight> alternatives(Query query, IndexSearcher searcher)
-            throws IOException {
-        Collection<Query> alternatives =
-                query instanceof DisjunctionMaxQuery any ? any.getDisjuncts() : List.of(query);
-        List<Weight> weights = new ArrayList<>(alternatives.size());
-        for (Query alternative : alternatives) {
-            weights.add(alternative.createWeight(searcher, ScoreMode.COMPLETE_NO_SCORES, 1f));
+    private List<List<Weight>> weights(IndexSearcher searcher) throws IOException {
+        List<List<Weight>> weights = new ArrayList<>(lowering.size());
+        for (Query other : lowering) {
+            Query rewritten = searcher.rewrite(other);
+            List<Weight> alternatives = new ArrayList<>();
+            for (Query alternative :
+                    rewritten instanceof DisjunctionMaxQuery any
+                            ? any.getDisjuncts()
+                            : List.of(rewritten)) {
+                alternatives.add(
+                        alternative.createWeight(searcher, ScoreMode.COMPLETE_NO_SCORES, 1f));
+            }
+            weights.add(alternatives);
         }
         return weights;
     }
@@ -156,9 +251,9 @@ final class Demoted extends Query {
             if (!explanation.isMatch()) {
                 return explanation;
             }
-            double factor = new Factors(lowering, factors, leaf).at(document);
-            float score = (float) (explanation.getValue().doubleValue() * factor);
-            return Explanation.match(score, "multiplied by " + factor, explanation);
+            Factors own = new Factors(lowering, factors, leaf);
+            float score = own.lower(explanation.getValue().floatValue(), document);
+            return Explanation.match(score, "multiplied by " + own.at(document), explanation);
         }
     }
 
@@ -190,6 +285,11 @@ final class Demoted extends Query {
                 }
             }
             return product;
+        }
+
+        /** Return the score of a document, times its factors. */
+        float lower(float score, int wanted) throws IOException {
+            return (float) (score * at(wanted));
         }
 
         private void open() throws IOException {
@@ -247,12 +347,6 @@ final class Demoted extends Query {
         }
 
         @Override
-        public BulkScorer bulkScorer() throws IOException {
-            BulkScorer scorer = supplier.bulkScorer();
-            return scorer == null ? null : new LoweredBulkScorer(scorer, factors);
-        }
-
-        @Override
         public long cost() {
             return supplier.cost();
         }
@@ -263,32 +357,15 @@ final class Demoted extends Query {
         }
     }
 
-    /** A score that is lowered only if it matters whether it is. */
-    private static final class Lowered {
+    /** Scores that are lowered only if it matters whether they are. */
+    private static final class LoweredScorer extends Scorer {
+        private final Scorer scorer;
         private final Factors factors;
         private float least = 0;
 
-        Lowered(Factors factors) {
-            this.factors = factors;
-        }
-
-        void setLeast(float score) {
-            least = score;
-        }
-
-        /** A score below the least one that counts may stay as it is: it does not count. */
-        float of(float score, int document) throws IOException {
-            return score < least ? score : (float) (score * factors.at(document));
-        }
-    }
-
-    private static final class LoweredScorer extends Scorer {
-        private final Scorer scorer;
-        private final Lowered lowered;
-
         LoweredScorer(Scorer scorer, Factors factors) {
             this.scorer = scorer;
-            this.lowered = new Lowered(factors);
+            this.factors = factors;
         }
 
         @Override
@@ -308,7 +385,9 @@ final class Demoted extends Query {
 
         @Override
         public float score() throws IOException {
-            return lowered.of(scorer.score(), scorer.docID());
+            float score = scorer.score();
+            // A score below the least one that counts may stay as it is: it does not count.
+            return score < least ? score : factors.lower(score, scorer.docID());
         }
 
         @Override
@@ -323,67 +402,8 @@ final class Demoted extends Query {
 
         @Override
         public void setMinCompetitiveScore(float least) throws IOException {
-            lowered.setLeast(least);
+            this.least = least;
             scorer.setMinCompetitiveScore(least);
-        }
-    }
-
-    private static final class LoweredBulkScorer extends BulkScorer {
-        private final BulkScorer scorer;
-        private final Factors factors;
-
-        LoweredBulkScorer(BulkScorer scorer, Factors factors) {
-            this.scorer = scorer;
-            this.factors = factors;
-        }
-
-        @Override
-        public int score(LeafCollector collector, Bits live, int first, int end)
-                throws IOException {
-            return scorer.score(new LoweredCollector(collector, factors), live, first, end);
-        }
-
-        @Override
-        public long cost() {
-            return scorer.cost();
-        }
-    }
-
-    private static final class LoweredCollector extends FilterLeafCollector {
-        private final Lowered lowered;
-        private int document;
-
-        LoweredCollector(LeafCollector collector, Factors factors) {
-            super(collector);
-            this.lowered = new Lowered(factors);
-        }
-
-        @Override
-        public void setScorer(Scorable scorer) throws IOException {
-            in.setScorer(
-                    new Scorable() {
-                        @Override
-                        public float score() throws IOException {
-                            return lowered.of(scorer.score(), document);
-                        }
-
-                        @Override
-                        public void setMinCompetitiveScore(float least) throws IOException {
-                            lowered.setLeast(least);
-                            scorer.setMinCompetitiveScore(least);
-                        }
-                    });
-        }
-
-        @Override
-        public void collect(int document) throws IOException {
-            this.document = document;
-            in.collect(document);
-        }
-
-        @Override
-        public DocIdSetIterator competitiveIterator() throws IOException {
-            return in.competitiveIterator();
         }
     }
 }

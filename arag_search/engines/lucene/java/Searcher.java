@@ -406,23 +406,47 @@ public final class Searcher {
         return out.toByteArray();
     }
 
-    private TopDocs plain(String query, int n, boolean frequencies) throws IOException {
-        TopScoreDocCollectorManager manager =
-                new TopScoreDocCollectorManager(atMostAll(n), null, maxTotal);
-        return search(query, frequencies, manager);
+    /** Return the first n matches by score, those with equal scores as they are stored. */
+    private TopDocs plain(String text, int n, boolean frequencies) throws IOException {
+        Asked asked = asked(text, frequencies);
+        return byScore(
+                asked,
+                n,
+                (query, size) ->
+                        asked.searcher.search(
+                                query,
+                                new TopScoreDocCollectorManager(atMostAll(size), null, maxTotal)));
     }
 
     private TopDocs sorted(
-            String query, int n, boolean scored, String sort, boolean frequencies)
+            String text, int n, boolean scored, String sort, boolean frequencies)
             throws IOException {
-        Sort order = scored ? byScore : byOrdinal;
+        Asked asked = asked(text, frequencies);
+        if (sort.isEmpty() && scored) {
+            return byScore(
+                    asked, n, (query, size) -> sorted(asked.searcher, query, size, byScore));
+        }
+        Sort order = byOrdinal;
         if (!sort.isEmpty()) {
             SortField first = columns.ofSort(sort).sortField();
             order = scored ? new Sort(first, SortField.FIELD_SCORE, up) : new Sort(first, up);
         }
-        TopFieldCollectorManager manager =
-                new TopFieldCollectorManager(order, atMostAll(n), null, maxTotal);
-        return search(query, frequencies, manager);
+        return sorted(asked.searcher, asked.query, n, order);
+    }
+
+    private TopDocs sorted(IndexSearcher searcher, Query query, int n, Sort order)
+            throws IOException {
+        return searcher.search(
+                query, new TopFieldCollectorManager(order, atMostAll(n), null, maxTotal));
+    }
+
+    /** Return the first n matches of a ranking, which knows nothing of a DEMOTE of all matches. */
+    private static TopDocs byScore(Asked asked, int n, Demoted.Ranking ranking)
+            throws IOException {
+        Demoted demoted = Demoted.outermost(asked.query);
+        return demoted == null
+                ? ranking.first(asked.query, n)
+                : demoted.top(n, asked.searcher, ranking);
     }
 
     /** Return the score of a hit, which precedes the ordinal where hits are sorted. */
@@ -437,13 +461,20 @@ public final class Searcher {
 
     private <C extends Collector, T> T search(
             String text, boolean frequencies, CollectorManager<C, T> manager) throws IOException {
+        Asked asked = asked(text, frequencies);
+        return asked.searcher.search(asked.query, manager);
+    }
+
+    /** A query, and the searcher that searches for it within the limit of time. */
+    private record Asked(Query query, IndexSearcher searcher) {}
+
+    private Asked asked(String text, boolean frequencies) {
         Queries queries = new Queries(text, null);
         Query query = queries.next();
-        IndexSearcher searcher = frequencies ? counting : ranked;
         if (queries.isHeavy() && limit.isSet()) {
-            searcher = frequencies ? heavyCounting : heavyRanked;
+            return new Asked(query, frequencies ? heavyCounting : heavyRanked);
         }
-        return searcher.search(query, manager);
+        return new Asked(query, frequencies ? counting : ranked);
     }
 
     /** Limit n to the size of the index, since Lucene allocates room for n hits. */
