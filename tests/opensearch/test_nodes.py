@@ -355,6 +355,8 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
     first = arag("opensearch", "up", "--data", str(data), "--port", "0", "--json").json
     url, pid = first["url"], first["nodes"][0]["pid"]
     log = str(data / "node-1" / "node.log")
+    used = get_json(f"{url}/_nodes/_local/jvm")["nodes"].popitem()[1]["jvm"]
+    assert f"-XX:AOTCache={node_classes()}" in used["input_arguments"]
     assert first == {
         "data": str(data),
         "url": url,
@@ -394,20 +396,15 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-def test_a_node_takes_its_classes_from_the_cache(tmp_path: Path) -> None:
-    cache = node_classes()
-    status = cluster.up(tmp_path / "usual", port=0, owned=True)
-    try:
-        used = get_json(f"{status.url}/_nodes/_local/jvm")["nodes"].popitem()[1]["jvm"]
-        assert f"-XX:AOTCache={cache}" in used["input_arguments"]
-    finally:
-        cluster.down(tmp_path / "usual")
-    # With AOTMode=on, Java does not start without the cache.
-    flags = ["-XX:AOTMode=on", f"-XX:AOTCache={cache}"]
-    assert cluster.up(tmp_path / "only", port=0, owned=True, flags=flags).ready
-    cluster.down(tmp_path / "only")
+def test_java_starts_a_node_with_the_cache_of_its_classes_and_not_without_it(
+    tmp_path: Path,
+) -> None:
+    needed = "-XX:AOTMode=on"  # else Java silently starts without a cache that does not fit
+    flags = [needed, f"-XX:AOTCache={node_classes()}"]
+    assert cluster.up(tmp_path / "with", port=0, owned=True, flags=flags).ready
+    cluster.down(tmp_path / "with")
     with pytest.raises(EngineError, match="node-1 ended while the cluster was starting"):
-        cluster.up(tmp_path / "none", port=0, owned=True, flags=[*flags[:1], "-XX:AOTCache=none"])
+        cluster.up(tmp_path / "none", port=0, owned=True, flags=[needed, "-XX:AOTCache=none"])
 
 
 @pytest.mark.usefixtures("opensearch_jars")
