@@ -352,7 +352,7 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
 
 
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
-    rows, dimension = 10_000, 40  # A rotation needs at least these rows for training.
+    rows, dimension = 10_000, 20  # A rotation needs at least these rows for training.
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
     vectors = near + 0.6 * unit_vectors(rows, 2, dimension)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -367,9 +367,9 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
         chunks,
         encoder=EncoderIdentity(kind="hashing", name="rotated", revision="1", dimension=dimension),
         units=("passage",),
-        index="OPQ8_32,IVF64,PQ8",
+        index="OPQ4_16,IVF64,PQ4",
         manifest=manifest,
-        threads=2,
+        threads=1,
     )
     published = PublishedVectors(tmp_path, chunks, written, manifest, vector_manifest)
     sidecar = published.open()
