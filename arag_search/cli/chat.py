@@ -10,26 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.model import (
-    BaseUrl,
-    MaxRetries,
-    ModelName,
-    ReasoningEffort,
-    Seed,
-    Temperature,
-    TimeoutSeconds,
-    TopP,
-    retry_text,
-)
-from arag_search.cli.options.opening import (
-    DEFAULT_TIMEOUT_S,
-    AllowStale,
-    EncoderName,
-    Opening,
-    ScopeFilter,
-    SearchTimeoutSeconds,
-    VectorsFolder,
-)
+from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.model import ModelOptions
+from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import say
 
 if TYPE_CHECKING:
@@ -39,6 +22,7 @@ if TYPE_CHECKING:
 PROMPT = "> "
 
 
+@with_groups
 def chat_command(
     index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
     continue_: Annotated[
@@ -60,19 +44,9 @@ def chat_command(
             show_default=False,
         ),
     ] = None,
-    model: ModelName = None,
-    base_url: BaseUrl = None,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    reasoning_effort: ReasoningEffort = None,
-    seed: Seed = None,
-    timeout_s: TimeoutSeconds = None,
-    max_retries: MaxRetries = None,
-    filter: ScopeFilter = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
-    vectors: VectorsFolder = None,
-    encoder: EncoderName = None,
-    allow_stale: AllowStale = False,
+    *,
+    model: ModelOptions,
+    opening: Opening,
     json: Annotated[
         bool, typer.Option("--json", help="Print the record of each question as JSON.")
     ] = False,
@@ -94,27 +68,14 @@ def chat_command(
     """
     from arag_search.agent.conversation import Conversation, read_conversation
     from arag_search.agent.loop import Agent
-    from arag_search.agent.models.choose import choose_model
     from arag_search.agent.presets import load_preset
     from arag_search.cli.options.conversation import conversation_file, usual_preset
 
     path = None if continue_ is None else conversation_file(continue_)
     saved = None if path is None or not path.exists() else read_conversation(path)
     settings = load_preset(preset or usual_preset(saved))
-    chosen = choose_model(
-        model,
-        base_url=base_url,
-        temperature=temperature,
-        top_p=top_p,
-        reasoning_effort=reasoning_effort,
-        seed=seed,
-        timeout_s=timeout_s,
-        max_retries=max_retries,
-        preset=settings,
-        on_retry=lambda retry: say(retry_text(retry)),
-    )
+    chosen = model.choose(settings, say)
     try:
-        opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
         with opening.open(index) as opened:
             return _talk(Conversation(Agent(opened, settings, chosen), saved), path, json)
     finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.options.model import BaseUrl, ModelName, retry_text
+from arag_search.cli.options.model import BaseUrl, ModelName, ModelOptions
 from arag_search.cli.output.messages import say
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def demo_command(
             )
         in_full = read.run({"chunk_ids": [shown[0]]}, read_set)
         print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{in_full.text}")
-        failed = _answer(index, model, base_url)
+        failed = _answer(index, ModelOptions(model, base_url))
     name = shlex.quote(str(location))
     print_text(
         "\nNext, on this index:\n"
@@ -110,25 +110,20 @@ def demo_command(
     return 1 if failed else 0
 
 
-def _answer(index: Index, model: str | None, base_url: str | None) -> int:
+def _answer(index: Index, model: ModelOptions) -> int:
     """Let the agent answer some of the sample questions, with a line for each step, and return how
     many failed."""
     from importlib.resources import as_file, files
 
     from arag_search.agent.loop import Agent
-    from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
+    from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
     from arag_search.agent.presets import load_preset
     from arag_search.cli.output.results import print_text
     from arag_search.cli.trajectories import answer_text, step_line, totals_line
     from arag_search.questions.files import load_questions
 
     preset = load_preset(PRESET)
-    chosen = choose_model(
-        model,
-        base_url=base_url,
-        preset=preset,
-        on_retry=lambda retry: say(retry_text(retry)),
-    )
+    chosen = model.choose(preset, say)
     failed = 0
     with as_file(files("arag_search") / "sample" / "questions.jsonl") as file:
         questions = {question.id: question for question in load_questions(file)}

@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.opening import (
-    DEFAULT_TIMEOUT_S,
-    AllowStale,
-    EncoderName,
-    Opening,
-    ScopeFilter,
-    SearchTimeoutSeconds,
-    VectorsFolder,
-)
+from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
@@ -30,6 +23,7 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.stdio import Channel
 
 
+@with_groups
 def mcp_command(
     indexes: Annotated[
         list[str],
@@ -110,11 +104,8 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
-    filter: ScopeFilter = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
-    vectors: VectorsFolder = None,
-    encoder: EncoderName = None,
-    allow_stale: AllowStale = False,
+    *,
+    opening: Opening,
 ) -> int:
     """Serve indexes to models, over the Model Context Protocol.
 
@@ -146,7 +137,7 @@ def mcp_command(
 
     check_extra("mcp", "mcp")
     settings = served_preset(preset, tools)
-    locations = _locations(indexes, vectors)
+    locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     described = descriptions(describe or [], locations)
     if transport == "http":
@@ -160,7 +151,6 @@ def mcp_command(
             "--allow-host": allow_host,
         }
         entrance = _channel([name for name, value in of_http.items() if value is not None])
-    opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
     with ExitStack() as stack:
         stack.enter_context(entrance)
         served: list[ServedIndex] = []

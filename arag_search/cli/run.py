@@ -10,32 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.model import (
-    BaseUrl,
-    MaxRetries,
-    ModelName,
-    ReasoningEffort,
-    Seed,
-    Temperature,
-    TimeoutSeconds,
-    TopP,
-    retry_text,
-)
-from arag_search.cli.options.opening import (
-    DEFAULT_TIMEOUT_S,
-    AllowStale,
-    EncoderName,
-    Opening,
-    ScopeFilter,
-    SearchTimeoutSeconds,
-    VectorsFolder,
-)
+from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.model import ModelOptions
+from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import INTERRUPTED
 
 if TYPE_CHECKING:
     from arag_search.runs.run import RunOutcome
 
 
+@with_groups
 def run_command(
     context: typer.Context,
     index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
@@ -54,14 +38,8 @@ def run_command(
             autocompletion=suggest_presets,
         ),
     ] = "logical_read",
-    model: ModelName = None,
-    base_url: BaseUrl = None,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    reasoning_effort: ReasoningEffort = None,
-    seed: Seed = None,
-    timeout_s: TimeoutSeconds = None,
-    max_retries: MaxRetries = None,
+    *,
+    model: ModelOptions,
     workers: Annotated[
         int, typer.Option(help="Questions answered at once, 1 to 256.", metavar="N")
     ] = 1,
@@ -86,11 +64,7 @@ def run_command(
             show_default=False,
         ),
     ] = None,
-    filter: ScopeFilter = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
-    vectors: VectorsFolder = None,
-    encoder: EncoderName = None,
-    allow_stale: AllowStale = False,
+    opening: Opening,
     record_replies: Annotated[
         Path | None,
         typer.Option(
@@ -121,34 +95,21 @@ def run_command(
     The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
     failed or have not been asked, and 130 after an interruption.
     """
-    from arag_search.agent.models.choose import choose_model
     from arag_search.agent.presets import load_preset
     from arag_search.questions.files import load_questions
     from arag_search.runs.prices import Prices
     from arag_search.runs.run import RunOptions, run
     from arag_search.system.progress import open_progress
 
-    options = RunOptions(workers, limit, max_cost, str(questions.absolute()), filter)
+    options = RunOptions(workers, limit, max_cost, str(questions.absolute()), opening.filter)
     options.check()
     asked = load_questions(questions)
     settings = load_preset(preset)
     progress = open_progress()
     priced = None if prices is None else Prices.load(prices)
-    chosen = choose_model(
-        model,
-        base_url=base_url,
-        temperature=temperature,
-        top_p=top_p,
-        reasoning_effort=reasoning_effort,
-        seed=seed,
-        timeout_s=timeout_s,
-        max_retries=max_retries,
-        preset=settings,
-        allow_offline=False,
-        record_replies=record_replies,
-        on_retry=lambda retry: progress.note(retry_text(retry)),
+    chosen = model.choose(
+        settings, progress.note, record_replies=record_replies, allow_offline=False
     )
-    opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
     again = same_command(context)
     try:
         with opening.open(index) as opened:

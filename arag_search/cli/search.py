@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from arag_search.cli.options.completion import suggest_tools
+from arag_search.cli.options.groups import with_groups
 from arag_search.cli.options.opening import (
     DEFAULT_TIMEOUT_S,
     AllowStale,
@@ -47,17 +47,9 @@ def tool_name(text: str) -> str:
     return text
 
 
-def search_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="The query. Several arguments are joined by spaces; with --tool keyword each of "
-            "them is a keyword. Put -- before a query that starts with a minus.",
-            metavar="QUERY",
-            show_default=False,
-        ),
-    ] = None,
+class SearchOptions(NamedTuple):
+    """The options of a search, for any tool."""
+
     tool: Annotated[
         str,
         typer.Option(
@@ -66,42 +58,42 @@ def search_command(
             metavar=f"<{'|'.join(_TOOLS)}>",
             autocompletion=suggest_tools,
         ),
-    ] = "logical",
-    top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.", metavar="N")] = 5,
+    ] = "logical"
+    top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.", metavar="N")] = 5
     offset: Annotated[
         int, typer.Option(help="Passages to skip; offset + top-k is at most 10,000.", metavar="N")
-    ] = 0,
+    ] = 0
     default_operator: Annotated[
         DefaultOperator, typer.Option(help="What a space between clauses means.")
-    ] = "OR",
+    ] = "OR"
     granularity: Annotated[
         Granularity,
         typer.Option(help="Judge the conditions on whole passages, or on single sentences."),
-    ] = "chunk",
+    ] = "chunk"
     operators: Annotated[
         OnOff, typer.Option(help="off rejects AND, OR, NOT, - and ! (for ablations).")
-    ] = "on",
+    ] = "on"
     matching: Annotated[
         Matching,
         typer.Option(
             help="With --tool keyword: count whole tokens, or scan for substrings as A-RAG's "
             "reference does (slow on large indexes)."
         ),
-    ] = "token",
+    ] = "token"
     unit: Annotated[
         Unit,
         typer.Option(help="With --tool hybrid: rank by vectors of passages, or of sentences."),
-    ] = "passage",
-    vectors: VectorsFolder = None,
-    encoder: EncoderName = None,
-    allow_stale: AllowStale = False,
+    ] = "passage"
+    vectors: VectorsFolder = None
+    encoder: EncoderName = None
+    allow_stale: AllowStale = False
     filter: Annotated[
         str | None,
         typer.Option(
             help="Metadata clauses that every result must match, such as 'lang:en'.",
             metavar="CLAUSES",
         ),
-    ] = None,
+    ] = None
     where: Annotated[
         str | None,
         typer.Option(
@@ -109,18 +101,18 @@ def search_command(
             "it does not rank.",
             metavar="QUERY",
         ),
-    ] = None,
+    ] = None
     meaning: Annotated[
         str | None,
         typer.Option(
             help="With --tool hybrid: a sentence for the vectors; QUERY is then a logical query.",
             metavar="TEXT",
         ),
-    ] = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
+    ] = None
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
-    ] = False,
+    ] = False
     max_result_tokens: Annotated[
         int | None,
         typer.Option(
@@ -129,7 +121,7 @@ def search_command(
             metavar="N",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     whole_up_to: Annotated[
         int | None,
         typer.Option(
@@ -139,8 +131,8 @@ def search_command(
             min=0,
             show_default=False,
         ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    ] = None
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
     queries: Annotated[
         Path | None,
         typer.Option(
@@ -149,10 +141,10 @@ def search_command(
             "[]}. Prints one JSON result per line.",
             metavar="FILE",
         ),
-    ] = None,
+    ] = None
     output_format: Annotated[
         OutputFormat, typer.Option(help="With --queries: JSON lines, or a TREC run.")
-    ] = "json",
+    ] = "json"
     sort: Annotated[
         str | None,
         typer.Option(
@@ -160,14 +152,14 @@ def search_command(
             "instead of by score. Passages without a value come last.",
             metavar="FIELD[:asc|desc]",
         ),
-    ] = None,
+    ] = None
     per_document: Annotated[
         int | None,
         typer.Option(
             help="With --tool logical: show at most so many passages of a document, 1 to 1,000.",
             metavar="N",
         ),
-    ] = None,
+    ] = None
     documents: Annotated[
         bool,
         typer.Option(
@@ -175,98 +167,14 @@ def search_command(
             help="Show documents instead of passages, each with its best places and their lines. "
             "--top-k then counts documents, at most 20.",
         ),
-    ] = False,
-) -> int:
-    """Search an index and print the reply that a model would see. The tools semantic, hybrid and
-    naive need the vectors that arag-search embed makes.
+    ] = False
 
-    Examples:
-
-    \b
-      arag-search search my-index '"antonio vivaldi" AND librett*'
-      arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
-      arag-search search my-index 'opera' --sort year:desc --per-document 1
-      arag-search search my-index 'opera' --documents
-      arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
-      arag-search search my-index --tool semantic 'Who wrote Evangeline?'
-      arag-search search my-index --tool semantic premiere --where 'opera -rome'
-      arag-search search my-index --queries q.jsonl --output-format trec
-
-    Syntax:
-
-    \b
-      word, "a phrase", "two words"~3, prefix*, title:word, word^2,
-      AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
-      arag-search check 'QUERY' explains a query
-
-    The exit code is 0 with or without hits, 2 for a query with problems (of a file: after all
-    others have run), and 1 for a failure.
-    """
-    options = _Options(
-        tool,
-        top_k,
-        offset,
-        default_operator,
-        granularity,
-        operators,
-        matching,
-        unit,
-        Opening(filter, vectors, encoder, allow_stale, search_timeout_s),
-        where,
-        meaning,
-        explain,
-        max_result_tokens,
-        whole_up_to,
-        json,
-        output_format,
-        sort,
-        per_document,
-        documents,
-    )
-    if queries is not None:
-        if query:
-            raise ArgumentError(
-                "Both a query and a file of queries are given.",
-                allowed="QUERY or --queries FILE",
-                do="Leave one of them out.",
-            )
-        options.check_batch()
-        return _run_batch(index, queries, options)
-    if not query:
-        raise ArgumentError(
-            "There is no query.",
-            allowed="QUERY or --queries FILE",
-            do="Write: arag-search search INDEX 'QUERY'",
+    @property
+    def opening(self) -> Opening:
+        """The options for opening the index."""
+        return Opening(
+            self.filter, self.search_timeout_s, self.vectors, self.encoder, self.allow_stale
         )
-    options.check_single()
-    if documents:
-        return _run_documents(index, " ".join(query), options)
-    return _run_one(index, query, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The options of a search, for any tool."""
-
-    tool: str
-    top_k: int
-    offset: int
-    default_operator: DefaultOperator
-    granularity: Granularity
-    operators: OnOff
-    matching: Matching
-    unit: Unit
-    opening: Opening
-    where: str | None
-    meaning: str | None
-    explain: bool
-    max_result_tokens: int | None
-    whole_up_to: int | None
-    json: bool
-    output_format: OutputFormat
-    sort: str | None
-    per_document: int | None
-    documents: bool
 
     def check_single(self) -> None:
         """Raise ArgumentError for an option without effect."""
@@ -419,13 +327,74 @@ class _Options:
         return index.naive_embedding_search(query, **by_vectors)
 
 
+@with_groups
+def search_command(
+    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    query: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The query. Several arguments are joined by spaces; with --tool keyword each of "
+            "them is a keyword. Put -- before a query that starts with a minus.",
+            metavar="QUERY",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    options: SearchOptions,
+) -> int:
+    """Search an index and print the reply that a model would see. The tools semantic, hybrid and
+    naive need the vectors that arag-search embed makes.
+
+    Examples:
+
+    \b
+      arag-search search my-index '"antonio vivaldi" AND librett*'
+      arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
+      arag-search search my-index 'opera' --sort year:desc --per-document 1
+      arag-search search my-index 'opera' --documents
+      arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
+      arag-search search my-index --tool semantic 'Who wrote Evangeline?'
+      arag-search search my-index --tool semantic premiere --where 'opera -rome'
+      arag-search search my-index --queries q.jsonl --output-format trec
+
+    Syntax:
+
+    \b
+      word, "a phrase", "two words"~3, prefix*, title:word, word^2,
+      AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
+      arag-search check 'QUERY' explains a query
+
+    The exit code is 0 with or without hits, 2 for a query with problems (of a file: after all
+    others have run), and 1 for a failure.
+    """
+    if options.queries is not None:
+        if query:
+            raise ArgumentError(
+                "Both a query and a file of queries are given.",
+                allowed="QUERY or --queries FILE",
+                do="Leave one of them out.",
+            )
+        options.check_batch()
+        return _run_batch(index, options.queries, options)
+    if not query:
+        raise ArgumentError(
+            "There is no query.",
+            allowed="QUERY or --queries FILE",
+            do="Write: arag-search search INDEX 'QUERY'",
+        )
+    options.check_single()
+    if options.documents:
+        return _run_documents(index, " ".join(query), options)
+    return _run_one(index, query, options)
+
+
 def _without_effect(name: str, needs: str) -> ArgumentError:
     return ArgumentError(
         f"{name} has no effect here.", allowed=f"{name} with {needs}", do="Leave it out."
     )
 
 
-def _run_one(location: str, words: list[str], options: _Options) -> int:
+def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
     from arag_search.cli.output.results import (
         explanation_text,
         print_json,
@@ -465,7 +434,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     return 0
 
 
-def _run_documents(location: str, query: str, options: _Options) -> int:
+def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, ReadSet
@@ -515,7 +484,7 @@ def _run_documents(location: str, query: str, options: _Options) -> int:
     return 2 if result.status == "error" else 0
 
 
-def _run_batch(location: str, path: Path, options: _Options) -> int:
+def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
     from arag_search.cli.output.results import (
         print_bytes,
         print_json,

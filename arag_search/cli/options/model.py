@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
+    from arag_search.agent.models.base import ChatModel
+    from arag_search.agent.presets import Preset
     from arag_search.endpoints.calls import Retry
 
 ModelName = Annotated[
@@ -27,51 +31,77 @@ BaseUrl = Annotated[
         show_default=False,
     ),
 ]
-Temperature = Annotated[
-    float | None, typer.Option(help="Sampling temperature.", metavar="X", show_default=False)
-]
-TopP = Annotated[
-    float | None,
-    typer.Option(
-        help="Nucleus sampling: the probability mass to choose from.",
-        metavar="X",
-        show_default=False,
-    ),
-]
-ReasoningEffort = Annotated[
-    str | None,
-    typer.Option(
-        help="How much the model reasons, such as low or high.",
-        metavar="EFFORT",
-        show_default=False,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        help="Random seed, for endpoints that accept one.", metavar="N", show_default=False
-    ),
-]
-TimeoutSeconds = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout-s",
-        help="Seconds to wait for one reply.",
-        metavar="SECONDS",
-        show_default=False,
-    ),
-]
-MaxRetries = Annotated[
-    int | None,
-    typer.Option(
-        help="Retries after a rate limit, a timeout or a failure of the endpoint.",
-        metavar="N",
-        show_default=False,
-    ),
-]
 
 
-def retry_text(retry: Retry) -> str:
+class ModelOptions(NamedTuple):
+    """The options of a command that asks a model; None means not given."""
+
+    model: ModelName = None
+    base_url: BaseUrl = None
+    temperature: Annotated[
+        float | None, typer.Option(help="Sampling temperature.", metavar="X", show_default=False)
+    ] = None
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            help="Nucleus sampling: the probability mass to choose from.",
+            metavar="X",
+            show_default=False,
+        ),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        typer.Option(
+            help="How much the model reasons, such as low or high.",
+            metavar="EFFORT",
+            show_default=False,
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Random seed, for endpoints that accept one.", metavar="N", show_default=False
+        ),
+    ] = None
+    timeout_s: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout-s",
+            help="Seconds to wait for one reply.",
+            metavar="SECONDS",
+            show_default=False,
+        ),
+    ] = None
+    max_retries: Annotated[
+        int | None,
+        typer.Option(
+            help="Retries after a rate limit, a timeout or a failure of the endpoint.",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None
+
+    def choose(
+        self,
+        preset: Preset,
+        report: Callable[[str], None],
+        *,
+        record_replies: Path | None = None,
+        allow_offline: bool = True,
+    ) -> ChatModel:
+        """Choose the model; retries of its calls are reported. Raises as ``choose_model``."""
+        from arag_search.agent.models.choose import choose_model
+
+        return choose_model(
+            **self._asdict(),
+            preset=preset,
+            allow_offline=allow_offline,
+            record_replies=record_replies,
+            on_retry=lambda retry: report(_retry_text(retry)),
+        )
+
+
+def _retry_text(retry: Retry) -> str:
     """Describe a call that will be retried."""
     return (
         f"{retry.reason}; attempt {retry.attempt + 1} of {retry.attempts} in {retry.wait_s:.1f} s"

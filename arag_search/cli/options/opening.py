@@ -59,13 +59,14 @@ DEFAULT_TIMEOUT_S = 10.0
 
 
 class Opening(NamedTuple):
-    """The values of these options. A ``search_timeout_s`` of 0 means no limit."""
+    """The options of a command that searches an index. A ``search_timeout_s`` of 0 means no
+    limit."""
 
-    filter: str | None
-    vectors: Path | None
-    encoder: str | None
-    allow_stale: bool
-    search_timeout_s: float
+    filter: ScopeFilter = None
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
+    vectors: VectorsFolder = None
+    encoder: EncoderName = None
+    allow_stale: AllowStale = False
 
     def open(self, location: str) -> Index:
         """Open the index at a location. Raises as ``open_index``."""

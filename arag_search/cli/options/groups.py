@@ -1,0 +1,40 @@
+"""Groups of options, which several commands share: NamedTuples that commands take whole."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from typing import Any, get_type_hints
+
+
+def with_groups(command: Callable[..., int]) -> Callable[..., int]:
+    """Return a command for the parser, with an option for each field of its groups, which are the
+    keyword parameters whose types are NamedTuples. The options are where the group is."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if _is_group(kind)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(annotation=hints[name]))
+            continue
+        defaults = groups[name]._field_defaults
+        parameters += [
+            Parameter(field, Parameter.KEYWORD_ONLY, default=defaults[field], annotation=kind)
+            for field, kind in get_type_hints(groups[name], include_extras=True).items()
+        ]
+
+    @functools.wraps(command)
+    def flat(*arguments: Any, **options: Any) -> int:
+        for name, group in groups.items():
+            given = {field: options.pop(field) for field in group._fields if field in options}
+            options[name] = group(**given)
+        return command(*arguments, **options)
+
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    flat.__dict__["__signature__"] = Signature(parameters)
+    return flat
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "_field_defaults")
