@@ -11,32 +11,17 @@ import typer
 from arag_search.cli.app import main
 from arag_search.cli.options.build import (
     Bm25,
-    ChunkTokens,
-    FormatOption,
-    IdField,
-    Include,
     Json,
-    Keep,
-    MaxFileSize,
     MetadataOption,
-    NodeWait,
-    NoIgnore,
-    Overwrite,
-    Root,
-    SentenceRule,
-    Shards,
-    SkipBadFiles,
-    SkipBadLines,
+    ReadingOptions,
+    SelectionOptions,
     Sources,
+    StoringOptions,
     Target,
-    TextField,
-    TitleField,
-    Without,
     Workers,
     build_options,
 )
-from arag_search.cli.output.messages import INTERRUPTED
-from index_jobs.sources.registry import AUTO
+from arag_search.cli.options.groups import with_groups
 
 # Modules that read corpora and write indexes are imported when a command runs, to keep --help fast.
 
@@ -45,6 +30,7 @@ Folder = Annotated[
 ]
 
 
+@with_groups
 def chunk_command(
     source: Sources,
     out: Annotated[
@@ -54,20 +40,11 @@ def chunk_command(
             metavar="DIR",
         ),
     ],
-    format: FormatOption = AUTO,
-    id_field: IdField = None,
-    title_field: TitleField = None,
-    text_field: TextField = None,
-    chunk_tokens: ChunkTokens = 1000,
-    sentence_rule: SentenceRule = None,
+    *,
+    reading: ReadingOptions,
     metadata: MetadataOption = None,
     workers: Workers = None,
-    skip_bad_lines: SkipBadLines = False,
-    skip_bad_files: SkipBadFiles = False,
-    include: Include = None,
-    no_ignore: NoIgnore = False,
-    max_file_size: MaxFileSize = None,
-    root: Root = None,
+    selection: SelectionOptions,
     share: Annotated[
         str,
         typer.Option(
@@ -94,47 +71,27 @@ def chunk_command(
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --metadata year:number
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --share 2/4
     """
+    from arag_search.cli.output.reports import run_job
     from arag_search.engines.open import check_path
-    from arag_search.system.progress import open_progress
     from index_jobs.stages.chunk import chunk_sources, parse_share
 
     for name in source:
         check_path(name, "a source")
     check_path(str(out), "the folder of chunks")
     options = build_options(
-        format=format,
-        id_field=id_field,
-        title_field=title_field,
-        text_field=text_field,
-        chunk_tokens=chunk_tokens,
-        sentence_rule=sentence_rule,
-        metadata=metadata,
-        workers=workers,
-        skip_bad_lines=skip_bad_lines,
-        skip_bad_files=skip_bad_files,
-        include=include,
-        no_ignore=no_ignore,
-        max_file_size=max_file_size,
-        root=root,
+        **reading._asdict(), metadata=metadata, workers=workers, **selection._asdict()
     )
-    try:
-        report = chunk_sources(source, out, options, open_progress(), parse_share(share))
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    _print(report, json)
-    return 0
+    part = parse_share(share)
+    return run_job(lambda progress: chunk_sources(source, out, options, progress, part), json)
 
 
+@with_groups
 def load_command(
     folder: Folder,
     to: Target,
     bm25: Bm25 = "1.2,0.75",
-    without: Without = None,
-    shards: Shards = None,
-    workers: Workers = None,
-    node_wait: NodeWait = None,
-    keep: Keep = None,
-    overwrite: Overwrite = False,
+    *,
+    storing: StoringOptions,
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
@@ -156,30 +113,16 @@ def load_command(
       python -m index_jobs load chunks --to my-index
       python -m index_jobs load chunks --to http://localhost:9200/my-index --shards 3
     """
+    from arag_search.cli.output.reports import run_job
     from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
-    from arag_search.system.progress import open_progress
     from index_jobs.stages.load import load_chunks
 
     check_path(str(folder), "the folder of chunks")
     if not is_address(to):
         check_path(to, "the index")
-    options = build_options(
-        bm25=bm25,
-        without=without,
-        shards=shards,
-        workers=workers,
-        node_wait=node_wait,
-        keep=keep,
-        overwrite=overwrite,
-        skip_bad_lines=skip_bad_lines,
-    )
-    try:
-        report = load_chunks(folder, to, options, open_progress())
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    _print(report, json)
-    return 0
+    options = build_options(bm25=bm25, **storing._asdict(), skip_bad_lines=skip_bad_lines)
+    return run_job(lambda progress: load_chunks(folder, to, options, progress), json)
 
 
 def status_command(folder: Folder, json: Json = False) -> int:
@@ -192,25 +135,12 @@ def status_command(folder: Folder, json: Json = False) -> int:
     \b
       python -m index_jobs status chunks
     """
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.reports import print_report
     from arag_search.engines.open import check_path
     from index_jobs.stages.chunk_report import folder_status
 
     check_path(str(folder), "the folder of chunks")
-    status = folder_status(folder)
-    print_text(status.to_json() if json else status.to_text())
-    return 0
-
-
-def _print(report: Any, json: bool) -> None:
-    """Print a report on stdout; if it is JSON, print its warnings on stderr."""
-    from arag_search.cli.output.messages import say
-    from arag_search.cli.output.results import print_text
-
-    if json:
-        for warning in report.warnings():
-            say(warning)
-    print_text(report.to_json() if json else report.to_text())
+    return print_report(folder_status(folder), json)
 
 
 @functools.cache

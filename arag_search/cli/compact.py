@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
+from arag_search.cli.options.build import Json
+
 
 def compact_command(
     index: Annotated[
         str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
     ],
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the report as one JSON object.")
-    ] = False,
+    json: Json = False,
 ) -> int:
     """Merge the segments that updates left behind.
 
@@ -30,14 +30,7 @@ def compact_command(
       arag-search compact my-index
       arag-search compact http://localhost:9200/my-index --json
     """
-    from arag_search.cli.output.messages import INTERRUPTED
-    from arag_search.cli.output.results import print_text
-    from arag_search.system.progress import open_progress
+    from arag_search.cli.output.reports import run_job
     from index_jobs.updates.compaction import compact_index
 
-    try:
-        report = compact_index(index, open_progress())
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    print_text(report.to_json() if json else report.to_text())
-    return 0
+    return run_job(lambda progress: compact_index(index, progress), json)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from arag_search.cli.options.build import Json
+
 
 def delete_command(
     index: Annotated[
@@ -32,9 +34,7 @@ def delete_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Report what would be deleted, and delete nothing.")
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the report as one JSON object.")
-    ] = False,
+    json: Json = False,
 ) -> int:
     """Delete documents from an index, with their passages.
 
@@ -49,9 +49,7 @@ def delete_command(
       arag-search delete my-index --from withdrawn.txt --missing-ok
       cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
     """
-    from arag_search.cli.output.messages import INTERRUPTED
-    from arag_search.cli.output.results import print_text
-    from arag_search.system.progress import open_progress
+    from arag_search.cli.output.reports import run_job
     from index_jobs.updates.deletion import delete_documents
 
     wanted: list[str] = []
@@ -59,14 +57,12 @@ def delete_command(
         wanted += _lines_of_input() if doc_id == "-" else [doc_id]
     if ids_from is not None:
         wanted += _lines_of(ids_from)
-    try:
-        report = delete_documents(
-            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=open_progress()
-        )
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    print_text(report.to_json() if json else report.to_text())
-    return 0
+    return run_job(
+        lambda progress: delete_documents(
+            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=progress
+        ),
+        json,
+    )
 
 
 def _lines_of_input() -> list[str]:

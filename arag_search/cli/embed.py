@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 import typer
 
 from arag_search.cli.options.build import Json
-from arag_search.cli.output.messages import INTERRUPTED
 
 # Code that reads indexes and encodes is imported in the command, to keep --help fast.
 
@@ -151,8 +150,7 @@ def embed_command(
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --only-missing --json
     """
-    from arag_search.cli.output.results import print_text
-    from arag_search.system.progress import open_progress
+    from arag_search.cli.output.reports import print_report, run_job
     from arag_search.vectors.base import VECTOR_UNITS
     from index_jobs.embedding.job import embed_index
     from index_jobs.embedding.plan import EmbedOptions
@@ -174,12 +172,5 @@ def embed_command(
     if dry_run:
         from index_jobs.embedding.estimate import estimate_embedding
 
-        estimated = estimate_embedding(index, encoder, options)
-        print_text(estimated.to_json() if json else estimated.to_text())
-        return 0
-    try:
-        report = embed_index(index, encoder, options, open_progress())
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    print_text(report.to_json() if json else report.to_text())
-    return 0
+        return print_report(estimate_embedding(index, encoder, options), json)
+    return run_job(lambda progress: embed_index(index, encoder, options, progress), json)

@@ -8,56 +8,33 @@ import typer
 
 from arag_search.cli.options.build import (
     Bm25,
-    ChunkTokens,
     FoldCharacters,
-    FormatOption,
-    IdField,
-    Include,
     Json,
-    Keep,
-    MaxFileSize,
     MetadataOption,
-    NodeWait,
-    NoIgnore,
-    Overwrite,
-    Root,
-    SentenceRule,
-    Shards,
-    SkipBadFiles,
-    SkipBadLines,
+    ReadingOptions,
+    SelectionOptions,
     Sources,
+    StoringOptions,
     Target,
-    TextField,
-    TitleField,
-    Without,
-    Workers,
     build_options,
 )
-from arag_search.cli.output.messages import INTERRUPTED, say
+from arag_search.cli.options.groups import with_groups
 from index_jobs.sources.converters.registry import file_types_help
-from index_jobs.sources.registry import AUTO, formats_help
+from index_jobs.sources.registry import formats_help
 
 # Code that reads corpora and writes indexes is imported in the command, to keep --help fast.
 
 
+@with_groups
 def index_command(
     source: Sources,
     to: Target,
-    format: FormatOption = AUTO,
-    id_field: IdField = None,
-    title_field: TitleField = None,
-    text_field: TextField = None,
-    chunk_tokens: ChunkTokens = 1000,
-    sentence_rule: SentenceRule = None,
+    *,
+    reading: ReadingOptions,
     fold_characters: FoldCharacters = None,
     bm25: Bm25 = "1.2,0.75",
     metadata: MetadataOption = None,
-    without: Without = None,
-    shards: Shards = None,
-    workers: Workers = None,
-    node_wait: NodeWait = None,
-    keep: Keep = None,
-    overwrite: Overwrite = False,
+    storing: StoringOptions,
     add: Annotated[
         bool,
         typer.Option(
@@ -81,12 +58,7 @@ def index_command(
             help="With --sync: allow deleting more than half of the documents of a source.",
         ),
     ] = False,
-    skip_bad_lines: SkipBadLines = False,
-    skip_bad_files: SkipBadFiles = False,
-    include: Include = None,
-    no_ignore: NoIgnore = False,
-    max_file_size: MaxFileSize = None,
-    root: Root = None,
+    selection: SelectionOptions,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -150,10 +122,9 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.reports import print_report, run_job
     from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
-    from arag_search.system.progress import open_progress
     from index_jobs.build.new_index import build_index
 
     if not is_address(to):
@@ -163,27 +134,12 @@ def index_command(
     for name in source:
         check_path(name, "a source")
     options = build_options(
-        format=format,
-        id_field=id_field,
-        title_field=title_field,
-        text_field=text_field,
-        chunk_tokens=chunk_tokens,
-        sentence_rule=sentence_rule,
+        **reading._asdict(),
         fold_characters=fold_characters,
         bm25=bm25,
         metadata=metadata,
-        without=without,
-        overwrite=overwrite,
-        skip_bad_lines=skip_bad_lines,
-        skip_bad_files=skip_bad_files,
-        include=include,
-        no_ignore=no_ignore,
-        max_file_size=max_file_size,
-        root=root,
-        shards=shards,
-        workers=workers,
-        node_wait=node_wait,
-        keep=keep,
+        **storing._asdict(),
+        **selection._asdict(),
     )
     if add or sync:
         from arag_search.cli.update import update_command
@@ -201,20 +157,8 @@ def index_command(
     if dry_run:
         from index_jobs.build.estimate import estimate
 
-        estimated = estimate(source, to, options)
-        print_text(estimated.to_json() if json else estimated.to_text())
-        return 0
-    try:
-        report = build_index(source, to, options, open_progress())
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    if json:
-        for warning in report.warnings():
-            say(warning)
-        print_text(report.to_json())
-    else:
-        print_text(report.to_text())
-    return 0
+        return print_report(estimate(source, to, options), json)
+    return run_job(lambda progress: build_index(source, to, options, progress), json)
 
 
 index_command.__doc__ = (
@@ -225,7 +169,7 @@ index_command.__doc__ = (
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.reports import print_report
     from arag_search.errors import ArgumentError
     from index_jobs.updates.rollback import roll_back
 
@@ -241,6 +185,4 @@ def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> 
             where=location,
             do="Leave one of them out.",
         )
-    report = roll_back(location)
-    print_text(report.to_json() if json else report.to_text())
-    return 0
+    return print_report(roll_back(location), json)

@@ -22,10 +22,8 @@ def update_command(
 ) -> int:
     """Add the sources to the index, or make it equal to them. Only those build options count that
     were passed, and they must be those of the index."""
-    from arag_search.cli.output.messages import INTERRUPTED, say
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.reports import run_job
     from arag_search.errors import ArgumentError
-    from arag_search.system.progress import open_progress
     from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 
     def if_given(name: str, value: Any) -> Any:
@@ -51,29 +49,17 @@ def update_command(
                 do=f"Leave out {option} or {other}.",
             )
     update = sync_documents if sync else add_documents
-    try:
-        report = update(
-            sources,
-            to,
-            AddOptions(
-                format=options.format,
-                fields=options.fields,
-                skip_bad_lines=options.skip_bad_lines,
-                files=options.files,
-                chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
-                sentence_rule=if_given("sentence_rule", options.sentence_rule),
-                bm25=if_given("bm25", (options.k1, options.b)),
-                metadata=if_given("metadata", options.metadata),
-                without=if_given("without", options.without),
-                workers=options.workers,
-                **update_options,
-            ),
-            open_progress(),
-        )
-    except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to resume
-    if json:
-        for warning in report.warnings():
-            say(warning)
-    print_text(report.to_json() if json else report.to_text())
-    return 0
+    add_options = AddOptions(
+        format=options.format,
+        fields=options.fields,
+        skip_bad_lines=options.skip_bad_lines,
+        files=options.files,
+        chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
+        sentence_rule=if_given("sentence_rule", options.sentence_rule),
+        bm25=if_given("bm25", (options.k1, options.b)),
+        metadata=if_given("metadata", options.metadata),
+        without=if_given("without", options.without),
+        workers=options.workers,
+        **update_options,
+    )
+    return run_job(lambda progress: update(sources, to, add_options, progress), json)

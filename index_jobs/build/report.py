@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, cast
 
 from arag_search.errors import MissingExtraError
 from arag_search.field_counts import FieldCounts, include_counts
@@ -111,9 +111,57 @@ class Report:
         """Return the report as one line of JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
+    def to_text(self) -> str:
+        """Return the report in words, one line for each item."""
+        raise NotImplementedError
+
+    def warnings(self) -> list[str]:
+        """Return what was left out or looks like a mistake, one line for each item."""
+        return []
+
+
+class SourcesReport(Report):
+    """A report on sources that were read, of which something may have been left out."""
+
+    __slots__ = ()
+
+    WHY_IGNORED: ClassVar[str] = "not declared with --metadata"
+    """The reason for ignoring metadata."""
+
+    left_out: Mapping[str, int]
+    undeclared_metadata: Mapping[str, int]
+    skipped_lines: int
+    skipped_examples: tuple[str, ...]
+    skipped_files: int
+    skipped_file_examples: tuple[str, ...]
+    large_files: tuple[str, ...]
+
+    def warnings(self) -> list[str]:
+        """Return what was left out, one line for each item."""
+        return self.left_out_lines()
+
+    def left_out_lines(self) -> list[str]:
+        """Return what was left out of an index, one line for each item."""
+        lines: list[str] = []
+        if self.left_out:
+            lines += [f"left out: {words}" for words in left_out_kinds(self.left_out)]
+            if self.large_files:
+                count = self.left_out.get(TOO_LARGE, 0)
+                lines += _with_rest(self.large_files, count)
+                lines.append("  read larger files with --max-file-size")
+        if self.undeclared_metadata:
+            lines.append(f"ignored, {self.WHY_IGNORED}: {listed(self.undeclared_metadata, True)}")
+        if self.skipped_lines:
+            lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
+            lines += _with_rest(self.skipped_examples, self.skipped_lines)
+        if self.skipped_files:
+            lines.append(f"skipped: {counted(self.skipped_files, 'bad file')}")
+            lines += _with_rest(self.skipped_file_examples, self.skipped_files)
+        return lines
+
 
 @dataclass(frozen=True, slots=True)
-class BuildReport(Report):
+class BuildReport(SourcesReport):
     """The result of a build: what was built, from what, how fast, and what was left out.
 
     ``sources`` has the name and the format of each source. ``seconds`` includes the runs before a
@@ -170,51 +218,7 @@ class BuildReport(Report):
 
     def warnings(self) -> list[str]:
         """Return what was left out or looks like a mistake, one line for each item."""
-        return [*left_out_lines(self, "not declared with --metadata"), *self.notes]
-
-
-class _LeftOut(Protocol):
-    @property
-    def left_out(self) -> Mapping[str, int]: ...
-
-    @property
-    def undeclared_metadata(self) -> Mapping[str, int]: ...
-
-    @property
-    def skipped_lines(self) -> int: ...
-
-    @property
-    def skipped_examples(self) -> Sequence[str]: ...
-
-    @property
-    def skipped_files(self) -> int: ...
-
-    @property
-    def skipped_file_examples(self) -> Sequence[str]: ...
-
-    @property
-    def large_files(self) -> Sequence[str]: ...
-
-
-def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
-    """Return what was left out of an index, one line for each item; ``why_ignored`` is the reason
-    for ignoring metadata."""
-    lines: list[str] = []
-    if report.left_out:
-        lines += [f"left out: {words}" for words in left_out_kinds(report.left_out)]
-        if report.large_files:
-            count = report.left_out.get(TOO_LARGE, 0)
-            lines += _with_rest(report.large_files, count)
-            lines.append("  read larger files with --max-file-size")
-    if report.undeclared_metadata:
-        lines.append(f"ignored, {why_ignored}: {listed(report.undeclared_metadata, True)}")
-    if report.skipped_lines:
-        lines.append(f"skipped: {counted(report.skipped_lines, 'bad record')}")
-        lines += _with_rest(report.skipped_examples, report.skipped_lines)
-    if report.skipped_files:
-        lines.append(f"skipped: {counted(report.skipped_files, 'bad file')}")
-        lines += _with_rest(report.skipped_file_examples, report.skipped_files)
-    return lines
+        return [*self.left_out_lines(), *self.notes]
 
 
 def _with_rest(examples: Sequence[str], count: int) -> list[str]:

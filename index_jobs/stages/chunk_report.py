@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from arag_search.system.progress import duration
 from index_jobs.build.corpus import first_large, summed
-from index_jobs.build.report import Report, counted, left_out_lines
+from index_jobs.build.report import Report, SourcesReport, counted
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import KEPT_FILES, SHOWN_EXAMPLES
 from index_jobs.stages.chunk_folder import ChunkFolder
@@ -69,7 +69,7 @@ class FolderStatus(Report):
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkReport:
+class ChunkReport(SourcesReport):
     """The result of a run of ``chunk`` over its share. ``continued`` counts the documents of
     earlier runs; ``missing`` counts the sources of the whole list that are not cut in this
     folder."""
@@ -87,8 +87,8 @@ class ChunkReport:
     missing: int
     skipped_lines: int
     skipped_examples: tuple[str, ...]
-    left_out: dict[str, int]
-    undeclared_metadata: dict[str, int]
+    left_out: Mapping[str, int]
+    undeclared_metadata: Mapping[str, int]
     workers: int
     skipped_files: int
     skipped_file_examples: tuple[str, ...]
@@ -109,10 +109,6 @@ class ChunkReport:
         if self.missing:
             lines.append(f"not cut in this folder: {counted(self.missing, 'source')}")
         return "\n".join([*lines, *self.warnings()])
-
-    def warnings(self) -> list[str]:
-        """Return what was left out or looks like a mistake, one line for each item."""
-        return left_out_lines(self, "not declared with --metadata")
 
 
 def _sums(documents: int, chunks: int, sentences: int, tokens: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from arag_search.corpus import (
     SHARD_BITS,
@@ -37,9 +37,8 @@ from index_jobs.build.options import DEFAULT_FIELDS, SENTENCE_RULE_OPTION, Build
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
-    Report,
+    SourcesReport,
     counted,
-    left_out_lines,
     source_lines,
 )
 from index_jobs.cutting.packing import Cut, Cutting, Packed, counts_of, cut_only
@@ -94,7 +93,7 @@ class AddOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AddReport(Report):
+class AddReport(SourcesReport):
     """The documents added, replaced, left alone and deleted, their sources, and the index
     afterwards.
 
@@ -103,6 +102,8 @@ class AddReport(Report):
     "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
     before it was interrupted.
     """
+
+    WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
 
     location: str
     sources: tuple[tuple[str, str], ...]
@@ -160,10 +161,6 @@ class AddReport(Report):
                 f" arag-search compact {self.location}"
             )
         return "\n".join([*lines, *self.warnings()])
-
-    def warnings(self) -> list[str]:
-        """Return what was left out, one line for each item."""
-        return left_out_lines(self, "not declared when the index was built")
 
 
 @checked

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import OpenSearchSite
+from index_jobs.build.report import Report
 from index_jobs.build.targets import server_only
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackReport:
+class RollbackReport(Report):
     """The index that a name refers to now, and the one ``before`` the rollback, which is kept."""
 
     location: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -37,48 +37,6 @@ Target = Annotated[
     ),
 ]
 
-FormatOption = Annotated[
-    FormatName,
-    typer.Option(help="The format of the sources; auto detects and reports that of each source."),
-]
-
-IdField = Annotated[
-    str | None,
-    typer.Option(
-        help="Field of the document id.  [default: id, else made of file name and line]",
-        metavar="NAME",
-        show_default=False,
-    ),
-]
-
-TitleField = Annotated[
-    str | None,
-    typer.Option(help="Field of the title.  [default: title]", metavar="NAME", show_default=False),
-]
-
-TextField = Annotated[
-    str | None,
-    typer.Option(
-        help="Field of the text.  [default: text, for passages sentences]",
-        metavar="NAME",
-        show_default=False,
-    ),
-]
-
-ChunkTokens = Annotated[
-    int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
-]
-
-SentenceRule = Annotated[
-    str | None,
-    typer.Option(
-        help="Rule for the ends of sentences, sentencex or sentencex-joined; sentencex is that of "
-        "earlier indexes. Stored in the index.  [default: sentencex-joined]",
-        metavar="NAME",
-        show_default=False,
-    ),
-]
-
 FoldCharacters = Annotated[
     int | None,
     typer.Option(
@@ -107,25 +65,6 @@ MetadataOption = Annotated[
     ),
 ]
 
-Without = Annotated[
-    str | None,
-    typer.Option(
-        help="What to leave out: sentences makes a smaller index without --granularity "
-        "sentence; exact a smaller one without keyword search, on OpenSearch only.",
-        metavar="sentences,exact",
-        show_default=False,
-    ),
-]
-
-Shards = Annotated[
-    int | None,
-    typer.Option(
-        help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]",
-        metavar="N",
-        show_default=False,
-    ),
-]
-
 Workers = Annotated[
     int | None,
     typer.Option(
@@ -136,90 +75,154 @@ Workers = Annotated[
     ),
 ]
 
-NodeWait = Annotated[
-    float | None,
-    typer.Option(
-        help="How long to wait for a lost node of OpenSearch.  [default: 600]",
-        metavar="SECONDS",
-        show_default=False,
-    ),
-]
-
-Keep = Annotated[
-    int | None,
-    typer.Option(
-        help="Previous indexes to keep on OpenSearch for --rollback.  [default: 1]",
-        metavar="N",
-        show_default=False,
-    ),
-]
-
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        "--overwrite",
-        help="Replace an existing index. It is searched until the new one is complete.",
-    ),
-]
-
-SkipBadLines = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
-    ),
-]
-
-SkipBadFiles = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad-files",
-        help="Name and count files that cannot be read, instead of stopping; nothing of them is "
-        "indexed.",
-    ),
-]
-
-Include = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--include",
-        help="Read files of this name or path as text, such as '*.py' or 'src/**/*.sql', in "
-        "addition to those whose ending is known. May be repeated.",
-        metavar="PATTERN",
-        show_default=False,
-    ),
-]
-
-NoIgnore = Annotated[
-    bool,
-    typer.Option(
-        "--no-ignore",
-        help="Read what folders leave out otherwise: hidden entries, node_modules, __pycache__, "
-        "and what .gitignore files exclude.",
-    ),
-]
-
-MaxFileSize = Annotated[
-    str | None,
-    typer.Option(
-        "--max-file-size",
-        help="Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
-        metavar="SIZE",
-        show_default=False,
-    ),
-]
-
-Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root",
-        help="The folder that ids of files are relative to.  [default: the one that all sources "
-        "have in common]",
-        metavar="DIR",
-        show_default=False,
-    ),
-]
-
 Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
+
+
+class ReadingOptions(NamedTuple):
+    """How sources are read, and their documents cut."""
+
+    format: Annotated[
+        FormatName,
+        typer.Option(
+            help="The format of the sources; auto detects and reports that of each source."
+        ),
+    ] = AUTO
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of the document id.  [default: id, else made of file name and line]",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+    title_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of the title.  [default: title]", metavar="NAME", show_default=False
+        ),
+    ] = None
+    text_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of the text.  [default: text, for passages sentences]",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+    chunk_tokens: Annotated[
+        int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
+    ] = 1000
+    sentence_rule: Annotated[
+        str | None,
+        typer.Option(
+            help="Rule for the ends of sentences, sentencex or sentencex-joined; sentencex is that "
+            "of earlier indexes. Stored in the index.  [default: sentencex-joined]",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+
+
+class StoringOptions(NamedTuple):
+    """How an index is written."""
+
+    without: Annotated[
+        str | None,
+        typer.Option(
+            help="What to leave out: sentences makes a smaller index without --granularity "
+            "sentence; exact a smaller one without keyword search, on OpenSearch only.",
+            metavar="sentences,exact",
+            show_default=False,
+        ),
+    ] = None
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None
+    workers: Workers = None
+    node_wait: Annotated[
+        float | None,
+        typer.Option(
+            help="How long to wait for a lost node of OpenSearch.  [default: 600]",
+            metavar="SECONDS",
+            show_default=False,
+        ),
+    ] = None
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            help="Previous indexes to keep on OpenSearch for --rollback.  [default: 1]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace an existing index. It is searched until the new one is complete.",
+        ),
+    ] = False
+
+
+class SelectionOptions(NamedTuple):
+    """Which records and files of the sources are read."""
+
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
+        ),
+    ] = False
+    skip_bad_files: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-files",
+            help="Name and count files that cannot be read, instead of stopping; nothing of them "
+            "is indexed.",
+        ),
+    ] = False
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include",
+            help="Read files of this name or path as text, such as '*.py' or 'src/**/*.sql', in "
+            "addition to those whose ending is known. May be repeated.",
+            metavar="PATTERN",
+            show_default=False,
+        ),
+    ] = None
+    no_ignore: Annotated[
+        bool,
+        typer.Option(
+            "--no-ignore",
+            help="Read what folders leave out otherwise: hidden entries, node_modules, "
+            "__pycache__, and what .gitignore files exclude.",
+        ),
+    ] = False
+    max_file_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-file-size",
+            help="Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
+            metavar="SIZE",
+            show_default=False,
+        ),
+    ] = None
+    root: Annotated[
+        str | None,
+        typer.Option(
+            "--root",
+            help="The folder that ids of files are relative to.  [default: the one that all "
+            "sources have in common]",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None
 
 
 def build_options(
