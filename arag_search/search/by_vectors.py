@@ -94,7 +94,7 @@ class VectorSearch:
         location: str,
         scope: Scope | None,
         source: VectorSource | None,
-        search_timeout_s: float | None = None,
+        search_timeout_s: float | None,
     ) -> None:
         self._engine = engine
         self._location = location
@@ -132,33 +132,36 @@ class VectorSearch:
             with self._calls:
                 self.open().encoder.encode_queries(list(dict.fromkeys(texts)))
 
-    def semantic(
+    def nearest(
         self,
         query: str,
+        unit: VectorUnit,
         top_k: int,
         offset: int,
         filter: str | None,
         where: str | None,
         snippets: bool,
-        names: bool = False,
+        names: bool,
     ) -> SearchResult:
-        """See Index.semantic_search."""
+        """Return the passages nearest to a query by the vectors of a unit: see
+        Index.semantic_search and Index.naive_embedding_search."""
+        started = time.perf_counter()
         check_page(top_k, offset)
-        return self._by_nearness(query, "sentence", top_k, offset, filter, where, snippets, names)
-
-    def naive(
-        self,
-        query: str,
-        top_k: int,
-        offset: int,
-        filter: str | None,
-        where: str | None,
-        snippets: bool,
-        names: bool = False,
-    ) -> SearchResult:
-        """See Index.naive_embedding_search."""
-        check_page(top_k, offset)
-        return self._by_nearness(query, "passage", top_k, offset, filter, where, snippets, names)
+        text, asked = self._understood(query, filter, where)
+        end = offset + top_k
+        with self._calls:
+            opened = self.open()
+            near = self._near(opened, unit, text, end, asked)
+            shown = near.passages[offset:]
+            proofs = {passage.ordinal: passage for passage in shown}
+            hits, missing = self._hits(shown, proofs, asked.scope, snippets)
+        end_of_all = len(near.passages) - missing if near.complete else None
+        notes = [
+            *self._lacking(opened, missing),
+            *asked.notes,
+            *self._on_names(text, asked.scope, names and bool(hits)),
+        ]
+        return search_result(query, asked.words, offset, hits, notes, started, passages=end_of_all)
 
     def hybrid(
         self,
@@ -170,7 +173,7 @@ class VectorSearch:
         meaning: str | None,
         unit: VectorUnit,
         snippets: bool,
-        names: bool = False,
+        names: bool,
     ) -> SearchResult:
         """See Index.hybrid_search."""
         started = time.perf_counter()
@@ -256,34 +259,6 @@ class VectorSearch:
         """Wait for searches in flight, then close the vectors. May be called again."""
         if self._calls.close() and self._source is not None:
             self._source.close()
-
-    def _by_nearness(
-        self,
-        query: str,
-        unit: VectorUnit,
-        top_k: int,
-        offset: int,
-        filter: str | None,
-        where: str | None,
-        snippets: bool,
-        names: bool,
-    ) -> SearchResult:
-        started = time.perf_counter()
-        text, asked = self._understood(query, filter, where)
-        end = offset + top_k
-        with self._calls:
-            opened = self.open()
-            near = self._near(opened, unit, text, end, asked)
-            shown = near.passages[offset:]
-            proofs = {passage.ordinal: passage for passage in shown}
-            hits, missing = self._hits(shown, proofs, asked.scope, snippets)
-        end_of_all = len(near.passages) - missing if near.complete else None
-        notes = [
-            *self._lacking(opened, missing),
-            *asked.notes,
-            *self._on_names(text, asked.scope, names and bool(hits)),
-        ]
-        return search_result(query, asked.words, offset, hits, notes, started, passages=end_of_all)
 
     def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
         """Return the note on names that no passage contains, if requested and needed."""

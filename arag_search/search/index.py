@@ -497,7 +497,9 @@ class Index:
         condition, ArgumentError, NotServedError if there are no sentence vectors,
         QueryTimeoutError for the condition, IndexClosedError, and what opening the vectors raises.
         """
-        result = self._by_vectors.semantic(query, top_k, offset, filter, where, snippets, names)
+        result = self._by_vectors.nearest(
+            query, "sentence", top_k, offset, filter, where, snippets, names
+        )
         return self._or_why(result, where, filter, relax)
 
     @checked
@@ -549,7 +551,9 @@ class Index:
 
         Pages and conditions are as in ``semantic_search``, whose errors it raises.
         """
-        result = self._by_vectors.naive(query, top_k, offset, filter, where, snippets, names)
+        result = self._by_vectors.nearest(
+            query, "passage", top_k, offset, filter, where, snippets, names
+        )
         return self._or_why(result, where, filter, relax)
 
     def _or_why(

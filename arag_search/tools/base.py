@@ -321,10 +321,10 @@ def describe(name: str) -> str:
     )
 
 
-def error_result(text: str, milliseconds: float = 0.0) -> ToolResult:
+def error_result(text: str) -> ToolResult:
     """Return a result that tells the model what it did wrong."""
     text = text.encode("utf-8", "replace").decode("utf-8")  # a piece may be half a character
-    return ToolResult(text, "error", (), None, True, 0, count_tokens(text), milliseconds)
+    return ToolResult(text, "error", (), None, True, 0, count_tokens(text), 0.0)
 
 
 def not_run(problems: Sequence[str]) -> str:
@@ -356,7 +356,7 @@ def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
     return error_result(f'Tool not run: there is no tool "{shown}". Tools: {", ".join(tools)}.')
 
 
-def _preview(value: object, limit: int = 60) -> str:
+def _preview(value: object) -> str:
     """Return the value as JSON, shortened to its beginning if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -43,7 +43,7 @@ from arag_search.tools.rendering import (
     metadata_text,
     retrieved_tokens,
 )
-from arag_search.tools.semantic_search import FILTER, none_if_empty
+from arag_search.tools.vector_search import FILTER, none_if_empty
 from arag_search.vectors.base import VectorUnit
 
 MAX_QUERIES = 5

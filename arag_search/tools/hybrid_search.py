@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -15,11 +14,10 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    Paper,
     ToolSettings,
 )
-from arag_search.tools.search import ReplyStyle, SearchTool
-from arag_search.tools.semantic_search import FILTER, QUERY, WHERE, none_if_empty, with_filter
+from arag_search.tools.search import ReplyStyle
+from arag_search.tools.vector_search import FILTER, QUERY, WHERE, VectorSearchTool, none_if_empty
 from arag_search.vectors.base import VectorUnit
 
 LOGICAL_QUERY = (
@@ -47,41 +45,26 @@ class LogicalHybridSearchArguments(HybridSearchArguments):
     meaning: str = Field("", description=MEANING)
 
 
-class HybridSearch(SearchTool):
-    """A search by words and vectors that shows whole passages.
-
-    ``vectors`` are those of passages, or of sentences (Eq. 3). ``where`` offers the argument of
-    this name.
-    """
+class HybridSearch(VectorSearchTool):
+    """A search by words and vectors that shows whole passages. ``vectors`` are those of passages,
+    or of sentences (Eq. 3)."""
 
     name = "hybrid_search"
     arguments: ClassVar[type[Arguments]] = HybridSearchArguments
-    takes_meaning: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        index: Index,
-        *,
-        vectors: VectorUnit = "passage",
-        style: ReplyStyle | None = None,
-        where: bool = False,
-        reproduces: Paper | None = None,
-    ) -> None:
-        style = replace(style or ReplyStyle(), full_text=True)
-        text = with_filter(self.name, index, reproduces, where=where, meaning=self.takes_meaning)
-        super().__init__(index, description=text, style=style, hidden=() if where else ("where",))
-        self.vectors: VectorUnit = vectors
+    style_changes = {"full_text": True}  # noqa: RUF012
+    vectors: VectorUnit = "passage"
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> HybridSearch:
         kind = LogicalHybridSearch if settings.meaning else cls
-        return kind(
+        tool = kind(
             index,
-            vectors=settings.vectors,
             style=ReplyStyle.of(settings),
             where=settings.where,
             reproduces=settings.reproduces,
         )
+        tool.vectors = settings.vectors
+        return tool
 
     def _search(self, arguments: HybridSearchArguments) -> SearchResult:
         return self.index.hybrid_search(
@@ -89,11 +72,9 @@ class HybridSearch(SearchTool):
             top_k=arguments.max_results,
             offset=arguments.offset,
             filter=none_if_empty(arguments.filter),
-            where=none_if_empty(arguments.where),
             meaning=getattr(arguments, "meaning", None),
-            names=self.style.marked,
-            relax=self.style.relax,
             vectors=self.vectors,
+            **self._shared(arguments),
         )
 
 
