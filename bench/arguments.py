@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from arag_search.cli.output.messages import INTERRUPTED
 from arag_search.engines.jars import cache_folder
@@ -33,13 +34,16 @@ class BenchParser(argparse.ArgumentParser):
         self._name = name
         self._resumes = resumes
 
+    def add_default(
+        self, option: str, type: Callable[[str], Any], default: object, what: str
+    ) -> None:
+        """Add an option with a default, which its help names."""
+        self.add_argument(option, type=type, default=default, help=f"{what} (default %(default)s)")
+
     def add_data(self) -> None:
         """Add --data: a folder of data sets, one of them, or any folder of files."""
-        self.add_argument(
-            "--data",
-            type=Path,
-            default=default_data(),
-            help="folder of the data sets, or any folder of files (default %(default)s)",
+        self.add_default(
+            "--data", Path, default_data(), "folder of the data sets, or any folder of files"
         )
 
     def add_work(self) -> None:
@@ -59,12 +63,7 @@ class BenchParser(argparse.ArgumentParser):
 
     def add_rounds(self, default: int) -> None:
         """Add --rounds, how many interleaved rounds are measured."""
-        self.add_argument(
-            "--rounds",
-            type=positive,
-            default=default,
-            help="interleaved rounds (default %(default)s)",
-        )
+        self.add_default("--rounds", positive, default, "interleaved rounds")
 
     def add_results(self, option: str = "--json", file: str | None = None) -> None:
         """Add the option that names the file of results, by default that of the bench's name."""

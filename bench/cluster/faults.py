@@ -215,13 +215,8 @@ def main(arguments: Sequence[str]) -> int:
     """Inject every fault in turn and return the exit code: 1 for a wrong or missing answer."""
     parser = BenchParser("faults", __doc__)
     add = parser.add_argument
-    add(
-        "--corpus",
-        type=Path,
-        default=default_corpus(),
-        help="corpus to search (default %(default)s)",
-    )
-    add("--clients", type=positive, default=CLIENTS, help="client threads (default %(default)s)")
+    parser.add_default("--corpus", Path, default_corpus(), "corpus to search")
+    parser.add_default("--clients", positive, CLIENTS, "client threads")
     add("--hang-s", type=float, default=HANG_S, help="how long nodes hang (default %(default)g)")
     parser.add_printed_json()
     return parser.run(arguments, _measured)

@@ -183,13 +183,11 @@ def parser() -> BenchParser:
     """Return the parser of the command."""
     parser = BenchParser("opensearch_load", __doc__)
     add = parser.add_argument
-    add(
-        "--passages", type=positive, default=PASSAGES, help="passages to load (default %(default)s)"
-    )
+    parser.add_default("--passages", positive, PASSAGES, "passages to load")
     parser.add_rounds(ROUNDS)
-    add("--warm-up", type=int, default=1, help="rounds that do not count (default %(default)s)")
+    parser.add_default("--warm-up", int, 1, "rounds that do not count")
     add("--workers", type=int, help="our worker processes (default: as in arag-search index)")
-    add("--heap", default="1g", help="memory of the node (default %(default)s)")
+    parser.add_default("--heap", str, "1g", "memory of the node")
     parser.add_data()
     parser.add_results()
     parser.add_work()

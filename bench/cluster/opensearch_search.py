@@ -167,14 +167,8 @@ def _figure(timings: Timings, latencies: Latencies, count: int) -> Figure:
 def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a missed target is not a failure."""
     parser = BenchParser("opensearch_search", __doc__)
-    add = parser.add_argument
-    add(
-        "--corpus",
-        type=Path,
-        default=default_corpus(),
-        help="corpus to search (default %(default)s)",
-    )
-    add("--queries", type=positive, default=QUERIES, help="queries per round (default %(default)s)")
+    parser.add_default("--corpus", Path, default_corpus(), "corpus to search")
+    parser.add_default("--queries", positive, QUERIES, "queries per round")
     parser.add_rounds(ROUNDS)
     parser.add_printed_json("opensearch")
     return parser.run(arguments, _measured)

@@ -297,20 +297,10 @@ def main(arguments: Sequence[str]) -> int:
         default=1,
         help="nodes of OpenSearch, and shards of its index (default 1)",
     )
-    add(
-        "--corpus",
-        type=Path,
-        default=default_corpus(),
-        help="corpus to index (default %(default)s)",
-    )
-    add("--queries", type=positive, default=QUERIES, help="logical queries (default %(default)s)")
-    add(
-        "--phrases",
-        type=positive,
-        default=PHRASES,
-        help="phrases from titles (default %(default)s)",
-    )
-    add("--seed", type=int, default=SEED, help="seed of the random queries (default %(default)s)")
+    parser.add_default("--corpus", Path, default_corpus(), "corpus to index")
+    parser.add_default("--queries", positive, QUERIES, "logical queries")
+    parser.add_default("--phrases", positive, PHRASES, "phrases from titles")
+    parser.add_default("--seed", int, SEED, "seed of the random queries")
     parser.add_printed_json()
     return parser.run(arguments, _measured)
 

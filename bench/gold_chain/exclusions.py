@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("--sets", nargs="+", default=SETS, metavar="SET", help="data sets with chains of facts")
     add("--questions", type=positive, metavar="N", help="questions of each, drawn by a seed")
-    add("--encoder", default=OFFLINE_PACKAGE, help="encoder of the vectors (default %(default)s)")
+    parser.add_default("--encoder", str, OFFLINE_PACKAGE, "encoder of the vectors")
     parser.add_data()
     parser.add_kept_work("indexes and vectors", NAME)
     parser.add_results()

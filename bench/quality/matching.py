@@ -156,9 +156,7 @@ def main(arguments: Sequence[str]) -> int:
     """Compare and return the exit code: 1 where fewer than 300 keywords on boundaries agree."""
     parser = BenchParser("matching", __doc__)
     parser.add_data()
-    parser.add_argument(
-        "--keywords", type=positive, default=1_000, help="number of keywords (default %(default)s)"
-    )
+    parser.add_default("--keywords", positive, 1_000, "number of keywords")
     parser.add_results()
     return parser.run(arguments, _compared)
 

@@ -82,9 +82,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_kept_work("encodings", NAME)
     parser.add_data()
     add = parser.add_argument
-    add("--encoder", default=ENCODER, help="encoder of the vectors (default %(default)s)")
+    parser.add_default("--encoder", str, ENCODER, "encoder of the vectors")
     add("--sentences", type=positive, help="encode only the first sentences")
-    add("--queries", type=positive, default=500, help="number of queries (default %(default)s)")
+    parser.add_default("--queries", positive, 500, "number of queries")
     parser.add_results()
     add("--check", action="store_true", help="exit with 1 if recall is below the expected value")
     return parser.run(arguments, _measured)

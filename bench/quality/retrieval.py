@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         action="store_true",
         help="compare vectors of sentences with and without their titles, instead of searches",
     )
-    add("--encoder", default=OFFLINE_PACKAGE, help="encoder of the vectors (default %(default)s)")
+    parser.add_default("--encoder", str, OFFLINE_PACKAGE, "encoder of the vectors")
     add(
         "--judged",
         type=Path,

@@ -60,20 +60,10 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("--records", type=Path, nargs="+", metavar="RUN", help="folders that arag-search run wrote")
     add("--limit", type=positive, help="without --records: answer only the first questions")
-    add("--queries", type=positive, default=QUERIES, help="queries per round (default %(default)s)")
+    parser.add_default("--queries", positive, QUERIES, "queries per round")
     parser.add_rounds(ROUNDS)
-    add(
-        "--warm-up",
-        type=int,
-        default=WARM_UP,
-        help="rounds that do not count (default %(default)s)",
-    )
-    add(
-        "--build-rounds",
-        type=positive,
-        default=BUILD_ROUNDS,
-        help="rounds of building (default %(default)s)",
-    )
+    parser.add_default("--warm-up", int, WARM_UP, "rounds that do not count")
+    parser.add_default("--build-rounds", positive, BUILD_ROUNDS, "rounds of building")
     add(
         "--without",
         type=names_from(OPTIONAL),
@@ -81,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
         metavar="A,B",
         help=f"leave some of these out: {','.join(OPTIONAL)}",
     )
-    add("--encoder", default=OFFLINE_PACKAGE, help="encoder of hybrid search (default %(default)s)")
+    parser.add_default("--encoder", str, OFFLINE_PACKAGE, "encoder of hybrid search")
     add(
         "--pyserini-python",
         default=sys.executable,

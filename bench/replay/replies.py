@@ -56,12 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code."""
     parser = BenchParser("replies", __doc__)
     add = parser.add_argument
-    add(
-        "--data",
-        type=Path,
-        default=DATA_SETS,
-        help="folder of the data sets, with model_runs (default %(default)s)",
-    )
+    parser.add_default("--data", Path, DATA_SETS, "folder of the data sets, with model_runs")
     add("--limit", type=positive, help="only the first questions of each run")
     add("--encoder", help="encoder for runs that search by vectors (default: they are left out)")
     add(

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("--engine", choices=ENGINES, default="lucene", help="default %(default)s")
     add("--passages", type=whole_from(1_000), default=PASSAGES, help="default %(default)s")
-    add("--queries", type=positive, default=QUERIES, help="of each shape (default %(default)s)")
+    parser.add_default("--queries", positive, QUERIES, "of each shape")
     parser.add_rounds(ROUNDS)
     parser.add_work()
     parser.add_results()

@@ -75,17 +75,12 @@ def main(arguments: Sequence[str]) -> int:
         default=ENGINES,
         help="the engines: lucene,opensearch, or one of them (default both)",
     )
-    add(
-        "--queries",
-        type=positive,
-        default=QUERIES,
-        help="queries of each class (default %(default)s)",
-    )
+    parser.add_default("--queries", positive, QUERIES, "queries of each class")
     parser.add_results("--out")
     add("--again", action="store_true", help="measure again sizes that the file already has")
     parser.add_work()
     add("--url", help="address of an OpenSearch (default: our own node, stopped afterwards)")
-    add("--heap", default="1g", help="memory of our own node (default %(default)s)")
+    parser.add_default("--heap", str, "1g", "memory of our own node")
     add(
         "--max-build-s",
         type=float,

@@ -45,19 +45,8 @@ QUERIES = ('"antonio vivaldi" AND librett*', "opera AND venice NOT title:griseld
 def main(arguments: Sequence[str]) -> int:
     """Measure runs with one worker and with several, and return the exit code."""
     parser = BenchParser("agent_run", __doc__)
-    add = parser.add_argument
-    add(
-        "--questions",
-        type=positive,
-        default=QUESTIONS,
-        help="questions of each run (default %(default)s)",
-    )
-    add(
-        "--workers",
-        type=positive,
-        default=WORKERS,
-        help="workers to compare with one worker (default %(default)s)",
-    )
+    parser.add_default("--questions", positive, QUESTIONS, "questions of each run")
+    parser.add_default("--workers", positive, WORKERS, "workers to compare with one worker")
     parser.add_rounds(ROUNDS)
     parser.add_results()
     return parser.run(arguments, _measured)

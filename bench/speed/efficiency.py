@@ -31,12 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("part", nargs="?", choices=(*PARTS, "all"), default="all")
     parser.add_rounds(ROUNDS)
-    add(
-        "--queries",
-        type=positive,
-        default=search.QUERIES,
-        help="queries of the search bench (default %(default)s)",
-    )
+    parser.add_default("--queries", positive, search.QUERIES, "queries of the search bench")
     add(
         "--scales",
         type=_scales,

@@ -44,18 +44,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = BenchParser("embedding", __doc__)
     add = parser.add_argument
     add("--encoder", default=OFFLINE_PACKAGE, help="the encoder: a folder or an installed package")
-    add(
-        "--sentences",
-        type=positive,
-        default=SENTENCES,
-        help="sentences to encode (default %(default)s)",
-    )
-    add(
-        "--batch-size",
-        type=positive,
-        default=DEFAULT_BATCH_SIZE,
-        help="sentences in a batch (default %(default)s)",
-    )
+    parser.add_default("--sentences", positive, SENTENCES, "sentences to encode")
+    parser.add_default("--batch-size", positive, DEFAULT_BATCH_SIZE, "sentences in a batch")
     parser.add_rounds(ROUNDS)
     parser.add_data()
     parser.add_work()
