@@ -56,8 +56,17 @@ EXACT_MARK = "="
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
 
 
+class _Printed:
+    """A node, whose text is canonical."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return render(cast("Node | Modifier", self))
+
+
 @dataclass(frozen=True, slots=True)
-class Term:
+class Term(_Printed):
     """A word as typed. ``spellings`` are the tokens it stands for, once per spelling.
 
     A word that the analyser splits is the phrase of its tokens. With ``possessives`` the spellings
@@ -75,12 +84,9 @@ class Term:
         _set_text(self)
         _set_spellings(self, exact=False)
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(_Printed):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
     ``possessives`` is as in Term; a text that begins with EXACT_MARK has none.
@@ -101,12 +107,9 @@ class Phrase:
         if self.slop and len(self.spellings[0]) < 2:
             raise ArgumentError("A slop on a phrase of one word.", do="Leave the slop out.")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(_Printed):
     """The beginning of a token: at least 3 characters that the analyser keeps as one token."""
 
     text: str
@@ -123,12 +126,9 @@ class Prefix:
             )
         _set(self, "spellings", _spellings(self.text))
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class KeywordEquals:
+class KeywordEquals(_Printed):
     """The condition that a keyword field holds exactly this value (case-sensitive)."""
 
     field: str
@@ -140,12 +140,9 @@ class KeywordEquals:
         if not self.value:
             raise ArgumentError("An empty value.", where=f"field {self.field}")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class NumberRange:
+class NumberRange(_Printed):
     """The condition that a number field is between bounds; None is open.
 
     A single value is a range from it to itself.
@@ -170,12 +167,9 @@ class NumberRange:
             if self.lower > self.upper or (self.lower == self.upper and not closed):
                 raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class DateRange:
+class DateRange(_Printed):
     """The condition that a date field is between bounds, which are periods as typed; None is open.
 
     A single period is a range from it to itself. ``first_ms`` (inclusive) and ``end_ms``
@@ -207,12 +201,9 @@ class DateRange:
         if self.first_ms is not None and self.end_ms is not None and self.first_ms >= self.end_ms:
             raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Printed):
     """The exclusion of everything that the child matches. It occurs only within an And."""
 
     child: Node
@@ -220,12 +211,9 @@ class Not:
     def __post_init__(self) -> None:
         _check_condition(self.child, "NOT")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Prefer:
+class Prefer(_Printed):
     """The addition of the child's score where it matches. It occurs only within an And."""
 
     child: Node
@@ -234,12 +222,9 @@ class Prefer:
         if isinstance(self.child, Modifier) or not scores(self.child):
             raise ArgumentError("A PREFER of what has no score.", do="Prefer words or phrases.")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Demote:
+class Demote(_Printed):
     """The multiplication of the score by ``factor``, more than 0 and less than 1, where the child
     matches. It occurs only within an And, whose score it lowers."""
 
@@ -251,12 +236,9 @@ class Demote:
         if not 0 < self.factor < 1:
             raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Printed):
     """The condition that all positive children match and no Not does. At least one is positive.
 
     The score is the sum of those of the positive children and of the Prefers that match, multiplied
@@ -298,12 +280,9 @@ class And:
         """The children that lower the score."""
         return tuple(child for child in self.children if isinstance(child, Demote))
 
-    def __str__(self) -> str:
-        return render(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Printed):
     """The condition that at least one child matches."""
 
     children: tuple[Node, ...]
@@ -312,9 +291,6 @@ class Or:
 
     def __post_init__(self) -> None:
         _check_compound(self, Or)
-
-    def __str__(self) -> str:
-        return render(self)
 
 
 TextLeaf = Term | Phrase | Prefix

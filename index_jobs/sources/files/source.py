@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from index_jobs.sources.formats import SKIP, SKIP_FILE, Fields, checked_id, clea
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
-from index_jobs.sources.source import Entry
+from index_jobs.sources.source import Entry, SourceOpener
 
 PLAIN_TEXT = FILE_TYPES["text"]
 HELD_CHARACTERS = 1 << 22
@@ -65,60 +66,6 @@ class SourceFile(NamedTuple):
 
 Listing = Callable[[LeftOut], Iterator[SourceFile]]
 """A function that lists the files of a source in order, and counts what is left out."""
-
-
-def open_folder(
-    name: str,
-    fields: Fields,
-    metadata: MetadataReader,
-    files: FileSelection,
-    *,
-    recognised: bool,
-) -> FileSource:
-    """Open a folder of files. See SourceOpener."""
-    listing = _FolderListing(name, files)
-    return FileSource(name, "files", listing, fields, metadata, files, recognised=recognised)
-
-
-def open_text_folder(
-    name: str,
-    fields: Fields,
-    metadata: MetadataReader,
-    files: FileSelection,
-    *,
-    recognised: bool,
-) -> FileSource:
-    """Open a folder, of which only plain text is read. See SourceOpener."""
-    listing = _FolderListing(name, files, only_text=True)
-    return FileSource(name, "text", listing, fields, metadata, files, recognised=recognised)
-
-
-def open_file(
-    name: str,
-    fields: Fields,
-    metadata: MetadataReader,
-    files: FileSelection,
-    *,
-    recognised: bool,
-) -> FileSource:
-    """Open a single file; it is read as text if its ending is not known. See SourceOpener."""
-    type = file_type_of(name) or PLAIN_TEXT
-    type.check()
-    listing = _one_file(name, files, type)
-    return FileSource(name, "files", listing, fields, metadata, files, recognised=recognised)
-
-
-def open_text_file(
-    name: str,
-    fields: Fields,
-    metadata: MetadataReader,
-    files: FileSelection,
-    *,
-    recognised: bool,
-) -> FileSource:
-    """Open a single file as plain text, whatever its ending. See SourceOpener."""
-    listing = _one_file(name, files, PLAIN_TEXT)
-    return FileSource(name, "text", listing, fields, metadata, files, recognised=recognised)
 
 
 def open_input(
@@ -386,8 +333,11 @@ class _FolderListing:
         return SourceFile(path, entry.path, where, PLAIN_TEXT, 0, "", problem=problem)
 
 
-def _one_file(name: str, files: FileSelection, type: FileType) -> Listing:
-    """Return the listing of a file that is named as a source, which is read whatever its size."""
+def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> Listing:
+    """Return the listing of a file that is named as a source, which is read whatever its size, as
+    text if its ending is not known."""
+    type = type or file_type_of(name) or PLAIN_TEXT
+    type.check()
 
     def listing(left_out: LeftOut) -> Iterator[SourceFile]:
         with readable(name):
@@ -397,6 +347,29 @@ def _one_file(name: str, files: FileSelection, type: FileType) -> Listing:
         yield SourceFile(relative, name, name, type, status.st_size, state, status.st_mtime)
 
     return listing
+
+
+def _opener(format: Format, listing_of: Callable[[str, FileSelection], Listing]) -> SourceOpener:
+    """Return the opener of a format, with a function that makes the listing of a source."""
+
+    def open_source(
+        name: str,
+        fields: Fields,
+        metadata: MetadataReader,
+        files: FileSelection,
+        *,
+        recognised: bool,
+    ) -> FileSource:
+        listing = listing_of(name, files)
+        return FileSource(name, format, listing, fields, metadata, files, recognised=recognised)
+
+    return open_source
+
+
+open_folder = _opener("files", _FolderListing)
+open_text_folder = _opener("text", partial(_FolderListing, only_text=True))
+open_file = _opener("files", _one_file)
+open_text_file = _opener("text", partial(_one_file, type=PLAIN_TEXT))
 
 
 def bad_file(error: SourceError) -> BadFileError:
