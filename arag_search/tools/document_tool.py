@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import DEFAULT_RESULT_TOKENS, Tool, ToolResult, error_result
+from arag_search.tools.base import DEFAULT_RESULT_TOKENS, Status, Tool, ToolResult, error_result
 from arag_search.tools.document_settings import DocumentSettings
-from arag_search.tools.references import Reference, References
+from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import one_line, shown_title
 from arag_search.tools.spans import PassageSpan
 
@@ -20,7 +21,8 @@ _SHOWN_CHARACTERS = 60
 
 class DocumentTool(Tool):
     """A tool for one document at a time. A reference is a name and no permission: the document is
-    looked up in the scope of the index at every call."""
+    looked up in the scope of the index at every call. ``guarded`` names lines that are still
+    visible in an opened window instead of showing them."""
 
     def __init__(
         self,
@@ -30,11 +32,13 @@ class DocumentTool(Tool):
         description: str,
         max_result_tokens: int = DEFAULT_RESULT_TOKENS,
         hidden: Sequence[str] = (),
+        guarded: bool = False,
     ) -> None:
         super().__init__(
             index, description=description, max_result_tokens=max_result_tokens, hidden=hidden
         )
         self.settings = settings
+        self.guarded = guarded
 
     def document(
         self, id: str, references: References
@@ -111,6 +115,30 @@ def line_spans(
                 )
             )
     return spans
+
+
+def lines_result(
+    text: str,
+    status: Status,
+    reference: Reference,
+    spans: Sequence[PassageSpan],
+    retrieved_tokens: int,
+    started: float,
+) -> ToolResult:
+    """Return the result that shows lines of a document, by a call that began at ``started``."""
+    ids = tuple(dict.fromkeys(span.id for span in spans))
+    return ToolResult(
+        text=text,
+        status=status,
+        ids=ids,
+        total=None,
+        total_is_exact=True,
+        retrieved_tokens=retrieved_tokens,
+        result_tokens=count_tokens(text),
+        milliseconds=(time.perf_counter() - started) * 1000,
+        passages=tuple(spans),
+        references=(ShownReference(reference.id, reference.doc_id, ids),),
+    )
 
 
 class _Places:

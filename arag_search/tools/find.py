@@ -24,13 +24,13 @@ from arag_search.tools.document_tool import (
     ShownLines,
     cut_lines,
     line_spans,
+    lines_result,
     numbered,
     reference_line,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.references import Reference, ShownReference
+from arag_search.tools.references import Reference
 from arag_search.tools.rendering import NOT_SHOWN, one_line
-from arag_search.tools.spans import PassageSpan
 
 MAX_PATTERNS = 10
 MAX_PATTERN_CHARACTERS = 200
@@ -70,10 +70,8 @@ class PatternMatches:
 
 
 class Find(DocumentTool):
-    """A tool that shows, of each pattern, two places of a document, and names the lines of others.
-
-    ``guarded`` names lines that are still visible in an opened window instead of showing them.
-    """
+    """A tool that shows, of each pattern, two places of a document, and names the lines of
+    others."""
 
     name = "find"
     arguments = FindArguments
@@ -86,8 +84,8 @@ class Find(DocumentTool):
             description=described(self.name, index, semantic=can_compare),
             max_result_tokens=settings.find_result_tokens,
             hidden=() if can_compare else ("mode",),
+            guarded=guarded,
         )
-        self.guarded = guarded
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> Find:
@@ -115,8 +113,9 @@ class Find(DocumentTool):
         is_guarded = self.guarded and read_set.is_kept
         for matches in all_matches:
             reply.add(matches, all_matches, read_set if is_guarded else None)
-        reference.note(reply.ids())
-        return reply.result(started)
+        result = reply.result(started)
+        reference.note(result.ids)
+        return result
 
     def _nearest(self, lines: DocumentLines, pattern: str) -> PatternMatches:
         """Return the sentences of a document that are nearest to a pattern."""
@@ -223,27 +222,17 @@ class _Reply:
                 self._put.add(window)
                 self._add_window(window, _others(matches, all_matches, window), visible)
 
-    def ids(self) -> list[str]:
-        """Return the ids of the passages in the windows."""
-        return list(dict.fromkeys(span.id for span in self._spans()))
-
     def result(self, started: float) -> ToolResult:
         """Return the whole reply."""
         if self._left_out:
             self._add(f"{NOT_SHOWN}{', '.join(self._left_out)}.")
-        text = "\n".join(self._texts)
-        ids = tuple(self.ids())
-        return ToolResult(
-            text=text,
-            status="ok" if self._found else "empty",
-            ids=ids,
-            total=None,
-            total_is_exact=True,
-            retrieved_tokens=self._retrieved,
-            result_tokens=count_tokens(text),
-            milliseconds=(time.perf_counter() - started) * 1000,
-            passages=tuple(self._spans()),
-            references=(ShownReference(self._reference.id, self._reference.doc_id, ids),),
+        return lines_result(
+            "\n".join(self._texts),
+            "ok" if self._found else "empty",
+            self._reference,
+            line_spans(self._lines, self._reference, self._shown),
+            self._retrieved,
+            started,
         )
 
     def _add_window(self, window: Lines, others: str, visible: ReadSet | None) -> None:
@@ -272,9 +261,6 @@ class _Reply:
         self._texts.append(text)
         self._length += len(text) + 1
         self._tokens += count_tokens(text) + 1
-
-    def _spans(self) -> list[PassageSpan]:
-        return line_spans(self._lines, self._reference, self._shown)
 
 
 def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:

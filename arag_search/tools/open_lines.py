@@ -26,11 +26,12 @@ from arag_search.tools.document_tool import (
     ShownLines,
     cut_lines,
     line_spans,
+    lines_result,
     numbered,
     reference_line,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.references import Reference, ShownReference
+from arag_search.tools.references import Reference
 
 
 class OpenArguments(Arguments):
@@ -41,10 +42,7 @@ class OpenArguments(Arguments):
 
 
 class OpenLines(DocumentTool):
-    """A tool that shows a window of lines, with their numbers.
-
-    ``guarded`` answers a window that is still visible as a whole with the step that shows it.
-    """
+    """A tool that shows a window of lines, with their numbers."""
 
     name = "open"
     arguments = OpenArguments
@@ -64,8 +62,8 @@ class OpenLines(DocumentTool):
                 "<open_lines>", f"{settings.open_lines:,}"
             ),
             max_result_tokens=max_result_tokens,
+            guarded=guarded,
         )
-        self.guarded = guarded
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> OpenLines:
@@ -93,10 +91,11 @@ class OpenLines(DocumentTool):
         result, last = self._window(reference, lines, first, wanted, started)
         above = read_set.window(reference.id, first, last)
         if self.guarded and read_set.is_kept and above is not None:
-            return _above(above, reference, first, last, started)
+            text = f"[{reference.id}]: lines {first}-{last} are above, in step {above.step}."
+            return lines_result(text, "ok", reference, (), 0, started)
         if last >= first:
             read_set.windows.append(Window(reference.id, first, last, read_set.step))
-            reference.note(id for _, _, ids in result.references for id in ids)
+            reference.note(result.ids)
         return result
 
     def _window(
@@ -112,28 +111,16 @@ class OpenLines(DocumentTool):
             is_cut = last < wanted or (bool(texts) and texts[-1] != numbered(lines, last, last)[0])
             head = f"{name}\n{_viewing(first, last, len(lines), is_cut, self.max_result_tokens)}"
             text = "\n".join([head, *texts])
-            tokens = count_tokens(text)
-            if tokens <= self.max_result_tokens or len(texts) <= 1:
+            if count_tokens(text) <= self.max_result_tokens or len(texts) <= 1:
                 break
             texts.pop()
         shown = [ShownLines(len(head) + 1, first, last, len(text))] if texts else []
         spans = line_spans(lines, reference, shown)
         if spans:  # the header belongs to the first
             spans[0] = replace(spans[0], start=0)
-        ids = tuple(span.id for span in spans)
-        result = ToolResult(
-            text=text,
-            status="ok" if texts else "empty",
-            ids=ids,
-            total=None,
-            total_is_exact=True,
-            retrieved_tokens=count_tokens("\n".join(texts)),
-            result_tokens=tokens,
-            milliseconds=(time.perf_counter() - started) * 1000,
-            passages=tuple(spans),
-            references=(ShownReference(reference.id, reference.doc_id, ids),),
-        )
-        return result, last
+        status = "ok" if texts else "empty"
+        retrieved = count_tokens("\n".join(texts))
+        return lines_result(text, status, reference, spans, retrieved, started), last
 
 
 def _viewing(first: int, last: int, count: int, is_cut: bool, max_tokens: int) -> str:
@@ -144,15 +131,3 @@ def _viewing(first: int, last: int, count: int, is_cut: bool, max_tokens: int) -
     more = f" More: line_number {last + 1}." if last + 1 < count else ""
     lines = "1 line" if count == 1 else f"{count} lines"
     return f"Viewing lines [{first}-{last}] of {lines}{cut}.{more}"
-
-
-def _above(
-    window: Window, reference: Reference, first: int, last: int, started: float
-) -> ToolResult:
-    """Return the reply for lines that are still visible."""
-    text = f"[{reference.id}]: lines {first}-{last} are above, in step {window.step}."
-    milliseconds = (time.perf_counter() - started) * 1000
-    shown = ShownReference(reference.id, reference.doc_id, ())
-    return ToolResult(
-        text, "ok", (), None, True, 0, count_tokens(text), milliseconds, references=(shown,)
-    )
