@@ -14,6 +14,7 @@ import typer
 
 from arag_search.cli.options.completion import suggest_presets
 from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.index import IndexFolder
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import say
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @with_groups
 def ask_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: IndexFolder,
     question: Annotated[
         list[str],
         typer.Argument(

@@ -11,6 +11,7 @@ import typer
 
 from arag_search.cli.options.completion import suggest_presets
 from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.index import IndexFolder
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import say
@@ -24,7 +25,7 @@ PROMPT = "> "
 
 @with_groups
 def chat_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: IndexFolder,
     continue_: Annotated[
         str | None,
         typer.Option(

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from arag_search.cli.options.build import Json
+from arag_search.cli.options.index import IndexPlace
 
 
 def compact_command(
-    index: Annotated[
-        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
-    ],
+    index: IndexPlace,
     json: Json = False,
 ) -> int:
     """Merge the segments that updates left behind.

@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from arag_search.cli.options.build import Json
+from arag_search.cli.options.index import IndexPlace
 
 
 def delete_command(
-    index: Annotated[
-        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
-    ],
+    index: IndexPlace,
     doc_ids: Annotated[
         list[str] | None,
         typer.Argument(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag_search.cli.options.index import IndexPlace
 from arag_search.cli.options.opening import ScopeFilter
 from arag_search.errors import ArgumentError, IndexDamagedError
 
@@ -25,9 +26,7 @@ STDOUT = "-"
 
 
 def documents_command(
-    index: Annotated[
-        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
-    ],
+    index: IndexPlace,
     filter: ScopeFilter = None,
     limit: Annotated[
         int | None,

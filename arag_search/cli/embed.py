@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from arag_search.cli.options.build import Json
+from arag_search.cli.options.index import IndexPlace
 
 # Code that reads indexes and encodes is imported in the command, to keep --help fast.
 
 
 def embed_command(
-    index: Annotated[
-        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
-    ],
+    index: IndexPlace,
     encoder: Annotated[
         str | None,
         typer.Option(

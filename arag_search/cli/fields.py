@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag_search.cli.options.index import IndexFolder
 from arag_search.cli.options.opening import DEFAULT_TIMEOUT_S, SearchTimeoutSeconds
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def fields_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: IndexFolder,
     names: Annotated[
         list[str] | None,
         typer.Argument(

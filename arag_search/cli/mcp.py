@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -21,6 +21,71 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
+
+
+class HttpOptions(NamedTuple):
+    """The options of the transport http."""
+
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="The address that http listens on; any but loopback needs a token.  "
+            "[default: 127.0.0.1]",
+            metavar="HOST",
+            show_default=False,
+        ),
+    ] = None
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="The port of http; 0 takes any.  [default: 8765]", metavar="N", show_default=False
+        ),
+    ] = None
+    token_env: Annotated[
+        str | None,
+        typer.Option(
+            help="The environment variable with the token that HTTP clients must send.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+    access: Annotated[
+        Path | None,
+        typer.Option(
+            help="A YAML file that maps the SHA-256 of tokens to filters: HTTP clients must send "
+            "one of the tokens, and see the documents that its filter admits. The file is read "
+            "again when it changes.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another host name by which HTTP clients reach this server, such as that of "
+            "a proxy; any but loopback needs a token. May be repeated.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+
+    def listen(self) -> Listening:
+        """Listen as the options say. Raises ArgumentError."""
+        from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
+
+        if self.token_env is not None and self.access is not None:
+            raise ArgumentError(
+                "--token-env and --access are both given.",
+                allowed="one of them",
+                do="Put the hash of the token into the file, and leave out --token-env.",
+            )
+        return listen(
+            DEFAULT_HOST if self.host is None else self.host,
+            DEFAULT_PORT if self.port is None else self.port,
+            self.token_env,
+            self.allow_host or [],
+            has_access_file=self.access is not None,
+        )
 
 
 @with_groups
@@ -53,48 +118,8 @@ def mcp_command(
     transport: Annotated[
         Literal["stdio", "http"], typer.Option(help="How clients connect.")
     ] = "stdio",
-    host: Annotated[
-        str | None,
-        typer.Option(
-            help="The address that http listens on; any but loopback needs a token.  "
-            "[default: 127.0.0.1]",
-            metavar="HOST",
-            show_default=False,
-        ),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            help="The port of http; 0 takes any.  [default: 8765]", metavar="N", show_default=False
-        ),
-    ] = None,
-    token_env: Annotated[
-        str | None,
-        typer.Option(
-            help="The environment variable with the token that HTTP clients must send.",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
-    access: Annotated[
-        Path | None,
-        typer.Option(
-            help="A YAML file that maps the SHA-256 of tokens to filters: HTTP clients must send "
-            "one of the tokens, and see the documents that its filter admits. The file is read "
-            "again when it changes.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another host name by which HTTP clients reach this server, such as that of "
-            "a proxy; any but loopback needs a token. May be repeated.",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
+    *,
+    http: HttpOptions,
     describe: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,7 +129,6 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
-    *,
     opening: Opening,
 ) -> int:
     """Serve indexes to models, over the Model Context Protocol.
@@ -140,17 +164,7 @@ def mcp_command(
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     described = descriptions(describe or [], locations)
-    if transport == "http":
-        entrance = _listening(host, port, token_env, allow_host, access)
-    else:
-        of_http = {
-            "--host": host,
-            "--port": port,
-            "--token-env": token_env,
-            "--access": access,
-            "--allow-host": allow_host,
-        }
-        entrance = _channel([name for name, value in of_http.items() if value is not None])
+    entrance = http.listen() if transport == "http" else _channel(http)
     with ExitStack() as stack:
         stack.enter_context(entrance)
         served: list[ServedIndex] = []
@@ -158,7 +172,7 @@ def mcp_command(
             opened = stack.enter_context(opening.open(location))
             about = described.get(name, "")
             served.append(ServedIndex.of(name, opened, settings, about))
-        code, is_idle = _serve(served, settings, entrance, access)
+        code, is_idle = _serve(served, settings, entrance, http.access)
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
                 say("arag-search: interrupted.")
@@ -182,10 +196,12 @@ def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
     return locations
 
 
-def _channel(of_http: list[str]) -> Channel:
+def _channel(http: HttpOptions) -> Channel:
     """Claim standard input and output before anything else could print."""
     from arag_search.mcp_server.stdio import claim_stdio
 
+    given = {name: value for name, value in http._asdict().items() if value is not None}
+    of_http = [f"--{name.replace('_', '-')}" for name in given]
     if of_http:
         raise ArgumentError(
             f"{', '.join(of_http)} {'is' if len(of_http) == 1 else 'are'} for http.",
@@ -193,30 +209,6 @@ def _channel(of_http: list[str]) -> Channel:
             do="Add --transport http, or leave it out.",
         )
     return claim_stdio()
-
-
-def _listening(
-    host: str | None,
-    port: int | None,
-    token_env: str | None,
-    allow_host: list[str] | None,
-    access: Path | None,
-) -> Listening:
-    from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
-
-    if token_env is not None and access is not None:
-        raise ArgumentError(
-            "--token-env and --access are both given.",
-            allowed="one of them",
-            do="Put the hash of the token into the file, and leave out --token-env.",
-        )
-    return listen(
-        DEFAULT_HOST if host is None else host,
-        DEFAULT_PORT if port is None else port,
-        token_env,
-        allow_host or [],
-        has_access_file=access is not None,
-    )
 
 
 def _serve(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arag_search.cli.options.index import IndexFolder
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ DEFAULT_LINES = 60
 
 
 def read_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: IndexFolder,
     chunk_ids: Annotated[
         list[str] | None,
         typer.Argument(

@@ -11,6 +11,7 @@ import typer
 
 from arag_search.cli.options.completion import suggest_presets
 from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.index import IndexFolder
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import INTERRUPTED
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @with_groups
 def run_command(
     context: typer.Context,
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: IndexFolder,
     questions: Annotated[
         Path,
         typer.Argument(

@@ -10,6 +10,7 @@ import typer
 
 from arag_search.cli.options.completion import suggest_tools
 from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.index import IndexFolder
 from arag_search.cli.options.opening import (
     DEFAULT_TIMEOUT_S,
     AllowStale,
@@ -329,7 +330,7 @@ class SearchOptions(NamedTuple):
 
 @with_groups
 def search_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: IndexFolder,
     query: Annotated[
         list[str] | None,
         typer.Argument(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol, cast
 
-from arag_search.corpus import Document, nfc
+from arag_search.corpus import Document, MetadataValue, nfc
 from arag_search.errors import SourceError
 from index_jobs.sources.metadata import MetadataReader
 
@@ -101,11 +101,7 @@ class ObjectFormat:
         title = title_of(record.get(self._title_field), self._title_field, where)
         if not title and not text:
             raise SourceError("There is neither text nor title.", where=where, do=SKIP)
-        try:
-            metadata = self._metadata.read(record, self._known)
-        except ValueError as error:
-            what, allowed = error.args
-            raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+        metadata = metadata_of(record, self._metadata, self._known, where)
         identifier = self._id(record, number, where)
         return Document(identifier, title, text, metadata, ends, whole, where)
 
@@ -244,11 +240,7 @@ class GraphragBench:
         times = self._times[name]
         title = title_of(name, "corpus_name", where)
         identifier = checked_id(name if times == 1 else f"{name}-{times}", where)
-        try:
-            metadata = self._metadata.read(values, ("corpus_name", "context"))
-        except ValueError as error:
-            what, allowed = error.args
-            raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+        metadata = metadata_of(values, self._metadata, ("corpus_name", "context"), where)
         return Document(identifier, title, text, metadata, None, False, where)
 
 
@@ -300,6 +292,17 @@ def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
             do=SKIP,
         )
     return cast("dict[str, Any]", record)
+
+
+def metadata_of(
+    record: Mapping[str, Any], reader: MetadataReader, known: Container[str], where: str
+) -> dict[str, MetadataValue]:
+    """Return the metadata of a record, whose ``known`` fields are something else."""
+    try:
+        return reader.read(record, known)
+    except ValueError as error:
+        what, allowed = error.args
+        raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
 
 
 def text_of(record: Mapping[str, Any], name: str, where: str) -> str:

@@ -1,4 +1,4 @@
-"""The option for the index that a run searched, shared by all commands that locate its evidence."""
+"""The index that a command takes, as an argument or as the one that a run searched."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+IndexFolder = Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")]
+IndexPlace = Annotated[
+    str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+]
 SearchedIndex = Annotated[
     str | None,
     typer.Option(
