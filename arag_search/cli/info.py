@@ -231,6 +231,7 @@ def _lines(
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
+    folded = manifest.fold_characters
     chunking = f"cut at {manifest.chunk_tokens:,} tokens"
     if manifest.already_chunked:
         chunking = "as given (pre-chunked)"
@@ -245,7 +246,7 @@ def _lines(
         f"{_count(manifest.chunks, 'passage')} ({chunking}), "
         f"{_count(manifest.sentences, 'sentence')}, {_count(manifest.tokens, 'token')}",
         f"  sentences    by the rule {manifest.sentence_rule}",
-        f"  lines        {_folding(manifest.fold_characters)}",
+        f"  lines        {f'folded at {folded:,} characters' if folded else 'as in the source'}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
         f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",
         f"  ranking      BM25, k1 {manifest.k1:g}, b {manifest.b:g}; {manifest.analyser} analyser",
@@ -291,11 +292,6 @@ def _pieces(part: Part) -> str:
     if isinstance(part, PartStatistics):
         return _count(part.files, "file")
     return _count(part.shards, "shard")
-
-
-def _folding(characters: int) -> str:
-    """Return how lines of documents are numbered."""
-    return f"folded at {characters:,} characters" if characters else "as in the source"
 
 
 def _count(number: int, what: str) -> str:

@@ -78,9 +78,9 @@ def description_text(description: Description, index: str | None) -> str:
     """Format a description for reading."""
     answers, evidence = description.answers, description.evidence
     shapes = ", ".join(description.shapes)
+    noun = "question" if description.questions == 1 else "questions"
     lines = [
-        f"{description.path}: {description.questions:,} {_questions(description.questions)}, "
-        f"read as {shapes}",
+        f"{description.path}: {description.questions:,} {noun}, read as {shapes}",
         *_line("types", _counts(description.types, unnamed="without a type")),
         *_line("hops", _counts({_hops(hops): count for hops, count in description.hops.items()})),
         *_line(
@@ -169,7 +169,3 @@ def _named(*counts: tuple[str, int]) -> str:
 
 def _hops(hops: int) -> str:
     return "none" if not hops else f"{hops} {'hop' if hops == 1 else 'hops'}"
-
-
-def _questions(count: int) -> str:
-    return "question" if count == 1 else "questions"

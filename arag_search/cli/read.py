@@ -160,16 +160,19 @@ def _print_lines(
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
     if json:
-        shown = sorted({n for span in result.passages if span.lines for n in _numbers(span.lines)})
+        shown = sorted(
+            {
+                n
+                for span in result.passages
+                if span.lines
+                for n in range(span.lines[0], span.lines[1] + 1)
+            }
+        )
         lines = [{"line": number, "text": whole.line(number)} for number in shown]
         print_json({"doc_id": whole.doc_id, "count": len(whole), "lines": lines}, pretty=True)
     else:
         print_text(result.text)
     return 0
-
-
-def _numbers(lines: tuple[int, int]) -> range:
-    return range(lines[0], lines[1] + 1)
 
 
 def _document_text(document: IndexDocument) -> str:

@@ -136,7 +136,9 @@ class Score:
             return {}
         of = self.judged.judgements
         return {
-            name: dict(Counter(_verdict(of[score.id]) for score in group if score.id in of))
+            name: dict(
+                Counter(of[score.id].verdict or NOT_JUDGED for score in group if score.id in of)
+            )
             for name, group in groups_of(self.questions)
         }
 
@@ -307,10 +309,6 @@ def _judge_factuality(
         return None
     answers = judge.judge_all(questions, records)
     return JudgedFactuality(judge.model.name, judge.repeats, answers)
-
-
-def _verdict(judgement: Judgement) -> str:
-    return judgement.verdict or NOT_JUDGED
 
 
 def _judge_notes(judged: Judged | None) -> list[str]:

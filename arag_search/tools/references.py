@@ -81,10 +81,3 @@ class References:
     def get(self, id: str) -> Reference | None:
         """Return a reference by its id, which may be in brackets; None if there is none."""
         return self.known.get(id.strip().strip("[]").strip())
-
-    def same_document(self, id: str) -> list[str]:
-        """Return the ids of all references to the document of one, itself included."""
-        reference = self.get(id)
-        if reference is None:
-            return []
-        return [other.id for other in self if other.doc_id == reference.doc_id]

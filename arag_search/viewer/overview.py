@@ -112,15 +112,14 @@ def _table(scores: Sequence[Score], measure: str) -> dict[str, tuple[str | None,
     first = scores[0]
     table: dict[str, tuple[str | None, list[float]]] = {}
     for question in first.questions:
-        values = [_value(score.values, question.id, measure) for score in scores]
+        values = [
+            score.values[question.id][measure] if question.id in score.values else None
+            for score in scores
+        ]
         known = [value for value in values if value is not None]
         if len(known) == len(values):
             table[question.id] = (question.type, known)
     return table
-
-
-def _value(values: Mapping[str, Mapping[str, float | None]], id: str, name: str) -> float | None:
-    return values[id][name] if id in values else None
 
 
 def _estimate(

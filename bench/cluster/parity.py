@@ -360,7 +360,9 @@ def _figure(name: str, asked: Sequence[Question], differing: Sequence[Difference
     none = Target("at most", 0)
     rows += [Row(f"differ in {kind}", counts[kind], "", target=none) for kind in KINDS]
     details = {
-        "questions": dict(Counter(map(_kind_of, asked))),
+        "questions": dict(
+            Counter(f"{question.kind}, {question.granularity}" for question in asked)
+        ),
         "tolerance": TOLERANCE,
         "examples": [
             {
@@ -373,7 +375,3 @@ def _figure(name: str, asked: Sequence[Question], differing: Sequence[Difference
         ],
     }
     return Figure(name, tuple(rows), details)
-
-
-def _kind_of(question: Question) -> str:
-    return f"{question.kind}, {question.granularity}"

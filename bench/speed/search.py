@@ -9,7 +9,7 @@ from typing import Any
 
 from arag_search.engines.lucene.compile import compiled
 from arag_search.engines.lucene.jvm import java
-from arag_search.query.tree import Node, leaves
+from arag_search.query.tree import leaves
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
 from bench import BenchError
@@ -131,7 +131,7 @@ def _figure(
     for name in timings.seconds:
         rows.append(Row(name, timings.median_s(name) / len(queries) * 1000, "ms/query"))
     rows.append(Row("queries whose equal scores are in another order", tied, "queries"))
-    counts = [_leaf_count(query.tree) for query in queries]
+    counts = [sum(1 for _ in leaves(query.tree)) for query in queries]
     details = {
         "seconds": timings.seconds,
         "queries": len(queries),
@@ -141,7 +141,3 @@ def _figure(
         "examples": [query.text for query in queries[:20]],
     }
     return Figure("search", tuple(rows), details)
-
-
-def _leaf_count(tree: Node) -> int:
-    return sum(1 for _ in leaves(tree))

@@ -33,12 +33,8 @@ def lost_shards(client: Client, indexes: Sequence[str], shards: int) -> str:
     for index in indexes:
         by_number = cast("dict[str, Any]", health.get(index, {}).get("shards", {}))
         numbers = sorted(
-            int(number) for number, shard in by_number.items() if not _is_served(shard)
+            int(number) for number, shard in by_number.items() if not shard.get("primary_active")
         )
         if numbers:
             lost.append(f"{index}: no node has shard {', '.join(map(str, numbers))}")
     return "; ".join(lost)
-
-
-def _is_served(shard: dict[str, Any]) -> bool:
-    return bool(shard.get("primary_active"))

@@ -52,7 +52,7 @@ class HashingEncoder:
 
         vectors = np.zeros((len(texts), self._identity.dimension), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            for word, count in Counter(_words(text)).items():
+            for word, count in Counter(terms(text) or [text]).items():
                 place, sign = self._place(word)
                 row[place] += sign * (1 + math.log(count))
         return unit_rows(vectors, texts, "the hashing encoder")
@@ -68,7 +68,3 @@ class HashingEncoder:
         digest = hashlib.blake2b(encodable(word).encode(), digest_size=8).digest()
         number = int.from_bytes(digest, "big")
         return (number >> 1) % self._identity.dimension, 1 if number & 1 else -1
-
-
-def _words(text: str) -> list[str]:
-    return terms(text) or [text]

@@ -127,7 +127,4 @@ class Design:
             Contrast(measure, stratum, *pair)
             for measure, stratum, pair in product(measures, self.strata, pairs)
         ]
-        return [contrast for contrast in made if self._is_asked(contrast)]
-
-    def _is_asked(self, contrast: Contrast) -> bool:
-        return bool(self.policies_of(contrast))
+        return [contrast for contrast in made if self.policies_of(contrast)]

@@ -240,7 +240,7 @@ class FileSource:
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
-            title = title_of(converted.title or _stem(identifier), "title", where)
+            title = title_of(converted.title or Path(identifier).stem, "title", where)
             try:
                 metadata = self._metadata.read(converted.metadata, self._named)
             except ValueError as error:
@@ -378,10 +378,6 @@ def bad_file(error: SourceError) -> BadFileError:
     if "--skip-bad-files" not in do:
         do = f"{do} {SKIP_FILE}".strip()
     return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
-
-
-def _stem(identifier: str) -> str:
-    return Path(identifier).stem
 
 
 def _folders(identifier: str) -> Iterator[str]:

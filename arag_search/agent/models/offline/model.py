@@ -70,7 +70,8 @@ class OfflineModel:
         calls = {call.id: call for message in messages[start:] for call in message.tool_calls}
         reader = Reader(
             parse_question(asked, kin="kin" not in self.without),
-            frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
+            frozenset(str(tool["function"]["name"]) for tool in request.tools)
+            or frozenset(call.name for call in calls.values()),
             self.without,
             _takes_operators(request),
             "exclusions" not in self.without and _takes_demote(request),
@@ -124,10 +125,6 @@ def _document_queries(request: ModelRequest, made: Iterable[ToolCall]) -> Docume
             is_logical = '"' in call.arguments.replace('"queries"', "").strip('{}[]: "')
             return DocumentQueries(is_logical, '"queries"' in call.arguments)
     return None
-
-
-def _tool_names(request: ModelRequest) -> list[str]:
-    return [str(tool["function"]["name"]) for tool in request.tools]
 
 
 def _takes_operators(request: ModelRequest) -> bool:
