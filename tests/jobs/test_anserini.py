@@ -14,15 +14,10 @@ from arag_search.errors import SourceError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.formats import Fields
-from tests.support.corpus_files import FIX, documents, problems, resumes, source_at
+from tests.support.corpus_files import FIX, documents, in_own_folder, problems, resumes, source_at  # noqa: F401
 
 TABLES = Path(__file__).parents[1] / "support" / "tables"
 DOCUMENT = "org.apache.lucene.document"
-
-
-@pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def write(

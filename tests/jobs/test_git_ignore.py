@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from index_jobs.sources.files.folder import folder_entries
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
+from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 NAMES = ["a", "b", "ab", "a.log", "b.txt", "c d", "é.txt"]
 PATTERNS = [

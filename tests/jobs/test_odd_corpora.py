@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import Command
+from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 GOOD = b'{"id": "a", "text": "An opera in Venice."}\n'
 ODD_LINES = {
@@ -76,11 +77,6 @@ def check_refused(arag: Command, name: str, line: int | None) -> None:
     where = f"{name}, line {line}" if line else name
     assert where in done.err, done.err
     assert not Path("i/manifest.json").exists()
-
-
-@pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("case", ODD_LINES)

@@ -10,8 +10,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.lucene.location import hold_live
@@ -20,15 +18,11 @@ from arag_search.manifest import Manifest
 from arag_search.query.tree import Term, any_of
 from arag_search.system.progress import SilentProgress
 from index_jobs.build.options import BuildOptions
+from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
 PLAIN = BuildOptions()
 OVERWRITE = BuildOptions(overwrite=True)
-
-
-@pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:

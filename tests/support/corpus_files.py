@@ -4,6 +4,8 @@ import csv
 import io
 from pathlib import Path
 
+import pytest
+
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.sources.formats import Fields
@@ -14,6 +16,11 @@ from index_jobs.sources.source import Source
 
 USUAL = Fields()
 FIX = "Fix it, or skip it with --skip-bad-lines."
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def source_of(

@@ -12,18 +12,13 @@ from arag_search.errors import SourceError
 from index_jobs.sources import arrays
 from index_jobs.sources.arrays import array_records
 from index_jobs.sources.records import CorpusFile
-from tests.support.corpus_files import FIX, documents, problems, resumes, source_of
+from tests.support.corpus_files import FIX, documents, in_own_folder, problems, resumes, source_of  # noqa: F401
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 1 << 40) | st.text('ab"\\,:{}[]\n\u0301😀'),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("xy{", max_size=3), inner),
     max_leaves=8,
 )
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def items(raw: bytes) -> list[Any]:

@@ -16,17 +16,13 @@ from tests.support.corpus_files import (
     FIX,
     ROWS,
     documents,
+    in_own_folder,  # noqa: F401
     problems,
     resumes,
     source_at,
     source_of,
     table,
 )
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def lines(*records: dict[str, Any]) -> str:

@@ -30,14 +30,9 @@ from index_jobs.sources.opening import open_source, open_sources
 from index_jobs.sources.reading import CorpusReader, Position
 from index_jobs.sources.registry import FORMATS
 from index_jobs.sources.source import Source
-from tests.support.corpus_files import documents, problems, resumes, source_at
+from tests.support.corpus_files import documents, in_own_folder, problems, resumes, source_at  # noqa: F401
 
 START = Position(0, 0, 0, 0, (), {}, [])
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def write(**files: str | bytes) -> None:

@@ -2,14 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from index_jobs.sources.files.folder import HIDDEN, IGNORED, folder_entries
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 
 def write(**files: str) -> None:

@@ -15,18 +15,13 @@ from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
 from index_jobs.sources.registry import FORMATS
-from tests.support.corpus_files import FIX, documents, problems, source_of
+from tests.support.corpus_files import FIX, documents, in_own_folder, problems, source_of  # noqa: F401
 
 ANYTHING = (
     "Allowed: files (see --format), JSON lines, a JSON array, or rows with tabs and a header (id,"
     " text, title); with gzip too\n"
     "Do: To read the file as plain text, use --format text."
 )
-
-
-@pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def message(error: pytest.ExceptionInfo[AragError]) -> str:
