@@ -44,25 +44,13 @@ def _logical(index: Index, question: str) -> Sequence[SearchHit]:
     return index.logical_search(query, top_k=_MOST, operators=False, feedback=False).hits
 
 
-def _semantic(index: Index, question: str) -> Sequence[SearchHit]:
-    return index.semantic_search(question, top_k=_MOST).hits
-
-
-def _naive(index: Index, question: str) -> Sequence[SearchHit]:
-    return index.naive_embedding_search(question, top_k=_MOST).hits
-
-
-def _hybrid(index: Index, question: str) -> Sequence[SearchHit]:
-    return index.hybrid_search(question, top_k=_MOST).hits
-
-
 Search = Callable[[Index, str], Sequence[SearchHit]]
 SEARCHES: Mapping[str, Search] = {
     "keyword": _keyword,
     "logical": _logical,
-    "semantic": _semantic,
-    "naive": _naive,
-    "hybrid": _hybrid,
+    "semantic": lambda index, text: index.semantic_search(text, top_k=_MOST).hits,
+    "naive": lambda index, text: index.naive_embedding_search(text, top_k=_MOST).hits,
+    "hybrid": lambda index, text: index.hybrid_search(text, top_k=_MOST).hits,
 }
 BY_WORDS = {"keyword", "logical"}
 """The searches that need no vectors."""

@@ -115,12 +115,8 @@ class Outcome:
 
     def add(self, other: Outcome) -> None:
         """Count in what another sequence has found."""
-        self.differences += other.differences
-        self.steps += other.steps
-        self.searches += other.searches
-        self.encoded += other.encoded
-        self.without_vector += other.without_vector
-        self.reused += other.reused
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> Outcome:

@@ -116,20 +116,15 @@ class BuildOptions:
                 raise ArgumentError(
                     f'--without: "{name}" is not known.', allowed=", ".join(LEAVABLE)
                 )
-        if self.shards is not None and not 1 <= self.shards <= MAX_SHARDS:
-            raise ArgumentError(
-                f"--shards: {self.shards:,} is out of range.",
-                allowed=f"1 to {MAX_SHARDS:,}",
-            )
-        if self.keep is not None and not 0 <= self.keep <= MAX_KEPT:
-            raise ArgumentError(
-                f"--keep: {self.keep:,} is out of range.", allowed=f"0 to {MAX_KEPT}"
-            )
-        if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
-            raise ArgumentError(
-                f"--workers: {self.workers:,} is out of range.",
-                allowed=f"0 to {MAX_WORKERS}",
-            )
+        for option, value, least, most in (
+            ("--shards", self.shards, 1, MAX_SHARDS),
+            ("--keep", self.keep, 0, MAX_KEPT),
+            ("--workers", self.workers, 0, MAX_WORKERS),
+        ):
+            if value is not None and not least <= value <= most:
+                raise ArgumentError(
+                    f"{option}: {value:,} is out of range.", allowed=f"{least} to {most:,}"
+                )
         if self.node_wait_s is not None and not 0 <= self.node_wait_s <= MAX_NODE_WAIT_S:
             raise ArgumentError(
                 f"--node-wait: {self.node_wait_s:g} is out of range.",
