@@ -14,6 +14,7 @@ import typer
 from arag_search.cli.options.index import IndexPlace
 from arag_search.cli.options.opening import ScopeFilter
 from arag_search.errors import ArgumentError, IndexDamagedError
+from arag_search.system.wording import counted
 
 if TYPE_CHECKING:
     from arag_search.search.documents import IndexDocument
@@ -114,8 +115,7 @@ def _print_list(index: Index, offset: int, most: int | None) -> None:
             has_more = True
             break
         shown += 1
-        passages = len(document.chunks)
-        sizes = f"{passages:,} {'passage' if passages == 1 else 'passages'}, "
+        sizes = f"{counted(len(document.chunks), 'passage')}, "
         about = metadata_text(document.metadata)
         print_text(
             f"{header_line(document.id, document.title, 1, 1)} "
@@ -157,7 +157,7 @@ def _export(index: Index, offset: int, most: int | None, name: str, overwrite: b
                 written += 1
                 progress.update(written, written)
         _check_unchanged(index)
-    say(f"{written:,} {'document' if written == 1 else 'documents'} exported. Index with:")
+    say(f"{counted(written, 'document')} exported. Index with:")
     say(f"  {build_command('FILE' if path is None else name, manifest)}")
 
 

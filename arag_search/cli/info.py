@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from arag_search.system.wording import counted
+
 if TYPE_CHECKING:
     from arag_search.engines.deletions import Deletions
     from arag_search.engines.lucene.reader import IndexStatistics
@@ -187,10 +189,10 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
     counts = {"chunks": (manifest.chunks, statistics.chunks.documents)}
     if statistics.sentences is not None:
         counts["sentences"] = (manifest.sentences, statistics.sentences.documents)
-    for name, (said, counted) in counts.items():
-        if said != counted:
+    for name, (said, held) in counts.items():
+        if said != held:
             raise IndexDamagedError(
-                f"The manifest says {said:,} {name}, the index holds {counted:,}.",
+                f"The manifest says {said:,} {name}, the index holds {held:,}.",
                 where=where,
                 do="Build the index again with --overwrite.",
             )
@@ -242,9 +244,9 @@ def _lines(
         f"Index {location}",
         f"  built        {manifest.created} from {', '.join(manifest.sources)} "
         f"({manifest.source_format})",
-        f"  holds        {_count(manifest.documents, 'document')}, "
-        f"{_count(manifest.chunks, 'passage')} ({chunking}), "
-        f"{_count(manifest.sentences, 'sentence')}, {_count(manifest.tokens, 'token')}",
+        f"  holds        {counted(manifest.documents, 'document')}, "
+        f"{counted(manifest.chunks, 'passage')} ({chunking}), "
+        f"{counted(manifest.sentences, 'sentence')}, {counted(manifest.tokens, 'token')}",
         f"  sentences    by the rule {manifest.sentence_rule}",
         f"  lines        {f'folded at {folded:,} characters' if folded else 'as in the source'}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
@@ -260,10 +262,10 @@ def _lines(
         deleted = f", {share:.1%} deleted" if part.deleted else ""
         lines.append(
             f"  on disk      {name} index: {part.bytes:,} bytes in {_pieces(part)}, "
-            f"{_count(part.segments, 'segment')}{deleted}"
+            f"{counted(part.segments, 'segment')}{deleted}"
         )
     if manifest.skipped_lines:
-        lines.append(f"  left out     {_count(manifest.skipped_lines, 'bad line')}")
+        lines.append(f"  left out     {counted(manifest.skipped_lines, 'bad line')}")
     if manifest.undeclared_metadata:
         keys = ", ".join(
             f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items()
@@ -290,9 +292,5 @@ def _pieces(part: Part) -> str:
     from arag_search.engines.lucene.snapshot import PartStatistics
 
     if isinstance(part, PartStatistics):
-        return _count(part.files, "file")
-    return _count(part.shards, "shard")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+        return counted(part.files, "file")
+    return counted(part.shards, "shard")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arag_search.system.wording import counted
+
 if TYPE_CHECKING:
     from arag_search.evaluation.description import Description, Resolution
     from arag_search.questions.question import Hop, Question
@@ -78,9 +80,8 @@ def description_text(description: Description, index: str | None) -> str:
     """Format a description for reading."""
     answers, evidence = description.answers, description.evidence
     shapes = ", ".join(description.shapes)
-    noun = "question" if description.questions == 1 else "questions"
     lines = [
-        f"{description.path}: {description.questions:,} {noun}, read as {shapes}",
+        f"{description.path}: {counted(description.questions, 'question')}, read as {shapes}",
         *_line("types", _counts(description.types, unnamed="without a type")),
         *_line("hops", _counts({_hops(hops): count for hops, count in description.hops.items()})),
         *_line(

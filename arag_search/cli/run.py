@@ -15,6 +15,7 @@ from arag_search.cli.options.index import IndexFolder
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.opening import Opening
 from arag_search.cli.output.messages import INTERRUPTED
+from arag_search.system.wording import counted
 
 if TYPE_CHECKING:
     from arag_search.runs.run import RunOutcome
@@ -139,8 +140,7 @@ def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
     from arag_search.system.progress import duration
 
     tally = outcome.tally
-    noun = "question" if tally.total == 1 else "questions"
-    print_text(f"{tally.total:,} {noun}: {tally.to_text()}, {duration(tally.seconds)}.")
+    print_text(f"{counted(tally.total, 'question')}: {tally.to_text()}, {duration(tally.seconds)}.")
     if model == OFFLINE:
         print_text(OFFLINE_NOTE)
     print_text(f"Next: arag-search score {shlex.quote(str(out))}")

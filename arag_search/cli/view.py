@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from arag_search.cli.options.index import SearchedIndex
+from arag_search.system.wording import counted
 
 PAGE_FILE = "view.html"
 COMPARISON_FILE = "compare.html"
@@ -80,8 +81,7 @@ def view_command(
         with open_index(index) as opened:
             made = view(folders, questions, gold=not no_gold, index=opened)
     made.write(path)
-    noun = "question" if made.questions == 1 else "questions"
-    print_text(f"{path}: {made.questions:,} {noun}, {len(made.html) / 1e6:.1f} MB")
+    print_text(f"{path}: {counted(made.questions, 'question')}, {len(made.html) / 1e6:.1f} MB")
     if open_it:
         _open(path)
     return 0

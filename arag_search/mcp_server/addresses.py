@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from arag_search.errors import ArgumentError, UnknownDocumentError
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index, unknown_chunks
+from arag_search.system.wording import counted
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
 from arag_search.tools.chunk_read import IN_BRACKETS, MAX_IDS, ChunkRead
 from arag_search.tools.connector import KINDS, AddressKind, address_start, document_ids
@@ -68,8 +69,8 @@ def _document(served: ServedIndex, doc_id: str) -> str:
     left = total - len(ids)
     if not left:
         return text
-    noun = "passage" if left == 1 else "passages"
-    return f"{text}\n{left:,} more {noun} of this document after [{ids[-1]}]. {IN_BRACKETS}"
+    more = counted(left, "more passage")
+    return f"{text}\n{more} of this document after [{ids[-1]}]. {IN_BRACKETS}"
 
 
 def _reader(index: Index) -> ChunkRead:

@@ -28,6 +28,7 @@ from arag_search.query.tree import (
     positive_leaves,
 )
 from arag_search.search.fields import bound_text
+from arag_search.system.wording import counted
 
 MAX_FIELDS = 4
 """The maximum number of clauses whose values are looked up."""
@@ -94,7 +95,7 @@ def value_text(count: ValueCount) -> str:
     shown = _quoted(count.value)
     if count.chunks is None:
         return shown
-    return f"{shown} ({count.chunks:,} {'passage' if count.chunks == 1 else 'passages'})"
+    return f"{shown} ({counted(count.chunks, 'passage')})"
 
 
 def case_variants(query: Node) -> list[KeywordEquals]:

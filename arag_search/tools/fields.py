@@ -8,6 +8,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.printing import keyword_text
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
 from arag_search.search.index import Index
+from arag_search.system.wording import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
@@ -70,8 +71,7 @@ def fitted_text(result: FieldsResult, max_tokens: int) -> str:
 
 def fields_text(result: FieldsResult, most: int | None = None) -> str:
     """Return the fields in words, one on each line, with at most so many values of each."""
-    passages = f"{result.passages:,} {'passage' if result.passages == 1 else 'passages'}"
-    lines = [f"Fields of {passages}; every number counts passages."]
+    lines = [f"Fields of {counted(result.passages, 'passage')}; every number counts passages."]
     lines += [_line(field, most) for field in result.fields]
     return "\n".join(lines)
 
@@ -83,7 +83,7 @@ def _line(field: FieldSummary, most: int | None) -> str:
     if field.distinct is None:
         return text
     shown = field.values[:most]
-    distinct = f"{field.distinct:,} {'value' if field.distinct == 1 else 'values'}"
+    distinct = counted(field.distinct, "value")
     if not shown:
         return f"{text}; {distinct}"
     rest = "" if len(shown) == field.distinct else ", ..."

@@ -15,6 +15,7 @@ from arag_search.query.problems import QueryError
 from arag_search.query.tree import KeywordEquals
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
+from arag_search.system.wording import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, ToolResult, ToolSettings, error_result
 from arag_search.tools.document_settings import DocumentSettings, vector_units
@@ -210,8 +211,8 @@ class _Reply:
         """Add what is said of a pattern, and its windows that are not shown yet. Lines that are
         still ``visible`` in an opened window are named."""
         if not self._patterns:
-            count = "1 pattern" if len(all_matches) == 1 else f"{len(all_matches)} patterns"
-            lines = "1 line" if len(self._lines) == 1 else f"{len(self._lines):,} lines"
+            count = counted(len(all_matches), "pattern")
+            lines = counted(len(self._lines), "line")
             self._add(f"{reference_line(self._reference)}: {count} in {lines}.")
         self._patterns += 1
         self._found = self._found or bool(matches.matches)
@@ -272,7 +273,7 @@ def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
         return f"{name}: no match. Try a shorter pattern, or open."
     others = [match for match in matches.matches if not any(_is_in(match, at) for at in shown)]
     count = len(matches.matches)
-    text = f"{name}: {count:,} {'match' if count == 1 else 'matches'}"
+    text = f"{name}: {counted(count, 'match', 'matches')}"
     if not others:
         return f"{text}."
     numbers = list(dict.fromkeys(first for first, _ in others))

@@ -24,9 +24,10 @@ from arag_search.engines.opensearch.packing import BulkPacker
 from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.system.progress import duration
+from arag_search.system.wording import counted
 from index_jobs.build.corpus import NO_DOCUMENTS
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.report import BuildState, Report, counted
+from index_jobs.build.report import BuildState, Report
 from index_jobs.build.targets import check_options
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.duplicates import SeenIds

@@ -12,6 +12,7 @@ from arag_search.errors import MissingExtraError
 from arag_search.field_counts import FieldCounts, include_counts
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import duration
+from arag_search.system.wording import counted
 from index_jobs.cutting.packing import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
 from index_jobs.sources.files.folder import NOT_READ, TOO_LARGE
@@ -261,11 +262,6 @@ def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:
     lines = [f"{name}: {kind}" for name, kind in sources[:SHOWN_EXAMPLES]]
     more = len(sources) - SHOWN_EXAMPLES
     return [*lines, f"... and {more:,} more sources"] if more > 0 else lines
-
-
-def counted(count: int, noun: str) -> str:
-    """Format a count with its noun: ``1 chunk``, ``2,000 chunks``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def listed(counts: Mapping[str, int], names_first: bool = False) -> str:

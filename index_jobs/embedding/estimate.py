@@ -13,12 +13,13 @@ from arag_search.errors import SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
 from arag_search.system.progress import duration
+from arag_search.system.wording import counted
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.storage.place import vectors_root
 from arag_search.vectors.storage.rows import rows_of
 from index_jobs.build.estimate import SampleBudget, dry_run_lines
-from index_jobs.build.report import Report, counted
+from index_jobs.build.report import Report
 from index_jobs.embedding.earlier import existing_encoder, existing_titles
 from index_jobs.embedding.job import work_name
 from index_jobs.embedding.plan import EmbedOptions, chosen_titles

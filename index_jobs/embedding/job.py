@@ -30,6 +30,7 @@ from arag_search.system.durable import room_advice
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.wording import counted
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory, factory_of
@@ -47,7 +48,6 @@ from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.storage.sidecar import Sidecar
 from arag_search.vectors.storage.version_1 import EarlierShard, convert
-from index_jobs.build.report import counted
 from index_jobs.build.resuming import resume_advice, room
 from index_jobs.embedding.earlier import (
     EarlierVectors,

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arag_search.system.progress import duration
+from arag_search.system.wording import counted
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from index_jobs.build.report import Report, counted
+from index_jobs.build.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class EmbedReport(Report):
             lines.append(f"reused: {counted(self.reused_rows, 'row')} of earlier vectors")
         lines.append(
             f"peak memory: {self.peak_bytes / 1e6:,.0f} MB, summed over"
-            f" {self.processes:,} {'process' if self.processes == 1 else 'processes'}"
+            f" {counted(self.processes, 'process', 'processes')}"
         )
         return "\n".join([*lines, *self.notes])
 

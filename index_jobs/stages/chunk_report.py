@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from arag_search.system.progress import duration
+from arag_search.system.wording import counted
 from index_jobs.build.corpus import first_large, summed
-from index_jobs.build.report import Report, SourcesReport, counted
+from index_jobs.build.report import Report, SourcesReport
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import KEPT_FILES, SHOWN_EXAMPLES
 from index_jobs.stages.chunk_folder import ChunkFolder

@@ -31,6 +31,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
 from arag_search.system.interrupts import Interrupts
 from arag_search.system.progress import Progress, SilentProgress, duration
+from arag_search.system.wording import counted
 from index_jobs.build.corpus import Corpus, summed
 from index_jobs.build.ingestion import Ingestion
 from index_jobs.build.options import DEFAULT_FIELDS, SENTENCE_RULE_OPTION, BuildOptions
@@ -38,7 +39,6 @@ from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
     SourcesReport,
-    counted,
     source_lines,
 )
 from index_jobs.cutting.packing import Cut, Cutting, Packed, counts_of, cut_only

@@ -13,7 +13,8 @@ from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, SilentProgress
-from index_jobs.build.report import Report, counted
+from arag_search.system.wording import counted
+from index_jobs.build.report import Report
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
 from index_jobs.updates.tally import (

@@ -39,6 +39,7 @@ from arag_search.engines.opensearch.nodes.started import (
     running_folders,
 )
 from arag_search.errors import ArgumentError, EngineError, UnavailableError
+from arag_search.system.wording import counted
 
 DEFAULT_PORT = 9200
 NODE_COUNTS = (1, 3)
@@ -198,7 +199,7 @@ def _planned(data: Path, nodes: int | None, port: int | None) -> ClusterRecord:
     count = len(record.nodes)
     if nodes not in (None, count):
         raise ArgumentError(
-            f"The data folder has a cluster of {_nodes(count)}.",
+            f"The data folder has a cluster of {counted(count, 'node')}.",
             where=str(data),
             allowed=f"--nodes {count}",
             do="Leave --nodes out, or name another folder with --data.",
@@ -269,7 +270,8 @@ def _wait(data: Path, record: ClusterRecord, offsets: dict[str, int]) -> None:
         if time.monotonic() > last:
             first = record.nodes[0].place
             raise UnavailableError(
-                f"The cluster of {_nodes(len(answers))} is not ready after {START_LIMIT_S:.0f} s.",
+                f"The cluster of {counted(len(answers), 'node')} is not ready after "
+                f"{START_LIMIT_S:.0f} s.",
                 where=_log_end(_log(data, first), offsets.get(first.name, 0)),
                 do="See the logs; a machine that lacks memory or processor time starts slowly.",
             )
@@ -318,7 +320,3 @@ def _log_end(log: Path, offset: int) -> str:
         text = lines.read().decode("utf-8", "replace")
     shown = [line[:300] for line in text.splitlines()[-_LOG_LINES:]]
     return "\n  ".join([f"{log}, which ends:", *shown])
-
-
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
