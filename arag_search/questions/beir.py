@@ -9,12 +9,13 @@ A query may name documents that are left out of its rankings, as those of BRIGHT
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from arag_search.errors import QuestionsError
 from arag_search.questions.question import Question
-from arag_search.questions.record_fields import ID_FIELDS, Fields, parsed, read_bytes, shown
+from arag_search.questions.record_fields import ID_FIELDS, Fields, parsed_lines, read_bytes, shown
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"
@@ -46,17 +47,13 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """
     qrels = _qrels_file(path) if path.is_dir() else path
     in_lines = qrels.name == QRELS_LINES
-    judged = _judgements_in_lines(qrels) if in_lines else _judgements(qrels)
+    judged = _judgements(qrels, in_lines=in_lines)
     queries = (qrels.parent if in_lines else qrels.parent.parent) / QUERIES_FILE
     questions: list[Question] = []
     ids: set[str] = set()
-    for number, line in enumerate(
-        read_bytes(queries, "There are no queries", _ALLOWED).split(b"\n"), 1
-    ):
-        if not line.strip():
-            continue
-        where = f"{queries}, line {number}"
-        fields = Fields.of(parsed(line, "line", where, _QUERY), where, _QUERY)
+    raw = read_bytes(queries, "There are no queries", _ALLOWED)
+    for where, value in parsed_lines(raw, queries, _QUERY):
+        fields = Fields.of(value, where, _QUERY)
         fields.check((("_id", *ID_FIELDS), ("text",)), _QUERY)
         id = fields.id()
         if id in ids:
@@ -111,10 +108,23 @@ def _qrels_file(folder: Path) -> Path:
     return (usual or files)[0]
 
 
-def _judgements(path: Path) -> dict[str, dict[str, int]]:
+def _judgements(path: Path, *, in_lines: bool) -> dict[str, dict[str, int]]:
     """Return grades by query and document, in the order of the file."""
     grades: dict[str, dict[str, int]] = {}
     raw = read_bytes(path, "There are no judgements", _ALLOWED)
+    allowed = _LINES if in_lines else _ROWS
+    for where, row, cells in (_json_rows if in_lines else _rows)(raw, path):
+        grade = _grade(cells)
+        if grade is None:
+            raise QuestionsError(f"The row is {shown(row)}.", where=where, allowed=allowed)
+        grades.setdefault(cells[0], {})[cells[1]] = grade
+    if not grades:
+        raise QuestionsError("There are no judgements.", where=str(path), allowed=allowed)
+    return grades
+
+
+def _rows(raw: bytes, path: Path) -> Iterator[tuple[str, object, list[str]]]:
+    """Yield place, text and cells of the rows below the head. Raises QuestionsError."""
     try:
         lines = [line.removesuffix("\r") for line in raw.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
@@ -128,37 +138,15 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
             allowed=_ROWS,
         )
     for number, line in enumerate(lines[1:], 2):
-        cells = line.split("\t")
-        if not line.strip():
-            continue
-        grade = _grade(cells)
-        if grade is None:
-            raise QuestionsError(
-                f"The row is {shown(line)}.", where=f"{path}, line {number}", allowed=_ROWS
-            )
-        grades.setdefault(cells[0], {})[cells[1]] = grade
-    if not grades:
-        raise QuestionsError("There are no judgements.", where=str(path), allowed=_ROWS)
-    return grades
+        if line.strip():
+            yield f"{path}, line {number}", line, line.split("\t")
 
 
-def _judgements_in_lines(path: Path) -> dict[str, dict[str, int]]:
-    """Return grades by query and document of JSON lines, in the order of the file."""
-    grades: dict[str, dict[str, int]] = {}
-    raw = read_bytes(path, "There are no judgements", _ALLOWED)
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        row = Fields.of(parsed(line, "line", where, _LINES), where, _LINES).fields
-        cells = [str(row.get(name, "")) for name in QRELS_HEAD]
-        grade = _grade(cells)
-        if grade is None:
-            raise QuestionsError(f"The row is {shown(row)}.", where=where, allowed=_LINES)
-        grades.setdefault(cells[0], {})[cells[1]] = grade
-    if not grades:
-        raise QuestionsError("There are no judgements.", where=str(path), allowed=_LINES)
-    return grades
+def _json_rows(raw: bytes, path: Path) -> Iterator[tuple[str, object, list[str]]]:
+    """Yield place, fields and cells of JSON lines. Raises QuestionsError."""
+    for where, value in parsed_lines(raw, path, _LINES):
+        row = Fields.of(value, where, _LINES).fields
+        yield where, row, [str(row.get(name, "")) for name in QRELS_HEAD]
 
 
 def _grade(cells: list[str]) -> int | None:

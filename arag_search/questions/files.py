@@ -26,7 +26,7 @@ from arag_search.questions.question import (
     Triple,
 )
 from arag_search.questions.record import ALLOWED, NO_ID, Shape, read_record
-from arag_search.questions.record_fields import parsed, read_bytes
+from arag_search.questions.record_fields import parsed, parsed_lines, read_bytes
 
 __all__ = [
     "ALLOWED",
@@ -172,7 +172,4 @@ def _records(path: Path) -> Iterator[tuple[str, object]]:
         for number, value in enumerate(cast(list[object], records), 1):
             yield f"{path}, record {number}", value
         return
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            yield where, parsed(line, "line", where, ALLOWED)
+    yield from parsed_lines(raw, path, ALLOWED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -44,6 +44,14 @@ def parsed(text: bytes, what: str, where: str, allowed: str) -> object:
         raise QuestionsError(
             f"The {what} is not JSON ({error}).", where=where, allowed=allowed
         ) from None
+
+
+def parsed_lines(raw: bytes, path: Path, allowed: str) -> Iterator[tuple[str, object]]:
+    """Yield the place and the value of each JSON line of a file. Raises QuestionsError."""
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, parsed(line, "line", where, allowed)
 
 
 def shown(value: object) -> str:

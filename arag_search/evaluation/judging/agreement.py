@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.judging.judge import VERDICTS, Verdict, as_verdict
-from arag_search.questions.record_fields import Fields, parsed, read_bytes
+from arag_search.questions.record_fields import Fields, parsed_lines, read_bytes
 
 _ALLOWED = f'JSON lines of {{"question_id", "label"}}, a label being {", ".join(VERDICTS)}'
 
@@ -46,11 +46,8 @@ def read_labels(path: Path) -> dict[str, Verdict]:
     """Return labels by question id. Raises QuestionsError naming file and line."""
     labels: dict[str, Verdict] = {}
     raw = read_bytes(path, "The labels cannot be read", _ALLOWED)
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        fields = Fields.of(parsed(line, "line", where, _ALLOWED), where, _ALLOWED)
+    for where, value in parsed_lines(raw, path, _ALLOWED):
+        fields = Fields.of(value, where, _ALLOWED)
         fields.check((("question_id", "id"), ("label",)), _ALLOWED)
         id, label = fields.id(("question_id", "id")), fields.text("label")
         verdict = as_verdict(label)
