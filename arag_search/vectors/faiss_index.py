@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.system.cores import share_cores
 from arag_search.system.durable import replacing, sync
 from arag_search.system.extras import check_extra
 from arag_search.vectors.storage.manifest import FLAT
@@ -229,11 +228,6 @@ class IvfIndex:
                 selector = faiss.IDSelectorBitmap(allowed)
                 parameters = faiss.SearchParametersIVF(sel=selector, nprobe=nprobe)
             return self._index.search(queries, n, params=parameters)
-
-
-def usual_threads() -> int:
-    """Return how many threads FAISS uses by default."""
-    return share_cores()
 
 
 def _library() -> Any:

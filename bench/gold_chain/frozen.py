@@ -30,10 +30,9 @@ def policy_hash() -> str:
     return digest.hexdigest()
 
 
-def check_frozen(expected: str | None = None) -> str:
-    """Return the hash of the policy. Raises BenchError unless it is the expected one (None: the one
-    in FROZEN)."""
-    wanted = expected or FROZEN.read_text("ascii").strip()
+def check_frozen() -> str:
+    """Return the hash of the policy. Raises BenchError unless it is the one in FROZEN."""
+    wanted = FROZEN.read_text("ascii").strip()
     if policy_hash() != wanted:
         raise BenchError(
             f"The policy of the gold-chain agent has changed: it is {policy_hash()[:16]}, and "

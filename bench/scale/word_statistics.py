@@ -16,6 +16,7 @@ ZIPF_RANKS = (10, 3000)
 HEAPS_SHARE = 0.05
 """Zipf's slope is that between these ranks; Heaps' exponent from this share of the words on."""
 
+_SEED = 1762
 _POINTS = 40
 _PAIRS = 2000
 
@@ -27,7 +28,7 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return fit.slope, fit.intercept
 
 
-def word_statistics(chunks: Sequence[Chunk], seed: int = 1762) -> Mapping[str, float]:
+def word_statistics(chunks: Sequence[Chunk]) -> Mapping[str, float]:
     """Compute the statistics by name, of at least some thousand words."""
     frequency: Counter[str] = Counter()
     seen: set[str] = set()
@@ -48,8 +49,8 @@ def word_statistics(chunks: Sequence[Chunk], seed: int = 1762) -> Mapping[str, f
         "Zipf slope": -_zipf(ordered),
         "Heaps exponent": _heaps(growth),
         "share of the most frequent word": ordered[0] / count,
-        "passages with a word of a passage": _median_share(texts, seed),
-        "passages with a pair of a passage": _pairs(texts, seed),
+        "passages with a word of a passage": _median_share(texts),
+        "passages with a pair of a passage": _pairs(texts),
     }
 
 
@@ -67,23 +68,23 @@ def _heaps(growth: Sequence[tuple[int, int]]) -> float:
     return line([(math.log(words), math.log(different)) for words, different in points])[0]
 
 
-def _median_share(texts: Sequence[Sequence[str]], seed: int) -> float:
+def _median_share(texts: Sequence[Sequence[str]]) -> float:
     """Return the median document frequency, as a share, of words drawn from passages."""
     frequency: Counter[str] = Counter()
     for terms in texts:
         frequency.update(set(terms))
-    random = Random(seed)
+    random = Random(_SEED)
     drawn = [random.choice(random.choice(texts)) for _ in range(_PAIRS)]
     return statistics.median(frequency[term] for term in drawn) / len(texts)
 
 
-def _pairs(texts: Sequence[Sequence[str]], seed: int) -> float:
+def _pairs(texts: Sequence[Sequence[str]]) -> float:
     """Return the mean document frequency, as a share, of pairs of neighbours drawn from
     passages."""
     frequency: Counter[tuple[str, str]] = Counter()
     for terms in texts:
         frequency.update(set(pairwise(terms)))
-    random = Random(seed)
+    random = Random(_SEED)
     drawn: list[tuple[str, str]] = []
     long = [terms for terms in texts if len(terms) > 1]
     for _ in range(_PAIRS):

@@ -17,6 +17,7 @@ import orjson
 
 from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
 from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
+from arag_search.system.cores import share_cores
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
@@ -125,7 +126,7 @@ def publish_sidecar(
             index,
             manifest,
             progress,
-            threads or faiss_index.usual_threads(),
+            threads or share_cores(),
             sentence_titles,
         )
         return publication.run(shards, placement, earlier)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from arag_search.engines.calls import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.query.tree import Scope
+from arag_search.system.cores import share_cores
 from arag_search.system.extras import check_extra
 from arag_search.vectors import exact, faiss_index
 from arag_search.vectors.allowed import Allowance, AllowedRows, TextRows
@@ -119,7 +120,7 @@ class Sidecar:
         self.stale = stale
         self._calls = Calls(str(path))
         check_sizes(sidecar_files(path, manifest), EMBED_AGAIN)
-        threads = threads or faiss_index.usual_threads()
+        threads = threads or share_cores()
         self._units: dict[VectorUnit, _Unit] = {
             unit: _Unit(path, manifest, unit, threads) for unit in manifest.units
         }

@@ -28,19 +28,19 @@ class Differing:
     records: tuple[str | None, str | None]
 
 
-def differing(analysis: Analysis, most: int = MOST) -> list[Differing]:
+def differing(analysis: Analysis) -> list[Differing]:
     """Return the questions that differ most for each pair, stratum and data set, under the main
     policy and by the primary measure; those on which the first level is better come first."""
     differing_questions: list[Differing] = []
     for stratum in analysis.design.strata:
         for pair in analysis.design.suite.comparison.pairs:
             for data_set in analysis.sets:
-                differing_questions += _of_pair(analysis, data_set, stratum, pair, most)
+                differing_questions += _of_pair(analysis, data_set, stratum, pair)
     return differing_questions
 
 
 def _of_pair(
-    analysis: Analysis, data_set: SetValues, stratum: Stratum, pair: tuple[str, str], most: int
+    analysis: Analysis, data_set: SetValues, stratum: Stratum, pair: tuple[str, str]
 ) -> Sequence[Differing]:
     import numpy as np
 
@@ -54,8 +54,8 @@ def _of_pair(
     gains = values[:, 0] - values[:, 1]
     gains = np.nan_to_num(-gains if measure.lower_is_better else gains)
     order: list[int] = np.argsort(-gains, kind="stable").tolist()
-    best = [at for at in order[:most] if gains[at] > 0]
-    worst = [at for at in order[::-1][:most] if gains[at] < 0]
+    best = [at for at in order[:MOST] if gains[at] > 0]
+    worst = [at for at in order[::-1][:MOST] if gains[at] < 0]
     return [
         Differing(
             data_set.name,

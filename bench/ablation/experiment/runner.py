@@ -39,14 +39,10 @@ def chosen_keys(keys: Sequence[Key], only: Mapping[str, str]) -> list[Key]:
 
 
 def run_cells(
-    experiment: Experiment,
-    keys: Sequence[Key],
-    folder: Path,
-    say: Callable[[str], None],
-    clock: Callable[[], float] = time.monotonic,
+    experiment: Experiment, keys: Sequence[Key], folder: Path, say: Callable[[str], None]
 ) -> Outcome:
     """Measure the cells that the folder lacks, or that were made of something else."""
-    began = clock()
+    began = time.monotonic()
     measured = kept = 0
     for number, key in enumerate(keys, 1):
         cell = Cell(dict(key), dict(experiment.fingerprints(key)))
@@ -59,7 +55,7 @@ def run_cells(
         rows = list(experiment.measure(key))
         write_cell(folder, _with_failures(cell, rows), rows)
         measured += 1
-        left = (clock() - began) / measured * (len(keys) - number)
+        left = (time.monotonic() - began) / measured * (len(keys) - number)
         say(f"{number:,} of {len(keys):,} cells, {named(key)}; at most {duration(left)} left")
     return Outcome(measured, kept)
 

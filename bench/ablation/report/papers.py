@@ -35,9 +35,9 @@ class PaperTables(Part):
     tables: tuple[PaperTable, ...]
 
 
-def paper_tables(suite: str, file: Path = FILE) -> list[PaperTable]:
+def paper_tables(suite: str) -> list[PaperTable]:
     """Return the tables for a suite. Raises ConfigError naming everything that is wrong."""
-    values = read_mapping(file, "list of figures", holds="figures", allowed="tables: a list")
+    values = read_mapping(FILE, "list of figures", holds="figures", allowed="tables: a list")
     try:
         content = PaperTables.model_validate_json(orjson.dumps(values, default=str))
     except ValidationError as error:
@@ -45,7 +45,7 @@ def paper_tables(suite: str, file: Path = FILE) -> list[PaperTable]:
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}."
             for problem in error.errors(include_url=False)
         ]
-        raise ConfigError(numbered("list of figures", problems), where=str(file)) from error
+        raise ConfigError(numbered("list of figures", problems), where=str(FILE)) from error
     return [paper for paper in content.tables if suite in paper.suites]
 
 
