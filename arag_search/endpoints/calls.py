@@ -7,11 +7,12 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 from arag_search.endpoints.redaction import Secrets
 from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
+from arag_search.endpoints.settings import OPENAI_URL
 from arag_search.errors import ConfigError
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -56,6 +57,18 @@ class Request(Generic[T]):
     again: Callable[[Refusal], bool] = lambda refusal: False
 
 
+class EndpointOptions(TypedDict, total=False):
+    """The options of an Endpoint that a model passes on to it."""
+
+    base_url: str
+    key: str | None
+    timeout_s: float
+    max_retries: int
+    on_retry: Callable[[Retry], None] | None
+    sleep: Callable[[float], object] | None
+    chance: Callable[[], float]
+
+
 class Endpoint:
     """An address that serves a model. Safe to use from several threads.
 
@@ -76,9 +89,9 @@ class Endpoint:
         self,
         name: str,
         *,
-        base_url: str,
-        key: str | None,
         failures: Failures,
+        base_url: str = OPENAI_URL,
+        key: str | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         max_retries: int = DEFAULT_MAX_RETRIES,
         max_reply_bytes: int = MAX_REPLY_BYTES,

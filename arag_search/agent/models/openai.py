@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.models.wire import read_reply, write_messages
-from arag_search.endpoints.calls import (
-    DEFAULT_MAX_RETRIES,
-    DEFAULT_TIMEOUT_S,
-    Endpoint,
-    Request,
-    Retry,
-    check_options,
-)
+from arag_search.endpoints.calls import Endpoint, EndpointOptions, Request, check_options
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
-from arag_search.endpoints.settings import KEY_VARIABLES, OPENAI_URL
+from arag_search.endpoints.settings import KEY_VARIABLES
 from arag_search.errors import (
     ContextLengthError,
     ModelAccessError,
@@ -41,9 +32,8 @@ class OpenAIModel:
     """A model behind an OpenAI-compatible endpoint. Unless a request allows several tool calls in a
     reply, it asks for a single call, which not every endpoint honours.
 
-    ``name``, ``base_url``, ``key``, time-out, retries, ``on_retry``, ``sleep`` and ``chance`` are
-    those of Endpoint. Of ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``reasoning_effort`` and
-    ``seed`` only those that are set are sent.
+    ``name`` and ``options`` are those of Endpoint. Of ``temperature`` (0 to 2), ``top_p`` (0 to 1),
+    ``reasoning_effort`` and ``seed`` only those that are set are sent.
 
     Raises ConfigError for options that no endpoint accepts. One object serves all threads.
     ``close`` ends all waiting.
@@ -53,17 +43,11 @@ class OpenAIModel:
         self,
         name: str,
         *,
-        base_url: str = OPENAI_URL,
-        key: str | None = None,
         temperature: float | None = None,
         top_p: float | None = None,
         reasoning_effort: str | None = None,
         seed: int | None = None,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_retries: int = DEFAULT_MAX_RETRIES,
-        on_retry: Callable[[Retry], None] | None = None,
-        sleep: Callable[[float], object] | None = None,
-        chance: Callable[[], float] = random.random,
+        **options: Unpack[EndpointOptions],
     ) -> None:
         sampling = {
             "temperature": temperature,
@@ -72,17 +56,7 @@ class OpenAIModel:
             "seed": seed,
         }
         self._sampling = {option: value for option, value in sampling.items() if value is not None}
-        self._endpoint = Endpoint(
-            name,
-            base_url=base_url,
-            key=key,
-            failures=FAILURES,
-            timeout_s=timeout_s,
-            max_retries=max_retries,
-            on_retry=on_retry,
-            sleep=sleep,
-            chance=chance,
-        )
+        self._endpoint = Endpoint(name, failures=FAILURES, **options)
         self.name, self.base_url = self._endpoint.name, self._endpoint.base_url
         self._check()
         self._refused = set[str]()  # options that the endpoint says it does not have

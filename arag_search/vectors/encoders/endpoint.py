@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import base64
-import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from arag_search.endpoints.calls import (
-    DEFAULT_MAX_RETRIES,
-    DEFAULT_TIMEOUT_S,
     MAX_REPLY_BYTES,
     Endpoint,
+    EndpointOptions,
     Request,
-    Retry,
     check_options,
 )
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
-from arag_search.endpoints.settings import KEY_VARIABLES, OPENAI_URL
+from arag_search.endpoints.settings import KEY_VARIABLES
 from arag_search.errors import (
     EncoderAccessError,
     EncoderLengthError,
@@ -59,8 +56,7 @@ class EndpointEncoder:
     this process would cut them; an empty one is sent as a blank. Vectors are received as base64 or,
     if the endpoint refuses that, as lists. ``dimension`` is requested from the endpoint; None is
     the model's own, learned from the first reply. ``query_instruction`` is put directly before a
-    query. ``base_url``, ``key``, timeout, retries, ``on_retry``, ``sleep`` and ``chance`` are those
-    of Endpoint.
+    query. ``options`` are those of Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
@@ -69,32 +65,20 @@ class EndpointEncoder:
         self,
         model: str,
         *,
-        base_url: str = OPENAI_URL,
-        key: str | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
         query_instruction: str = "",
         dimension: int | None = None,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         max_request_tokens: int = DEFAULT_MAX_REQUEST_TOKENS,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_retries: int = DEFAULT_MAX_RETRIES,
-        on_retry: Callable[[Retry], None] | None = None,
-        sleep: Callable[[float], object] | None = None,
-        chance: Callable[[], float] = random.random,
+        **options: Unpack[EndpointOptions],
     ) -> None:
         check_extra("vectors", "numpy")
         self._endpoint = Endpoint(
             model,
-            base_url=base_url,
-            key=key,
             failures=FAILURES,
-            timeout_s=timeout_s,
-            max_retries=max_retries,
             max_reply_bytes=MAX_REPLY_BYTES
             + batch_size * (dimension or _MOST_DIMENSIONS) * _MOST_NUMBER_BYTES,
-            on_retry=on_retry,
-            sleep=sleep,
-            chance=chance,
+            **options,
         )
         bounds = {
             "batch_size": batch_size,
