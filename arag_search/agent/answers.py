@@ -1,7 +1,7 @@
 """Read a model's final reply: short answer, explanation, cited ids, and whether these are right.
 
 The prompts ask for three lines, ``Answer:``, ``Explanation:``, ``Sources:``. Models decorate them,
-leave some out or change their order; what they wrote is kept as it is beside what is read from it.
+leave some out or change their order; the original reply is kept beside the parsed parts.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ _LABEL = re.compile(
 _THINKING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 Held = Callable[[Sequence[str]], Collection[str]]
-"""A function that returns those of some ids that passages of the index have."""
+"""A function that returns which of the given ids are ids of passages in the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The parts of a final reply.
 
-    ``raw`` is all of it. ``cited_ids`` are in the order in which they are named. ``wrong_ids`` were
-    named although no tool had shown them: those of passages that exist, and ``invented_ids``, which
-    no passage has and which are no citations. ``scores`` are those of the sources that have one.
+    ``raw`` is the whole reply. ``cited_ids`` are in the order in which the reply names them.
+    ``wrong_ids`` were named although no tool had shown them: ids of existing passages, and
+    ``invented_ids``, which no passage has and which do not count as citations. ``scores`` are those
+    of the sources that have one.
     """
 
     short: str
@@ -72,12 +73,12 @@ def parse_answer(
     scored: bool = False,
 ) -> Answer:
     """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``held`` says which
-    others there are, without which an id that was not shown counts as one of them.
+    other ids exist. Without ``held``, every id that was not shown counts as existing.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
-    the text before the first label, or after the first paragraph, is the explanation. Ids are
-    read in all three parts by one grammar (``CitedText``). ``scored`` reads a number after a source
-    as its score.
+    the text before the first label, or after the first paragraph, is the explanation. Ids are read
+    in all three parts by one grammar (``CitedText``). With ``scored``, a number after a source is
+    read as its score.
     """
     parts = _parts(_THINKING.sub("", text))
     scores: dict[str, float] = {}
@@ -130,15 +131,14 @@ def _parts(text: str) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    """Return an answer without marks of emphasis and without "(implied)", on one line."""
+    """Return an answer on one line, without emphasis markup and "(implied)"."""
     return " ".join(_IMPLIED.sub("", text.strip().strip("*_`")).split())
 
 
 def normalise(text: str) -> str:
-    """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016).
-
-    It is in lower case, without ASCII punctuation and the words a, an, the, and with single
-    spaces. Text is brought to NFC first, so that an accent counts the same however it is written.
+    """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016). The result is in lower
+    case, without ASCII punctuation and the words a, an, the, and with single spaces. Text is
+    brought to NFC first, so that an accent counts the same however it is written.
     """
     bare = nfc(text).lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())

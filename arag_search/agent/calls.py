@@ -19,9 +19,9 @@ from arag_search.tools.registry import READ_TOOLS, TOOLS
 from arag_search.tools.reply_text import CALLS_LEFT, NUDGE
 
 STALE_STEPS = 3
-"""So many steps in a row that show nothing new get a line saying so."""
+"""The number of successive steps without anything new after which a line says so."""
 FEW_CALLS = 3
-"""So many calls left, or fewer, are named in each result."""
+"""When at most this many calls are left, each result says how many."""
 NOTHING_NEW = (
     f"{NUDGE}{STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
     "answer from what you have."
@@ -44,9 +44,9 @@ class CallOutcome:
 
 
 class CallRunner:
-    """A runner of calls of some tools. ``guarded`` answers an identical call with its earlier ids,
-    and notes when several steps have shown nothing new. Of ``max_calls``, results say how many are
-    left when they are few."""
+    """A runner of calls of some tools. With ``guarded``, an identical call is answered with its
+    earlier ids, and a note says when several steps have shown nothing new. When few of
+    ``max_calls`` are left, results say how many."""
 
     def __init__(
         self, tools: Mapping[str, Tool], *, guarded: bool, max_calls: int | None = None
@@ -57,7 +57,8 @@ class CallRunner:
         self.schemas = tuple(tool.openai_schema() for tool in tools.values())
 
     def run(self, state: State, call: ToolCall) -> CallOutcome:
-        """Run a call and note in the state what it showed. Raises what no model can correct."""
+        """Run a call and note in the state what it showed. Raises errors that no model can
+        correct."""
         state.read_set.step = len(state.steps) + 1
         try:
             arguments = parsed_arguments(call.arguments)
@@ -85,7 +86,7 @@ class CallRunner:
         return tool.run(arguments, state.read_set)
 
     def _record_shown(self, state: State, name: str, result: ToolResult) -> ToolResult:
-        """Add what was shown to the state, and the notes to the result that are due."""
+        """Add what was shown to the state, and any notes that are due to the result."""
         is_read = name in READ_TOOLS and result.retrieved_tokens > 0
         shown = {*result.ids, *(span.id for span in result.passages)}
         is_new = is_read or not state.shown_ids.issuperset(shown)
@@ -130,8 +131,8 @@ def parsed_arguments(text: str) -> object:
 
 
 def history_call(call: ToolCall, call_id: str) -> ToolCall:
-    """Return the call as later requests hold it: some servers refuse a history whose arguments are
-    not JSON, so that those become an empty object; the result quotes them."""
+    """Return the call in the form that later requests contain. Some servers refuse a history whose
+    arguments are not JSON, so such arguments become an empty object; the result quotes them."""
     try:
         is_object = isinstance(parsed_arguments(call.arguments), dict)
     except ValueError:
@@ -161,8 +162,8 @@ def _repeat_notice(step: Step) -> ToolResult:
 
 
 def _is_plain(arguments: object) -> bool:
-    """Return whether any JSON reader can read them: no half characters, no numbers beyond 64
-    bits."""
+    """Return whether any JSON reader can read the arguments: no lone surrogates, no numbers beyond
+    64 bits."""
     try:
         orjson.dumps(arguments)
     except TypeError:
@@ -171,8 +172,8 @@ def _is_plain(arguments: object) -> bool:
 
 
 def _is_too_deep(arguments: object) -> bool:
-    """Return whether JSON has more levels than any arguments need, and than every writer can
-    write."""
+    """Return whether JSON is nested more deeply than any arguments need, and more than some writers
+    can write."""
     level = [arguments]
     for _ in range(_MAX_LEVELS):
         level = [item for value in level for item in _items(value)]

@@ -1,8 +1,8 @@
 """Citations in the text of a model: one grammar for answers, explanations and lists of sources.
 
 Ids are in brackets, one or several, with any separator; in a list of sources they may also be
-without brackets. Only ids of passages are citations; other text in brackets is text. A word in
-the form and the place of an id that no passage has is an invented id.
+without brackets. Only ids of passages are citations; other text in brackets is ordinary text. A
+word that looks like an id and is where an id would be, but that no passage has, is an invented id.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class CitedText:
                 yield from (token.text for token in self._tokens(start, end) if not token.is_known)
 
     def _mask(self, known: Collection[str]) -> str:
-        """Return the text with the known ids blanked out, the longest first; note their offsets."""
+        """Return the text with the known ids blanked out, longest first, and note their offsets."""
         masked = self._text
         there = (id for id in known if id in masked and any(map(str.isalnum, id)))
         for id in sorted(there, key=len, reverse=True):
@@ -126,7 +126,7 @@ class CitedText:
         return [token for token in tokens if token.text.lower() not in _JOINING]
 
     def _tokens_of(self, start: int, word: str) -> Iterator[_Token]:
-        """Yield the known ids in a word, or else the word; slashes may be between ids."""
+        """Yield the known ids in a word, or else the word itself; slashes may separate ids."""
         places = [at for at in range(start, start + len(word)) if at in self._known]
         if places:
             yield from (_Token(at, self._known[at], True) for at in places)

@@ -1,8 +1,8 @@
 """The context of a conversation: a warning when it grows long, and what summarize removes from it
 (AgenticRAG, section 3.4).
 
-Texts of the model and the arguments of its calls stay, because they are its reasoning; so does
-every message, because calls and results pair up. Only the content of results is removed.
+The model's texts and the arguments of its calls stay, because they are its reasoning. All messages
+stay, because calls and results must pair up. Only the content of results is removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Place(NamedTuple):
 
 
 class Context:
-    """The bounds of a conversation with tools of documents. ``schema_tokens`` are sent with every
+    """The bounds of a conversation with document tools. ``schema_tokens`` are sent with every
     request."""
 
     def __init__(self, settings: DocumentSettings, schema_tokens: int) -> None:
@@ -58,8 +58,9 @@ class Context:
         return tokens + self.settings.reply_reserve >= self.settings.context_threshold
 
     def warned(self, state: State, result: ToolResult) -> ToolResult:
-        """Return the last result of a turn, with a line that warns if the conversation has become
-        long: once, until something is removed, and not if summarize is demanded anyway."""
+        """Return the last result of a turn, with a warning line if the conversation has become
+        long. The model is warned once until something is removed, and not if summarize is demanded
+        anyway."""
         tokens = self.tokens(state) + result.result_tokens
         limit = self.settings.context_threshold
         is_long = tokens >= self.settings.context_warning * limit
@@ -88,13 +89,13 @@ class Context:
         return replace(result, text=text, result_tokens=count_tokens(text))
 
     def exhausted(self, state: State) -> None:
-        """Record that what is kept leaves no room, so that the answer is forced."""
+        """Record that the kept content leaves no room, so that the answer is forced."""
         tokens = self.tokens(state)
         self._note(state, "exhausted", tokens, tokens)
 
     def fallback(self, state: State) -> list[str]:
-        """Return references to keep where the model names none: those that it opened last, and then
-        those that it was shown last, as many as fit."""
+        """Return the references to keep if the model names none: those that it opened last, then
+        those that were shown last, as many as fit."""
         places = [place for place in _places(state) if place.references]
         reads = [place for place in places if _kind(place.step) == "read"]
         room = self.settings.context_keep * self.settings.context_threshold
@@ -115,8 +116,8 @@ class Context:
         return list(removed)
 
     def _remove_windows(self, state: State, kept: Iterable[str]) -> list[str]:
-        """Remove the oldest windows of references that are kept, while all that is kept takes more
-        than its share; return the references. O(messages)."""
+        """Remove the oldest windows of kept references while the kept content exceeds its share;
+        return the references. O(messages)."""
         limit = self.settings.context_keep * self.settings.context_threshold
         places = [place for place in _places(state) if set(place.references).intersection(kept)]
         total = sum(count_tokens(state.messages[place.message].content) for place in places)
@@ -150,7 +151,7 @@ def _kind(step: Step) -> str:
 
 
 def _places(state: State) -> list[_Place]:
-    """Return the results of tools of documents, in their order."""
+    """Return the results of document tools, in order."""
     return [
         _Place(step, at, tuple(shown.reference for shown in step.references))
         for step, at in zip(state.steps, state.places, strict=True)

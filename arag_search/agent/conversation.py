@@ -23,8 +23,8 @@ FORMAT = 1
 
 @dataclass(slots=True)
 class SavedConversation:
-    """A conversation as a file holds it: the index and the preset it was held with, the record of
-    each question, and the state after the last one."""
+    """A conversation as stored in a file: its index and preset, the record of each question, and
+    the state after the last one."""
 
     index: str
     preset: str
@@ -43,8 +43,8 @@ class SavedConversation:
 class Conversation:
     """Questions to one agent, each of which may use what was found for those before.
 
-    ``saved`` continues a conversation. Raises ConfigError if that was held with another index or
-    another preset, whose references and replies would not agree.
+    With ``saved``, a stored conversation continues. Raises ConfigError if it had another index or
+    preset, because its references and replies would not fit.
     """
 
     def __init__(self, agent: Agent, saved: SavedConversation | None = None) -> None:
@@ -108,7 +108,7 @@ def read_conversation(path: Path) -> SavedConversation:
 
 
 def _check_same(saved: SavedConversation, agent: Agent) -> None:
-    """Raise ConfigError if a conversation was held with another preset or index."""
+    """Raise ConfigError if a conversation had another preset or index."""
     names: Mapping[str, str] = {"preset": "preset", "index": "index (or filter)"}
     wrong = [
         name

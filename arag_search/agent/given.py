@@ -34,7 +34,7 @@ class Given:
 
 
 def given_by(preset: Preset, index: Index) -> Given | None:
-    """Return the search whose result stands with every question; None if there is none."""
+    """Return the search whose result accompanies every question; None if there is none."""
     if preset.given_passages:
         return Given(
             NaiveEmbeddingSearch.of(index, preset),
@@ -60,8 +60,8 @@ def one_search(preset: Preset, index: Index) -> Given:
 
 
 def evidence_text(evidence: Sequence[Evidence], references: References, max_tokens: int) -> str:
-    """Return the texts of evidence, each under a reference, in at most so many tokens. Texts of one
-    title share its reference."""
+    """Return the texts of evidence, each under a reference, up to a maximum number of tokens. Texts
+    with the same title share a reference."""
     search = references.begin_search()
     blocks: list[str] = []
     for number, (title, text) in enumerate(evidence):

@@ -113,8 +113,8 @@ class Agent:
         """Answer a question. ``on_step`` is called after each step. ``evidence`` are the texts that
         a preset with ``given_evidence`` shows with the question; others do not use them.
 
-        A question that fails has a record with status "failed". Raises ArgumentError for an
-        empty question, and for a question without evidence where it is to be given.
+        A question that fails has a record with status "failed". Raises ArgumentError for an empty
+        question, and for a question without evidence if the preset needs it.
         """
         return self.resume(self.start(question, question_id, evidence), on_step)
 
@@ -131,9 +131,9 @@ class Agent:
         return state
 
     def follow_up(self, state: State, question: str, question_id: str = "") -> None:
-        """Add the next question of a conversation, which may use what was found before
-        (AgenticRAG, section 3.1). Raises ArgumentError for an empty question, and for a preset
-        without tools of documents, whose conversations have nothing to go back to."""
+        """Add the next question of a conversation, which may use what was found before (AgenticRAG,
+        section 3.1). Raises ArgumentError for an empty question, and for a preset without document
+        tools, whose conversations have no documents to refer back to."""
         question = checked_question(question)
         if not self.preset.uses_documents:
             raise ArgumentError(
@@ -212,7 +212,7 @@ class Agent:
         return self._end_of(self._force_answer(state), "forced")
 
     def _switch(self, state: State) -> Generator[Step, None, _Ended | None]:
-        """Route a question. Return its end if one search answers it; otherwise the loop goes on,
+        """Route a question. Return its end if one search answers it; otherwise the loop continues
         with the documents that the search found."""
         if state.route is None:
             state.route = self._route(state)
@@ -265,7 +265,8 @@ class Agent:
         return _Ended(reply.text, "failed", _failure(error))
 
     def _add_given(self, state: State, given: Given) -> Step:
-        """Add what a search for the question finds below it, and record this as a step."""
+        """Add the results of a search for the question below it, and record the search as a
+        step."""
         began = time.perf_counter()
         search, arguments = given.tool, given.arguments_for(state.question)
         result = search.run(arguments, state.read_set)
@@ -335,7 +336,8 @@ class Agent:
         )
 
     def _take(self, state: State, reply: ModelReply) -> None:
-        """Add a reply with calls to the messages; those that the preset allows are to be run."""
+        """Add a reply with calls to the messages; the calls that the preset allows become
+        pending."""
         calls = _history(reply.tool_calls, len(state.steps) + 1)
         state.add(Message("assistant", reply.text, calls))
         reasoning = "\n".join(text for text in (reply.reasoning, reply.text) if text.strip())
@@ -344,7 +346,8 @@ class Agent:
             reasoning = ""
 
     def _run_pending(self, state: State, began: float) -> Step:
-        """Run the next call that is to be run; of a turn with too many, answer those beyond."""
+        """Run the next pending call. If a turn has too many calls, answer those beyond the
+        limit."""
         context, most = self._context, self._calls_a_turn
         pending = state.pending[0]
         number = len(state.steps) + 1
@@ -371,11 +374,9 @@ class Agent:
         return step
 
     def _summarize(self, state: State, context: Context) -> Generator[Step, None, _Ended | None]:
-        """Demand a call of summarize before the next turn, which is no turn itself. Return the end
-        of the question if the model answers instead.
-
-        If it twice names no reference that exists, or makes no call, what it looked at last is
-        kept.
+        """Demand a call of summarize before the next turn; this does not count as a turn. Return
+        the end of the question if the model answers instead. If the model twice names no reference
+        that exists, or makes no call, the documents that it looked at last are kept.
         """
         tool = self.calls.tools[SUMMARIZE]
         state.add(Message("user", prompt_text("context_full")))
@@ -409,7 +410,8 @@ class Agent:
     def _run_summarize(
         self, state: State, context: Context, reply: ModelReply, began: float
     ) -> Step:
-        """Run the first call of a reply to the demand for summarize, and answer all of them."""
+        """Run the first call of a reply to the demand for summarize, and answer all of its
+        calls."""
         calls = _history(reply.tool_calls, len(state.steps) + 1)
         state.add(Message("assistant", reply.text, calls))
         first = reply.tool_calls[0]
@@ -445,8 +447,8 @@ class Agent:
     def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
         """Ask for the answer without tools.
 
-        After a context-length error, the newest tool result is left out, then the older half of
-        them too, then all of them. Raises the last error if even that is too long.
+        After a context-length error, the newest tool result is left out, then the older half of the
+        results too, then all of them. Raises the last error if even that is too long.
         """
         state.add(Message("user", prompt_text("forced_answer")))
         if too_long is None:
@@ -515,8 +517,8 @@ class Agent:
         )
 
     def _answer(self, text: str, state: State) -> Answer:
-        """Parse an answer; ids in it that were not shown are looked up in the index. References are
-        not: only those that a search has given exist."""
+        """Parse an answer. Ids in it that were not shown are looked up in the index. References are
+        not looked up, because only those that a search has assigned exist."""
         if self._cites_documents:
             return parse_answer(text, state.read_set.references.known, lambda _: (), scored=True)
 
@@ -578,20 +580,20 @@ def _step_of(
 
 
 def _run_in_turn(state: State) -> list[Step]:
-    """Return the steps of the present turn that were run."""
+    """Return the steps of the current turn that were run."""
     steps = state.steps[state.first_step :]
     return [step for step in steps if step.turn == state.loops and step.tool_name != SUMMARIZE]
 
 
 def _not_run(most: int) -> str:
-    """Return the answer to a call beyond those that a turn may have."""
+    """Return the answer to a call beyond the limit of a turn."""
     if most == 1:
         return ONE_A_STEP
     return f"At most {most} tool calls a turn: this call was not run."
 
 
 def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
-    """Return the calls in the form of later requests, with unique ids."""
+    """Return the calls in the form that later requests contain, with unique ids."""
     taken: set[str] = set()
     kept: list[ToolCall] = []
     for number, call in enumerate(calls, 1):

@@ -1,7 +1,7 @@
 """Presets: which tools, which prompt and which bounds, read from a YAML file and checked.
 
-A file has every key without a default, or names with ``extends`` the preset from which it takes
-the keys that it leaves out. Models and endpoints are no part of a preset.
+A file has every key that has no default, or names with ``extends`` the preset from which it takes
+the keys that it leaves out. Models and endpoints are not part of a preset.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"
 """The key of a file that names the preset to take the other keys from; a Preset has no such key."""
 REPLIES_VERSION = 2
-"""Increased when the tools reply or describe themselves differently to the same call."""
+"""The version of replies: increase it when tools answer the same call, or describe themselves,
+differently."""
 _BLOCK = "documents"
 _ENDINGS = (".yaml", ".yml")
 _MAX_LOOPS = 1_000
@@ -61,13 +62,14 @@ ToolName = Annotated[
 class Preset(BaseModel):
     """The checked content of a preset file: how a question is answered.
 
-    A file may leave out a key that has a default here; its default is no part of fingerprints.
+    A file may leave out a key that has a default here; a key with its default does not enter
+    fingerprints.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    name: str = Field(min_length=1, description="What it is called in records.")
-    description: str = Field(description="What it is for, in a sentence.")
+    name: str = Field(min_length=1, description="The name of the preset in records.")
+    description: str = Field(description="What the preset is for, in a sentence.")
     tools: Annotated[tuple[ToolName, ...], Field(strict=False)] = Field(
         description="The tools that the model may call; none for an answer without a search."
     )
@@ -86,7 +88,7 @@ class Preset(BaseModel):
         "new with a note."
     )
     max_result_tokens: int = Field(
-        ge=MIN_RESULT_TOKENS, description="The hard bound of one tool result."
+        ge=MIN_RESULT_TOKENS, description="The maximum tokens of one tool result."
     )
     full_text: bool = Field(description="Whether searches show whole passages, not snippets.")
     suppress_shown: bool = Field(
@@ -94,10 +96,10 @@ class Preset(BaseModel):
     )
     operators: bool = Field(description="Whether logical_search takes AND, OR and NOT.")
     tool_description: Description = Field(
-        description="How much logical_search tells of itself: with advice, or its syntax alone."
+        description="What logical_search describes: its syntax and advice, or its syntax alone."
     )
     matching: Matching = Field(
-        description="What keyword_search counts: whole tokens, or substrings as A-RAG's reference."
+        description="What keyword_search counts: whole tokens, or substrings as A-RAG's code does."
     )
     vectors: VectorUnit = Field(
         description="Which vectors hybrid_search ranks by: of passages, or of sentences."
@@ -105,8 +107,8 @@ class Preset(BaseModel):
     given_passages: int = Field(
         ge=0,
         le=_MAX_GIVEN,
-        description="Passages nearest to the question, by passage vectors, that stand with it; 0 "
-        "for none.",
+        description="Passages nearest to the question, by passage vectors, that are given with "
+        "it; 0 for none.",
     )
     refinements: bool = Field(
         default=False,
@@ -116,7 +118,7 @@ class Preset(BaseModel):
     whole_up_to_tokens: int = Field(
         default=0,
         ge=0,
-        description="Passages of at most so many tokens are shown whole by searches; 0 for none.",
+        description="Searches show passages of up to this many tokens whole; 0 for none.",
     )
     relax: bool = Field(
         default=False,
@@ -139,7 +141,7 @@ class Preset(BaseModel):
     )
     documents: DocumentSettings | None = Field(
         default=None,
-        description="How tools of documents work, and the loop around them: a block of keys.",
+        description="How document tools work, and the loop around them: a block of keys.",
     )
 
     @property
@@ -159,7 +161,7 @@ class Preset(BaseModel):
 
     @property
     def uses_documents(self) -> bool:
-        """Whether the preset has tools of documents, so that answers cite references."""
+        """Whether the preset has document tools, so that answers cite references."""
         return not DOCUMENT_TOOLS.isdisjoint(self.tools)
 
     @property
@@ -181,7 +183,7 @@ class Preset(BaseModel):
 
     @property
     def calls_a_turn(self) -> int:
-        """The most tool calls of one reply that are run."""
+        """The maximum number of tool calls of one reply that are run."""
         if self.documents is None:
             return 1
         return self.documents.calls_a_turn or MAX_CALLS_A_TURN
@@ -199,9 +201,9 @@ class Preset(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """Name and hash; the same for two presets that ask a model the same. The description, where
-        a prompt is kept, and what is said of vectors where none are used do not count. The version
-        of the replies counts where no paper fixes them."""
+        """Name and hash, which are equal for two presets with the same requests to a model. The
+        hash leaves out the description, the place of the prompt, and settings of vectors where none
+        are used. It includes the version of the replies unless the preset reproduces a paper."""
         settings = self.model_dump(mode="json", exclude={"description", "prompt"})
         if not self.cites_documents and not any(
             TOOLS[name].vectors == "chosen" for name in self.tools
@@ -221,7 +223,7 @@ class Preset(BaseModel):
 
 
 def preset_folder() -> Path:
-    """Return where the presets of this release are: in the wheel, or in the checkout."""
+    """Return the folder of the presets of this release, in the wheel or in the checkout."""
     packaged = Path(__file__).parents[1] / "configs"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "configs"
 
@@ -234,12 +236,12 @@ def preset_names() -> list[str]:
 def load_preset(name_or_path: str | Path) -> Preset:
     """Return a preset of this release by its name, or one of the user's by its path.
 
-    A file with the key ``extends`` takes what it leaves out from that preset: one of this release,
-    or a file, whose path is relative to the file that names it. It is then named after its file,
-    unless it has a name of its own.
+    A file with the key ``extends`` takes the keys that it leaves out from that preset: one of this
+    release, or a file, whose path is relative to the file that names it. The preset is then named
+    after its file, unless it has a name of its own.
 
     Raises ConfigError naming every key that is unknown, missing or wrong, or the files that extend
-    each other in a ring.
+    each other in a cycle.
     """
     (path, values), *extensions = reversed(_layers(_preset_file(str(name_or_path))))
     preset = _check_values(values, path)
@@ -249,7 +251,7 @@ def load_preset(name_or_path: str | Path) -> Preset:
 
 
 def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:
-    """Return a preset with other values for some keys. ``where`` is what the changes are called in
+    """Return a preset with other values for some keys. ``where`` is the name of the changes in
     errors.
 
     Raises ConfigError naming every key that is unknown or wrong.
@@ -272,8 +274,9 @@ def preset_yaml(preset: Preset) -> str:
 
 
 def _preset_file(given: str, beside: Path | None = None) -> Path:
-    """Return the file of a preset of this release, or of a path, relative to the folder of the file
-    ``beside`` if there is one. Raises ConfigError for another name."""
+    """Return the file of a preset, given as a name of this release or as a path. The path is
+    relative to the folder of the file ``beside``, if there is one. Raises ConfigError for another
+    name."""
     names = preset_names()
     if given in names:
         return preset_folder() / f"{given}.yaml"
@@ -290,7 +293,7 @@ def _preset_file(given: str, beside: Path | None = None) -> Path:
 def _layers(path: Path) -> list[tuple[Path, dict[str, object]]]:
     """Return the keys of a file, then those of the file that it extends, and so on.
 
-    Raises ConfigError for a ring, and for what is no preset or cannot be read.
+    Raises ConfigError for a cycle, and for a file that is not a preset or cannot be read.
     """
     layers: list[tuple[Path, dict[str, object]]] = []
     seen: dict[Path, Path] = {}
@@ -323,7 +326,7 @@ def _file_values(path: Path) -> dict[str, object]:
 
 
 def _with_block(preset: Preset, changes: Mapping[str, object]) -> dict[str, object]:
-    """Return the keys of a preset with changes; of a block, only the keys in it that are given."""
+    """Return the keys of a preset with changes; within a block, only the given keys change."""
     values: dict[str, object] = {**preset.model_dump(), **changes}
     block = changes.get(_BLOCK)
     if preset.documents is not None and isinstance(block, Mapping):
@@ -377,7 +380,7 @@ def _check_prompt(file: Path, preset: Path) -> None:
 
 
 def _wrong_values(error: ValidationError) -> list[str]:
-    """Return one problem a key, in the order of the keys; missing keys are left out."""
+    """Return one problem per key, in the order of the keys; missing keys are left out."""
     problems: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         inner = str(detail["loc"][1]) if detail["loc"][0] == _BLOCK and detail["loc"][1:] else ""

@@ -1,6 +1,6 @@
 """The record of one question: what was asked, every step, the answer, and what it cost.
 
-One record is one line of JSON. Field names that A-RAG has are A-RAG's.
+One record is one line of JSON. Where A-RAG has a field, its name is A-RAG's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Step:
 
     @property
     def is_read(self) -> bool:
-        """Whether the step read passages, and did not search."""
+        """Whether the step read passages instead of searching."""
         return self.tool_name in READ_TOOLS
 
     def spans(self) -> Sequence[PassageSpan]:
@@ -82,11 +82,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ContextEvent:
-    """What was done because the conversation was long (AgenticRAG, section 3.4).
+    """An action that shortened a long conversation (AgenticRAG, section 3.4).
 
-    ``after_step`` is the number of the last step before it. ``tokens_before`` and ``tokens_after``
-    are those of the conversation with the schemas of the tools (o200k). ``kept`` and ``removed``
-    are references whose content stayed, or was removed.
+    ``after_step`` is the number of the last step before the action. ``tokens_before`` and
+    ``tokens_after`` count the conversation with the schemas of the tools (o200k). ``kept`` and
+    ``removed`` are the references whose content stayed or was removed.
     """
 
     after_step: int
@@ -110,18 +110,17 @@ class Route:
 class Record:
     """The complete record of one question.
 
-    ``answer`` is the last reply as the model wrote it, empty if there is none; ``answer_short``,
-    ``explanation`` and ``cited_ids`` are read from it unless the question failed, as it does if
-    the reply was cut off. ``wrong_ids`` are named as sources but were never shown; of these,
-    ``invented_ids`` belong to no passage. ``citation`` and ``failure`` (kind and message) are
-    None if there is none. ``loops`` counts turns in which tools could be called, the answer's
-    included. ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model
-    and code.
+    ``answer`` is the last reply as the model wrote it, empty if there is none. ``answer_short``,
+    ``explanation`` and ``cited_ids`` are parsed from it unless the question failed (a reply that
+    was cut off is a failure). ``wrong_ids`` are named as sources but were never shown; of these,
+    ``invented_ids`` belong to no passage. ``citation`` and ``failure`` (kind and message) are None
+    if there is none. ``loops`` counts turns in which tools could be called, the answer's included.
+    ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model and code.
 
-    Presets of documents have these too, empty in other records: ``citations`` are the documents
-    that the answer cites, best first, ``context`` is what was done to shorten the conversation,
-    ``reused`` the cited references that an earlier question of the conversation showed first.
-    ``route`` is None without a switcher.
+    Presets with document tools have further fields, which are empty in other records: ``citations``
+    are the documents that the answer cites, best first, ``context`` is what was done to shorten the
+    conversation, ``reused`` are the cited references that an earlier question of the conversation
+    showed first. ``route`` is None without a switcher.
     """
 
     question_id: str
@@ -186,7 +185,8 @@ class Record:
 
 
 def _drop_empty(written: dict[str, Any], fields: Sequence[str]) -> None:
-    """Remove fields without a value. An empty list of passages is one: older steps lack it."""
+    """Remove fields without a value. An empty list of passages counts as a value, because older
+    steps have no list."""
     for field in fields:
         if written[field] is None or (written[field] == [] and field != "passages"):
             del written[field]

@@ -1,4 +1,4 @@
-"""Answers that say that there is no answer."""
+"""Refusals: answers that say that there is no answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The scores that a model gives to its sources (AgenticRAG, section 4): how much each helps.
 
-The paper names neither scale nor form; ours are from 0 to 1, in the form of
-``answer_form_scored.md``. Percentages and tenths are read as fractions.
+The paper specifies neither scale nor form. Our scores are from 0 to 1, in the form of
+``answer_form_scored.md``. Percentages and scores out of ten are read as fractions.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class CitedDocument:
 
 
 def split_scores(sources: str) -> tuple[str, dict[str, float]]:
-    """Return a list of sources without its scores, and the scores by reference; of several, the
-    first."""
+    """Return a list of sources without its scores, and the scores by reference. If a reference has
+    several scores, the first counts."""
     scores: dict[str, float] = {}
 
     def note(match: re.Match[str]) -> str:
@@ -44,7 +44,8 @@ def cited_documents(
     cited: Sequence[str], scores: Mapping[str, float], references: References
 ) -> tuple[CitedDocument, ...]:
     """Return the documents of references that an answer cites, best first; equal scores stay in
-    their order. A reference without a score has 1 / position. A document has one place, its best.
+    their order. A reference without a score gets 1 / position. A document is listed once, at its
+    best place.
     """
     ranked: list[tuple[float, str, str]] = []
     for position, id in enumerate(cited, 1):

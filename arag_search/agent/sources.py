@@ -1,4 +1,4 @@
-"""The sources of an answer as a reader looks them up: title, file, page and lines."""
+"""The sources of an answer, as a reader can look them up: title, file, page and lines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _REFERENCE = re.compile(rf"\[({FORM.pattern})\]")
 class Source:
     """A document that an answer cites.
 
-    ``file`` and ``path`` are its metadata of these names, ``lines`` the first and the last line of
-    it that were shown last, and ``page`` the page of a PDF on which these begin; None for what is
-    not known. ``link`` leads to the place: ``path#page=61``, or ``path:20`` (from 1) for a text.
+    ``file`` and ``path`` are the document's metadata with these names. ``lines`` are the first and
+    last line of the part that was shown last, and ``page`` is the page of a PDF on which that part
+    begins. Unknown values are None. ``link`` leads to the place: ``path#page=61``, or ``path:20``
+    (from 1) for a text.
     """
 
     reference: str
@@ -36,7 +37,7 @@ class Source:
 
     @property
     def link(self) -> str | None:
-        """The place in the file, None without one."""
+        """The place in the file, or None."""
         target = self.path or self.file
         if target is None:
             return None
@@ -63,8 +64,9 @@ class Source:
 
 
 def sources_of(record: Record, index: Index, earlier: Sequence[Record] = ()) -> list[Source]:
-    """Return the sources of an answer, best first. ``earlier`` are the records of the conversation
-    before it, in which lines may have been shown. A document that is no longer there has its id."""
+    """Return the sources of an answer, best first. ``earlier`` are the earlier records of the
+    conversation, in which lines may have been shown. A document that no longer exists is named by
+    its id."""
     shown = _lines_shown([*earlier, record])
     documents = index.document_lines([cited.doc_id for cited in record.citations])
     sources: list[Source] = []
@@ -95,7 +97,7 @@ def with_titles(text: str, sources: Sequence[Source]) -> str:
 
 
 def _lines_shown(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
-    """Return, by reference, the lines of it that were shown last: of a window, the whole of it."""
+    """Return, by reference, the lines that were shown last; for a window, all of its lines."""
     shown: dict[str, tuple[int, int]] = {}
     for record in records:
         for step in record.trajectory:

@@ -22,8 +22,8 @@ _TOKENS_A_MESSAGE = 4  # role and separators, about what chat templates spend on
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that is to be run: as the model wrote it, with the id that it has in the conversation,
-    and what the model wrote next to it."""
+    """A pending call as the model wrote it, with its id in the conversation, and the text that the
+    model wrote next to it."""
 
     call: ToolCall
     id: str
@@ -35,13 +35,13 @@ class State:
     """The state of a question.
 
     ``context_tokens`` are those of all messages (o200k), counted as they are added. ``calls`` maps
-    a call to the step that ran it. ``stale_steps`` counts steps since one showed something new.
-    ``seconds`` is the time spent so far.
+    a call to the step that ran it. ``stale_steps`` counts the steps since the last one that showed
+    something new. ``seconds`` is the time spent so far.
 
     ``pending`` are calls of the last reply that have not been run. ``places`` has for each step the
     number of the message with its result, -1 if there is none, and ``removed`` the references whose
     content was removed from the result of a step. ``context`` is what was done to shorten the
-    conversation, and ``context_warned`` says that the model was warned of its length.
+    conversation, and ``context_warned`` says whether the model was warned of its length.
 
     A conversation of several questions has one state: ``first_step`` and ``first_event`` are the
     numbers of the first step, and of the first event of the context, of the present question.
@@ -87,7 +87,7 @@ class State:
         self.read_set.references.question += 1
 
     def replace(self, at: int, message: Message) -> None:
-        """Replace a message by another one."""
+        """Replace a message with another one."""
         self.context_tokens += message_tokens(message) - message_tokens(self.messages[at])
         self.messages[at] = message
 
@@ -104,7 +104,7 @@ class State:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON knows it."""
+        """Return the state as JSON values."""
         return _adapter().dump_python(self, mode="json")
 
     @staticmethod

@@ -1,6 +1,6 @@
 """The switcher: simple questions get one search, complex ones the loop (AgenticRAG, section 5.5).
 
-The paper names no algorithm and gives no figures; both of ours are proposals.
+The paper specifies no algorithm and gives no figures; both of our switchers are proposals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tools that a preset gives, over one index."""
+"""The tools of a preset, over one index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arag_search.vectors.base import EncoderIdentity
 
 
 def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
-    """Return the tools by name, in the order of the preset. Tools of metadata are left out over an
+    """Return the tools by name, in the order of the preset. Tools for metadata are left out over an
     index without metadata.
 
     Raises NotServedError, naming all tools that the index was built without or has no vectors
@@ -34,7 +34,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
 
 
 def check_for_agent(preset: Preset) -> None:
-    """Raise ConfigError for a preset with tools for clients of the MCP server alone."""
+    """Raise ConfigError for a preset whose tools are only for clients of the MCP server."""
     tools = [name for name in preset.tools if name in CONNECTOR_TOOLS]
     if tools:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The words for the results of a step and the citations of an answer, wherever a record is
+"""The wording of the results of a step and the citations of an answer, wherever a record is
 shown."""
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def hits_text(step: Step) -> str:
 
 
 def citation_warning(record: Record) -> str:
-    """Return what is wrong with the citations of an answer; empty if nothing is, or if the
-    answer is a refusal."""
+    """Return what is wrong with the citations of an answer; the text is empty if nothing is wrong,
+    or if the answer is a refusal."""
     if record.citation == "wrong":
         warning = f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
         if record.invented_ids:

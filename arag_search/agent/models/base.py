@@ -16,7 +16,7 @@ Cut = Literal["length", "content_filter"]
 filter withheld the rest."""
 
 MAX_USAGE_TOKENS = 1_000_000_000
-"""More tokens than any call takes: an endpoint that reports more counts something else."""
+"""An upper bound on the tokens of any call: an endpoint that reports more counts something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class ModelRequest:
     """A request to a model: all messages so far, and the tools it may call (OpenAI schemas).
 
     Without tools, the reply must be the answer. ``question_id`` names the question in errors.
-    ``tool_choice`` is a tool that the model must call; a model that cannot be made to is asked
-    without it. With ``parallel_calls`` one reply may hold several calls.
+    ``tool_choice`` is a tool that the model must call; if an endpoint rejects it, the request is
+    sent without it. With ``parallel_calls`` one reply may hold several calls.
     """
 
     messages: Sequence[Message]

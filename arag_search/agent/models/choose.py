@@ -29,7 +29,7 @@ HOW_TO_SET = (
     "also OPENAI_BASE_URL."
 )
 OFFLINE_NOTE = f"Plain rules answered (offline), no language model. {HOW_TO_SET}"
-"""What commands say beside answers of the offline model."""
+"""The note that commands print with answers of the offline model."""
 
 
 def choose_model(

@@ -32,8 +32,8 @@ class OpenAIModel:
     """A model behind an OpenAI-compatible endpoint. Unless a request allows several tool calls in a
     reply, it asks for a single call, which not every endpoint honours.
 
-    ``name`` and ``options`` are those of Endpoint. Of ``temperature`` (0 to 2), ``top_p`` (0 to 1),
-    ``reasoning_effort`` and ``seed`` only those that are set are sent.
+    ``name`` and ``options`` are those of Endpoint. ``temperature`` (0 to 2), ``top_p`` (0 to 1),
+    ``reasoning_effort`` and ``seed`` are sent only if they are set.
 
     Raises ConfigError for options that no endpoint accepts. One object serves all threads.
     ``close`` ends all waiting.
@@ -104,11 +104,12 @@ class OpenAIModel:
         )
 
     def close(self) -> None:
-        """Free connections and end waits; a call that waits raises ModelUnavailableError."""
+        """Free connections and end waits; a waiting call raises ModelUnavailableError."""
         self._endpoint.close()
 
     def _check(self) -> None:
-        """Raise ConfigError naming every option that no endpoint accepts. Never shows the key."""
+        """Raise ConfigError naming every option that no endpoint accepts. The error never shows the
+        key."""
         problems = self._endpoint.address_problems()
         for option, highest in (("temperature", 2.0), ("top_p", 1.0)):
             value = self._sampling.get(option)

@@ -1,7 +1,7 @@
 """The file of recorded replies: one JSON object on each line, one line for each call.
 
-A line holds the digest of the request, by which it is looked up, and enough of the request to say
-where another request differs, but not its text.
+A line holds the digest of the request, by which it is looked up, and enough about the request to
+say where another one differs, but not its text.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RequestKey:
 class Recorded:
     """One recorded call. ``session`` is the same for all calls recorded by one RecordingModel;
     ``last`` is the beginning of the last message of the request. ``too_long`` is the endpoint's
-    ContextLengthError, in place of a reply."""
+    ContextLengthError, if there was one instead of a reply."""
 
     question_id: str
     session: str
@@ -86,8 +86,8 @@ class Recorded:
 class RecordingFile:
     """A file to which whole lines are appended, from any thread or process.
 
-    First, an incomplete last line left by a killed recorder is removed. Raises ConfigError if the
-    file cannot be written, or ends with something other than a recorded reply.
+    On opening, an incomplete last line left by a killed recorder is removed. Raises ConfigError if
+    the file cannot be written, or ends with something other than a recorded reply.
     """
 
     def __init__(self, file: Path | str) -> None:

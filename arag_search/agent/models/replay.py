@@ -84,10 +84,10 @@ class RecordingModel:
 class ReplayModel:
     """The replies in a file that RecordingModel wrote.
 
-    A request is looked up by its messages and tools. If it was recorded several times, its replies
-    are returned in the recorded order, those of the same question first, and each only once. Raises
-    NotRecordedError for any other request, with the first message that differs; ConfigError if
-    the file cannot be read.
+    A request is looked up by its messages and tools. If a request was recorded several times, its
+    replies are returned in the recorded order, those of the same question first, each only once.
+    Raises NotRecordedError for any other request, with the first message that differs; ConfigError
+    if the file cannot be read.
     """
 
     def __init__(self, file: Path | str) -> None:

@@ -88,9 +88,9 @@ class _Completion(BaseModel):
 def read_reply(body: str, position: int) -> ModelReply:
     """Return the reply in the body of a response.
 
-    Arguments stay as the model wrote them. A call without an id gets one, made of ``position`` (the
-    number of messages so far) and its place. Raises ValueError, saying what is wrong, if the body
-    holds no reply.
+    Arguments stay as the model wrote them. A call without an id gets one, made from ``position``
+    (the number of messages so far) and its place in the reply. Raises ValueError, saying what is
+    wrong, if the body holds no reply.
     """
     try:
         content: object = json.loads(body, parse_int=_number)
@@ -152,7 +152,8 @@ def _reasoning(message: _Message) -> str:
 
 
 def _usage(reported: object) -> Usage | None:
-    """Return the usage; None if the endpoint reports none, a part of it, or an implausible one."""
+    """Return the usage; None if the endpoint reports none, only part of it, or an implausible
+    one."""
     if not isinstance(reported, dict):
         return None
     counts = cast(dict[str, Any], reported)

@@ -1,4 +1,4 @@
-"""The prompts, one file each, and how they are put together."""
+"""The prompts, one file each, and the code that assembles them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM_PROMPTS = (
     "agentic_logical",
     "single_shot",
 )
-"""What a preset may name; the other files are parts that the loop adds."""
+"""The prompts that a preset may name; the other files are parts that the loop adds."""
 
 
 def prompt_text(name: str) -> str:
@@ -30,8 +30,8 @@ def prompt_text(name: str) -> str:
 def system_prompt(
     name: str, *, plan_first: bool, with_tools: bool, max_loops: int, scored: bool = False
 ) -> str:
-    """Return the first message of a question. What is about tools is left out if there are none.
-    ``scored`` asks for sources with scores, which are documents."""
+    """Return the first message of a question. The part about tools is left out if there are none.
+    With ``scored``, the message asks for documents with scores as sources."""
     parts = [prompt_text(name)]
     if with_tools and plan_first:
         parts.append(prompt_text("plan"))

@@ -1,4 +1,4 @@
-"""The offline model: a rule-based reader, and the floor that any real model must beat."""
+"""The offline model: a rule-based reader, the baseline that any real model must beat."""
 
 from arag_search.agent.models.offline.model import RULES, OfflineModel
 

@@ -30,14 +30,14 @@ DateKey = tuple[int, int, int]
 
 
 def value_of(sought: Sought, text: str, words: Sequence[str] = ()) -> str | None:
-    """Return the value that is sought, as a passage about the thing states it; None if it does
-    not. ``words`` are content words of the question."""
+    """Return the sought value as a passage about the thing states it; None if the passage does not.
+    ``words`` are content words of the question."""
     rule = _RULES.get(sought)
     return rule(text, words) if rule is not None else None
 
 
 def date_key(date: str) -> DateKey:
-    """Return year, month and day of a date; a part that it lacks is 0."""
+    """Return year, month and day of a date; a missing part is 0."""
     year = re.findall(r"\d{3,4}", date)
     month = next((n for n, name in enumerate(MONTHS, 1) if name in date), 0)
     day = re.search(r"\b(\d{1,2})(?:st|nd|rd|th)?\b(?!\d)", date)
@@ -182,7 +182,7 @@ _RULES: dict[Sought, Callable[[str, Sequence[str]], str | None]] = {
 }
 
 _NAMES = frozenset[Sought](("person", "thing", "place", "employer", "school", "award"))
-"""What is sought in these is a name, and the nearest one may be it."""
+"""The kinds of answers that are names, for which the nearest name may be the answer."""
 
 CUES: dict[Sought, tuple[str, ...]] = {
     "birth date": ("born", "birth"),
@@ -219,7 +219,7 @@ def best_span(
 ) -> tuple[str, int] | None:
     """Return the best span over the sentences of (title, text) pairs, and the number of its pair.
 
-    Sentences with many of the words come first; a name that is in the question is not an answer.
+    Sentences with more of the words come first; a name that is in the question is not an answer.
     """
     for number, title, sentence in ranked_sentences(texts, words)[:4]:
         span = value_of(sought, sentence, words)
@@ -234,7 +234,7 @@ def ranked_sentences(
     texts: Sequence[tuple[str, str]], words: Sequence[str]
 ) -> list[tuple[int, str, str]]:
     """Return the sentences of (title, text) pairs with the number of their pair and its title,
-    those with many of the words first."""
+    those with more of the words first."""
     every = [
         (number, title, sentence)
         for number, (title, text) in enumerate(texts)

@@ -1,4 +1,4 @@
-"""Countries by their names and by what their people are called."""
+"""Countries, by their names and by the names of their people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OfflineModel: plain rules with the interface of a language model."""
+"""OfflineModel: rules with the interface of a language model."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ RULES: dict[str, str] = {
 
 
 class OfflineModel:
-    """Plain rules instead of a language model: it needs no key and no network.
-
-    It writes logical queries from the names and content words of the question, follows relations
-    from one name to the next, and answers with the best short span. It is deterministic, and
-    reads everything from the request. ``without`` names rules to leave out (see RULES). Raises
+    """Rules in place of a language model, which need no key and no network. The model writes
+    logical queries from the names and content words of the question, follows relations from one
+    name to the next, and answers with the best short span. It is deterministic, and takes
+    everything from the request. ``without`` names rules to leave out (see RULES). Raises
     ArgumentError for an unknown rule.
     """
 
@@ -52,7 +51,7 @@ class OfflineModel:
 
     @property
     def name(self) -> str:
-        """``offline``, with the rules that are left out."""
+        """``offline``, and the rules that are left out."""
         return "offline" + "".join(f" -{rule}" for rule in sorted(self.without))
 
     @property
@@ -90,8 +89,8 @@ class OfflineModel:
 
 def _question(messages: Sequence[Message]) -> tuple[str, int]:
     """Return the last user message before the first move, and the number of the message after it.
-    In a conversation, moves before the last answer do not count. What stands with a question is
-    below it."""
+    In a conversation, moves before the last answer do not count. Text that is given with a question
+    is below it."""
     begin = 0
     for at, message in enumerate(messages[:-1]):
         is_answer = message.role == "assistant" and has_answer_line(message.content)
@@ -107,14 +106,14 @@ def _question(messages: Sequence[Message]) -> tuple[str, int]:
 
 
 def _given(messages: Sequence[Message]) -> Reply:
-    """Return the documents that stand with the question, which is the last of the messages."""
+    """Return the documents given with the question, which is the last message."""
     _, _, below = messages[-1].content.partition("\n\n") if messages else ("", "", "")
     return read_documents(below)
 
 
 def _document_queries(request: ModelRequest, made: Iterable[ToolCall]) -> DocumentQueries | None:
     """Return the form of the queries of a search for documents; None if there is no such search. A
-    request for the answer has no tools: the calls that were made tell."""
+    request for the answer has no tools, so the form is derived from the earlier calls."""
     for tool in request.tools:
         function = tool["function"]
         if function["name"] == SEARCH:

@@ -37,7 +37,7 @@ class Name:
 
 
 def plain(text: str) -> str:
-    """Return the text with the spaces around brackets, quotes and hyphens that a reader expects."""
+    """Return the text with normal spacing around brackets, quotes and hyphens."""
     text = re.sub(r"(?<=[\w.,])\(\s*", " (", text)
     text = re.sub(r"\(\s+", "(", text)
     text = re.sub(r'(?<=[\w,])"\s+(?=\w)', ' "', text)
@@ -73,8 +73,8 @@ def without_land(name: str) -> str:
 
 
 def people_in(text: str) -> list[Name]:
-    """Return the names that may be a person's: no country or month, and no attribute before another
-    name ("the Irish physicist John Tyndall")."""
+    """Return the names that may be those of people: not countries or months, and not an attribute
+    before another name ("the Irish physicist John Tyndall")."""
     names = [
         name
         for name in names_in(text)
@@ -91,8 +91,8 @@ def people_in(text: str) -> list[Name]:
 
 
 def names_in(text: str, *, question: bool = False) -> list[Name]:
-    """Return the names of a text in its order. In a question, a capitalised article belongs to
-    its name, and names continue after a comma or colon.
+    """Return the names of a text in order. In a question, a capitalised article belongs to the name
+    after it, and names continue after a comma or colon.
     """
     return [name for name in _runs(text, question) if fold(name.text)]
 
@@ -114,7 +114,8 @@ def _runs(text: str, question: bool) -> Iterator[Name]:
 
 
 def _begins(word: str, *, inside: bool) -> bool:
-    """Return whether a name begins here; ``inside`` says that it is not the start of a sentence."""
+    """Return whether a name begins here; ``inside`` says that this is not the start of a
+    sentence."""
     core = word.lstrip(_OPENING)
     if not core[:1].isupper():
         return core.startswith(("al-", "el-")) and core[3:4].isupper()
@@ -141,14 +142,14 @@ def _ends(word: str, later: str, question: bool) -> bool:
 
 
 def _ends_sentence(word: str) -> bool:
-    """Return whether the stop after a word ends a sentence, and not an initial or an
+    """Return whether the period after a word ends a sentence, rather than an initial or an
     abbreviation."""
     core = word[:-1].lstrip(_OPENING)
     return len(core) > 1 and "." not in core and core.casefold() not in ABBREVIATIONS
 
 
 def _next(words: list[re.Match[str]], at: int) -> int | None:
-    """Return the next word of the name, over at most two small words; None if it ends."""
+    """Return the next word of the name, after at most two joining words; None if the name ends."""
     for step in (1, 2, 3):
         if at + step >= len(words):
             return None
@@ -165,7 +166,8 @@ def _next(words: list[re.Match[str]], at: int) -> int | None:
 
 
 def _bracket_is_short(words: list[re.Match[str]], at: int) -> bool:
-    """Return whether a bracket closes within five words, all of them capitalised or small."""
+    """Return whether a bracket closes within five words, all of them capitalised or joining
+    words."""
     for word in words[at : at + 5]:
         core = word.group()
         if not _capital(core) and core.casefold() not in JOINS:

@@ -14,10 +14,9 @@ _OPERATOR = re.compile(r'"[^"]*"|\b(?:AND|OR)\b|[()]')
 
 
 def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> str:
-    """Return a query that ranks passages about the name above those that mention it next to a
-    word.
-
-    ``titles`` False looks for mentions alone. Empty if the name has no word.
+    """Return a query that ranks passages about the name above those that mention it next to one of
+    the words. With ``titles`` False, the query looks for mentions alone. It is empty if the name
+    has no word.
     """
     whole, bare = _phrase(name), _phrase(without_land(unqualified(name)))
     if not bare:
@@ -45,7 +44,8 @@ def for_words_of(name: str, *, all_of_them: bool) -> str:
 
 
 def for_content(names: Sequence[str], words: Sequence[str]) -> str:
-    """Return a query for passages with one of the names, best with many of the words."""
+    """Return a query for passages with one of the names and, if there are words, with any of
+    them."""
     phrases = [phrase for phrase in map(_phrase, map(unqualified, names)) if phrase]
     wanted = list(_words(" ".join(words)))[:_MAX_WORDS]
     if not phrases:
@@ -57,12 +57,12 @@ def for_content(names: Sequence[str], words: Sequence[str]) -> str:
 
 
 def for_any(text: str) -> str:
-    """Return a query for passages with any words of the text, except small ones."""
+    """Return a query for passages with any words of the text except stop words."""
     return " ".join(word for word in _words(text, 24) if word.casefold() not in STOP_WORDS)
 
 
 def lowering(query: str, excluded: str) -> str:
-    """Return a query that ranks lower what also holds a name, word or phrase."""
+    """Return a query that ranks passages with the excluded name, word or phrase lower."""
     clause = excluded if _words(excluded) == [excluded] else _phrase(excluded)
     return f"({query}) DEMOTE {clause}" if clause else query
 

@@ -54,14 +54,15 @@ _ASKS_YES_OR_NO = re.compile(
 _EXCLUDES = "except(?: for)?|other than|apart from|but not|without"
 _EXCLUSION = re.compile(rf"(?:^(?i:{_EXCLUDES})|,? (?:{_EXCLUDES})) (?=\w)")
 _MAX_EXCLUDED_WORDS = 3
-"""Content words of an exclusion that does not begin with a name; a longer one has a verb in it."""
+"""The maximum number of content words of an exclusion that does not begin with a name: a longer one
+has a verb in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
     """An analysed question. ``hops`` are relations in the order in which they are followed from
-    each name; ``words`` the content words outside of names. ``excluded`` is a name, word or phrase
-    that is not asked about; it is in none of the others, and empty where there is none."""
+    each name; ``words`` are the content words outside of names. ``excluded`` is a name, word or
+    phrase that the question excludes (empty if there is none); no other field contains it."""
 
     text: str
     form: Form
@@ -74,7 +75,8 @@ class ParsedQuestion:
 
 
 def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
-    """Analyse a question. ``kin`` False does not resolve relatives by marriage in two steps."""
+    """Analyse a question. With ``kin`` False, relatives by marriage are not resolved in two
+    steps."""
     text, excluded = _without_exclusion(plain(" ".join(text.split())))
     named = _question_names(text)
     rest = _without(text, named)
@@ -98,10 +100,9 @@ def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
 
 
 def _without_exclusion(text: str) -> tuple[str, str]:
-    """Return a question without what it excludes, and that: the name that follows at once, or else
-    the name or the last words of what follows up to a comma or the end.
-
-    The same question and "" if nothing else would be left, or what is excluded is not recognised.
+    """Return a question without its exclusion, and the exclusion: the name that follows at once, or
+    else the name or the last words in the text up to a comma or the end. Return the same question
+    and "" if nothing else would be left, or if the exclusion is not recognised.
     """
     match = _EXCLUSION.search(text)
     if match is None or any(n.start < match.start() < n.end for n in _question_names(text)):
@@ -174,10 +175,8 @@ def _without(text: str, names: list[Name]) -> str:
 
 def _hops(rest: str, kin: bool) -> tuple[tuple[str, ...], str]:
     """Return the relations of the question in the order to follow, and the question without their
-    words.
-
-    What follows a name ("X's father") comes before what precedes it ("the director
-    of X"), and the latter from the inside out.
+    words. Relations after a name ("X's father") come before relations in front of it ("the director
+    of X"), and the latter are ordered from the inside out.
     """
     at_name = rest.find("_")
     places: list[tuple[int, tuple[str, ...]]] = []

@@ -48,8 +48,8 @@ _LINES_ABOVE = 2
 
 @dataclass(frozen=True, slots=True)
 class DocumentQueries:
-    """The queries that a search for documents takes: ``logical`` ones or words, ``several`` or
-    one."""
+    """The form of the queries that a search for documents takes: ``logical`` ones or words,
+    ``several`` or one."""
 
     logical: bool
     several: bool
@@ -71,7 +71,7 @@ Walk = Generator[Call, Reply, None]
 
 @dataclass(slots=True)
 class Thing:
-    """A named thing, and the passage about it (None: there is none)."""
+    """A named thing, and the passage about it, if there is one."""
 
     name: str
     passage: SeenPassage | None
@@ -96,10 +96,10 @@ class _Value:
 
 @dataclass(slots=True)
 class Reader:
-    """A reader that works through one question. ``tools`` are the names of those that may be
-    called, ``without`` the rules that are left out. ``operators`` says whether queries may hold
-    AND and OR, ``demotes`` whether they may hold DEMOTE. ``documents`` says in which form a search
-    for documents takes its queries."""
+    """A reader that works through one question. ``tools`` are the names of the tools that may be
+    called, ``without`` the rules that are left out. ``operators`` says whether queries may hold AND
+    and OR, ``demotes`` whether they may hold DEMOTE. ``documents`` says in which form a search for
+    documents takes its queries."""
 
     question: ParsedQuestion
     tools: frozenset[str]
@@ -113,7 +113,7 @@ class Reader:
     trail: list[str] = field(default_factory=list[str])
 
     def steps(self) -> Walk:
-        """Yield the calls one at a time; the reply to each is sent back in."""
+        """Yield the calls one at a time; the caller sends back the reply to each."""
         asked = self.question
         if asked.form == "open":
             start = asked.names[:1]
@@ -157,7 +157,7 @@ class Reader:
                 self._note(start, value, [*way, thing])
 
     def _beside(self, hops: Sequence[str], at: int) -> tuple[str, ...]:
-        """Return words next to which a mention of a name is relevant."""
+        """Return the words near which a mention of a name is relevant."""
         if at < len(hops):
             return RELATIONS[hops[at]].words
         return CUES.get(self.question.sought, self.question.words[:6])
@@ -167,8 +167,8 @@ class Reader:
         self.values[start] = _Value(value, sources)
 
     def _find(self, name: str, beside: Sequence[str], top_k: int = _HITS) -> Finding:
-        """Return the passage about a name: by title and phrase, then by all its words, then by
-        any."""
+        """Find the passage about a name: by title and phrase, then by all of its words, then by any
+        of them."""
         name = without_rank(name)
         kin = any(word in ("son", "daughter", "married") for word in beside)
         top_k = _HITS_OF_KIN if kin else top_k
@@ -242,7 +242,7 @@ class Reader:
                     return
 
     def _bridges(self, words: Sequence[str]) -> list[str]:
-        """Return names that are not in the question, from the sentences that say most about it."""
+        """Return names that are not in the question, from the sentences with most of its words."""
         known = " | ".join(f" {fold(name)} " for name in self._known)
         shown = [(passage.title, passage.text) for passage in self.seen.values()]
         bridges: dict[str, str] = {}
@@ -254,7 +254,7 @@ class Reader:
 
     @property
     def _known(self) -> tuple[str, ...]:
-        """The names in the question, which answer nothing, and what it excludes."""
+        """The names in the question and its exclusion, none of which can be the answer."""
         asked = self.question
         return (*asked.names, asked.excluded) if asked.excluded else asked.names
 
@@ -276,7 +276,7 @@ class Reader:
         return self.replies[query]
 
     def _search_call(self, query: str, top_k: int) -> Call:
-        """Return the call of the search that there is."""
+        """Return a call of the search tool of the preset."""
         if self.documents is None:
             return Call(LogicalSearch.name, {"query": query, "top_k": top_k})
         if self.documents.several:
@@ -301,7 +301,8 @@ class Reader:
         return passage
 
     def _with_earlier(self, passage: SeenPassage) -> SeenPassage:
-        """Return a passage with what was shown of it before, and therefore not again."""
+        """Return a passage together with the parts that were shown before, and are therefore not
+        repeated."""
         earlier = self.seen.setdefault(passage.id, passage)
         if not passage.text:
             return earlier
@@ -338,7 +339,7 @@ class Reader:
         return Verdict(span[0], f"{source.title or source.id} speaks of it", (source.id,))
 
     def _choose(self) -> str:
-        """Return the one of two names that the order of their values gives."""
+        """Return which of two names is the answer, by comparing their values."""
         asked = self.question
         if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
             return ""
@@ -363,8 +364,8 @@ class Reader:
 
 
 def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) -> SeenPassage | None:
-    """Return the passage whose title is the name; else one whose title contains it or is contained
-    in it; else one that begins with it."""
+    """Return the passage whose title is the name; else one whose title contains the name or is
+    contained in it; else one that has the name in its first sentence."""
     raw, whole, bare = name.casefold(), fold(name), fold(without_land(unqualified(name)))
     ranked: list[tuple[int, int, int]] = []
     for number, passage in enumerate(passages):
@@ -389,5 +390,5 @@ def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) ->
 
 
 def _alike(name: str, other: str) -> bool:
-    """Return whether two names are spelt nearly alike, as names in two transcriptions are."""
+    """Return whether two names are spelt nearly alike, like two transcriptions of one name."""
     return SequenceMatcher(None, name, other, autojunk=False).ratio() >= _ALIKE

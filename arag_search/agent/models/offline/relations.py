@@ -1,7 +1,7 @@
 """Relations between things, recognised by English words.
 
 A relation is a noun of a question ("director"). Its cues are the words beside which a passage names
-the other side: after them ("directed by X"), or before them ("X directed").
+the other thing: after them ("directed by X"), or before them ("X directed").
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def related(text: str, relation: Relation, *known: str) -> list[str]:
 
 
 def _following(text: str, start: int, names: list[Name]) -> list[str]:
-    """Return the first name after a cue, and those that are listed with it."""
+    """Return the first name after a cue, and the names listed with it."""
     people: list[str] = []
     end = start
     for name in names:

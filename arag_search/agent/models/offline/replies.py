@@ -26,7 +26,7 @@ _OWN_LINES = (NOT_SHOWN, GO_DEEPER, "Viewing lines [")
 @dataclass(frozen=True, slots=True)
 class SeenPassage:
     """A passage as a result shows it, or a document, whose first place shown is at ``line``.
-    ``whole`` says that nothing of it is left out, ``continues`` that something was shown before."""
+    ``whole`` says that no text is left out, ``continues`` that some of it was shown before."""
 
     id: str
     title: str
@@ -46,7 +46,7 @@ class Reply:
 
 def read_reply(text: str, *, whole: bool = False) -> Reply:
     """Read a result. ``whole`` is for results of chunk_read, which show passages in full. The
-    passages that are nearest to a query without a match are no finds."""
+    nearest passages of a query without a match do not count as found."""
     total = total_of(text)
     shown = [] if total == 0 else passages_in(text, of_read=whole)
     return Reply(tuple(_passage(passage, whole) for passage in shown), total)
