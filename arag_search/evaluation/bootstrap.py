@@ -49,8 +49,8 @@ def resampled_means(
 ) -> Table:
     """Return the means of the columns over questions drawn again, of shape (resamples, columns).
 
-    ``values`` has a row for each question, ``types`` its type. The draws are the same for the
-    same ``name`` and types, whatever is drawn for other names.
+    ``values`` has a row for each question, ``types`` its type. The draws depend only on ``name``
+    and the types, not on draws for other names.
     """
     import numpy as np
 

@@ -38,8 +38,8 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Counts of questions that name evidence, by what they name; ``none`` counts those that name
-    nothing."""
+    """Counts of questions by the kind of evidence that they name; ``none`` counts those that name
+    none."""
 
     hops: int
     titles: int
@@ -51,11 +51,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The share of the evidence that an index holds. ``pieces`` counts those of all questions,
+    """The share of the evidence that an index holds. ``pieces`` counts the pieces of all questions,
     ``by_rule`` those that each rule found and the "unresolved" ones, ``several`` those that more
-    than one passage holds. ``questions`` is the number of questions that name evidence,
-    ``whole`` that of questions with all of their evidence in the index. ``unresolved`` names
-    (question id, piece). ``documents`` are relevant ones, ``documents_found`` of them are in the
+    than one passage holds. ``questions`` is the number of questions that name evidence, ``whole``
+    that of questions with all of their evidence in the index. ``unresolved`` has pairs of question
+    id and piece. ``documents`` counts relevant documents, ``documents_found`` those of them in the
     index.
     """
 
@@ -170,7 +170,7 @@ def _examples(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 
 def _count_names(names: Iterable[str]) -> dict[str, int]:
-    """Return names with their counts, the most frequent first, equal counts by name."""
+    """Return names with their counts, most frequent first, then by name."""
     return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
 
 

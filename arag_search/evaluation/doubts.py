@@ -1,9 +1,9 @@
 """Reasons to distrust a record: the version that wrote it did not store some data, or misread
 it.
 
-Records of the current version store the spans of passages in replies. For older records, the
-spans are parsed from the texts, in which a line of a passage may look like a line of a tool, and
-their answers were parsed by other rules.
+Records of the current version store the spans of passages in replies. For older records, the spans
+are parsed from the texts, in which a line of a passage may look like a line of a tool. The answers
+of older records were parsed by other rules.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def doubts_of(record: Record) -> tuple[str, ...]:
 
 
 def _step_doubts(step: Step) -> list[str]:
-    """Return the doubts about the passages of a step that does not say where they are."""
+    """Return the doubts about the passages of a step without stored spans."""
     if step.passages is not None:
         return []
     spans = step.spans()

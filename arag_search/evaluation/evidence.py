@@ -15,12 +15,12 @@ from arag_search.questions.question import Question
 from arag_search.tools.reply_text import ShownPassage
 
 EVIDENCE_CAP_TOKENS = 8_000
-"""Evidence that took more retrieved tokens than this counts as not found."""
+"""Evidence that needed more retrieved tokens than this counts as not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """The times at which a piece of evidence was met, as indexes of steps from 0; None is never.
+    """When a piece of evidence was found, as indexes of steps from 0; None is never.
 
     ``shown`` is the first step that names its passage, ``visible`` the first whose text shows
     the answer of the hop (or, if the passage is not known to hold it, any of its text). ``read``
@@ -95,7 +95,7 @@ def _sights(record: Record) -> list[_Sight]:
 
 
 def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
-    """Return when a piece was met, given all showings of its passage in order."""
+    """Return when a piece was found, given all sights of its passage in order."""
     telling = (
         sight.place
         for sight in met
@@ -111,10 +111,10 @@ def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceValues:
-    """Measures of the best set of evidence: ``recall`` is the share of its pieces that were met,
-    ``tokens`` the retrieved tokens of all steps until the last piece was met, at most
-    EVIDENCE_CAP_TOKENS, which is also the value if a piece was not met. ``full`` is 1 if all
-    were met within that number, else 0."""
+    """Measures of the best set of evidence: ``recall`` is the share of its pieces that were found,
+    ``tokens`` the retrieved tokens of all steps until the last piece was found, at most
+    EVIDENCE_CAP_TOKENS, which is also the value if a piece was not found. ``full`` is 1 if all were
+    found within that number, else 0."""
 
     recall: float
     full: float
@@ -126,8 +126,8 @@ def evidence_values(
 ) -> EvidenceValues | None:
     """Return what a record shows of the evidence; None if the question names none.
 
-    ``sets`` are its pieces in an index; a piece is met when its text is visible. Without
-    ``sets``, a title is met when it is shown.
+    ``sets`` are its pieces in an index; a piece is found when its text is visible. Without
+    ``sets``, a title is found when it is shown.
     """
     if sets is None:
         met = [

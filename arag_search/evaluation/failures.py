@@ -1,4 +1,4 @@
-"""Classify wrong answers, as far as records show the reason, into our own mechanical categories.
+"""Classify wrong answers into our own mechanical categories, as far as records show the reason.
 
 A wrong answer gets the first category that holds, in the order of FAILURES. A-RAG's categories
 are different: they are a model's verdict on the whole trajectory.
@@ -32,9 +32,9 @@ FAILURES: dict[Failure, str] = {
 def failure_of(
     question: Question, record: Record | None, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> Failure:
-    """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index
-    that was searched; without them, passages are identified by their titles. Of several sets of
-    evidence, the one that was read most counts.
+    """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index that
+    was searched; without them, passages are identified by their titles. Of several sets of
+    evidence, the one of which most was read counts.
     """
     if record is None or record.status == "failed":
         return "no answer"

@@ -23,10 +23,9 @@ from arag_search.runs.folder import (
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """The content of a run's folder: its description, the questions that it has to answer, and
-    the records by question id. ``notes`` tell readers of the figures about questions and files.
-    ``foreign`` are records, by id, that another run wrote or that answer another question; they
-    do not count."""
+    """The content of a run's folder: its description, the questions to answer, and the records by
+    question id. ``notes`` tell readers of the figures about questions and files. ``foreign`` are
+    records, by id, that another run wrote or that answer another question; they do not count."""
 
     description: RunDescription
     questions: tuple[Question, ...]
@@ -92,7 +91,7 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
 
 
 def _foreign_notes(records: RunRecords) -> list[str]:
-    """Return a note on records that are not of the run."""
+    """Return a note on records that do not belong to the run."""
     if not records.foreign:
         return []
     return [

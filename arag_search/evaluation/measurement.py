@@ -46,11 +46,11 @@ def measure_questions(
 ) -> dict[str, dict[str, float | None]]:
     """Return the values of every question by its id.
 
-    ``records`` are by question id. With ``located``, the evidence in the index that was
-    searched, evidence counts when the text of its passages was visible, and rankings of what was
-    shown can be measured; without it, evidence counts when its titles were shown. ``verdicts`` and
-    ``factuality`` are those of judges, from 0 to 1. A question that failed or has no record scores
-    the ``missing`` value of the measure.
+    ``records`` are by question id. ``located`` is the evidence in the index that was searched. With
+    it, evidence counts when the text of its passages was visible, and rankings of the shown
+    documents can be measured; without it, evidence counts when its titles were shown. ``verdicts``
+    and ``factuality`` are those of judges, from 0 to 1. A question that failed or has no record
+    scores the ``missing`` value of the measure.
     """
     sets = {
         question.id: None if located is None else located.sets[question.id]
@@ -78,9 +78,9 @@ def _rankings(
     measures: Sequence[Measure],
     located: LocatedEvidence | None,
 ) -> dict[str, dict[str, float]]:
-    """Return the measures of rankings of the questions that have a relevant document, by id. What
-    was shown is known by an index; what is cited is known without one, and so are the documents
-    that the data judges."""
+    """Return the measures of rankings of the questions that have a relevant document, by id.
+    Rankings of shown documents need an index; rankings of cited documents, and judgements in the
+    data, do not."""
     shown = [measure for measure in measures if measure.kind.ranks == "shown"]
     cited = [measure for measure in measures if measure.kind.ranks == "cited"]
     answered = {id: record for id, record in records.items() if record.status != "failed"}
@@ -146,7 +146,7 @@ def measure_question(
 def means_by_type(
     scores: Sequence[QuestionScore], values: Mapping[str, Values], measures: Sequence[Measure]
 ) -> tuple[Means, ...]:
-    """Return means over all questions, then over those of each type, as the rows of a score."""
+    """Return means over all questions, then over those of each type, like the rows of a score."""
     return tuple(
         _means(name, [values[score.id] for score in group], measures)
         for name, group in groups_of(scores)

@@ -31,9 +31,9 @@ _FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+)|:([a-z_]+))?")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a question: its score, its record, what was shown of its evidence, and what
-    judges gave it from 0 to 1: a verdict, and a score of factuality. All but the first are None if
-    they are not known."""
+    """The outcome of a question: its score, its record, the evidence that was shown, and the values
+    of judges from 0 to 1: a verdict, and a score of factuality. All but the first are None if
+    unknown."""
 
     score: QuestionScore
     record: Record | None = None
@@ -50,12 +50,13 @@ ToolValue = Callable[[Outcome, str], float | None]
 class Kind:
     """A kind of measure.
 
-    ``missing`` is the score of a question that failed or has no record; None leaves it out of
-    the mean. ``needs`` names what a question (gold answers, evidence, judged documents) or the
-    caller (a judge, an index) must have; otherwise the value is None. A ranking, of the documents
-    that ``ranks`` says, has a cutoff, given as ``name@k``. ``meaning`` is one line for people.
-    ``value`` reads the value off the outcome of a question; rankings are measured together instead.
-    ``value_of_tool`` is that of one tool, given as ``name:tool``; None if there is none.
+    ``missing`` is the score of a question that failed or has no record; None leaves it out of the
+    mean. ``needs`` names what a question (gold answers, evidence, judged documents) or the caller
+    (a judge, an index) must have; otherwise the value is None. ``ranks`` says which documents a
+    ranking orders; a ranking has a cutoff, given as ``name@k``. ``meaning`` is one line for people.
+    ``value`` returns the value for the outcome of a question; rankings are measured together
+    instead. ``value_of_tool`` returns that of one tool, given as ``name:tool``; it is None if the
+    measure has no such form.
     """
 
     name: str
@@ -234,8 +235,8 @@ KINDS = tuple(_BY_NAME.values())
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A kind of measure and, for a ranking, the number of documents that it considers, 1 to
-    1,000, or the tool of which it is."""
+    """A kind of measure with its cutoff, if it is a ranking (1 to 1,000 documents), or with its
+    tool."""
 
     kind: Kind
     cutoff: int | None = None

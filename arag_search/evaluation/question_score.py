@@ -21,10 +21,10 @@ OVERALL = "all"
 class QuestionScore:
     """The measures of one question.
 
-    ``contain_accuracy`` looks into short answer and explanation; a refusal scores 0 unless it is
-    the gold answer. For an unanswerable question, a refusal is the only right answer.
-    ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and
-    cost are None if there is no record, ``route`` also without a switcher.
+    ``contain_accuracy`` considers short answer and explanation; a refusal scores 0 unless it is the
+    gold answer. For an unanswerable question, a refusal is the only right answer.
+    ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and cost
+    are None if there is no record, ``route`` also without a switcher.
     """
 
     id: str

@@ -23,10 +23,10 @@ RULES: tuple[Rule, ...] = ("text", "title", "normalised", "brackets", "subject a
 class ResolvedHop:
     """The passages that hold the evidence of a hop, in corpus order; none if it is unresolved.
 
-    Of several passages with the title, and of the parts of one, those that hold the answer are
-    taken. ``rule`` is the first rule that found such passages. If no rule did (a date may be
-    written differently), it is the first rule that found any passages, all of which are taken,
-    and ``holds_answer`` is False. It is None if no rule found any.
+    Of several passages or parts with the title, those that hold the answer are taken. ``rule`` is
+    the first rule that found such passages. If no rule did (a date may be written differently), it
+    is the first rule that found any passages, all of which are taken, and ``holds_answer`` is
+    False. It is None if no rule found any.
     """
 
     hop: Hop
@@ -37,9 +37,9 @@ class ResolvedHop:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePiece:
-    """A piece of evidence that must have been shown: its name, the passages of which any shows
-    it, in corpus order, and the rule that found them (None: unresolved). ``answer`` must be in
-    the text shown of the passage; None if any of its text counts."""
+    """A piece of evidence that must have been shown: its name, the passages any of which shows it,
+    in corpus order, and the rule that found them (None: unresolved). ``answer`` must be in the
+    shown text of the passage; None if any of its text counts."""
 
     name: str
     chunk_ids: tuple[str, ...]
@@ -89,7 +89,7 @@ class Passages:
         self._by_text = _group((passage.text, passage) for passage in self.all)
 
     def of_documents(self, documents: Collection[str]) -> Passages:
-        """Return those of these documents."""
+        """Return the passages of these documents."""
         part = Passages(())
         part._set(passage for passage in self.all if passage.chunk.doc_id in documents)
         return part
@@ -125,9 +125,10 @@ class Passages:
     def of_text(self, title: str | None, text: str, answer: str | None) -> Sequence[IndexedPassage]:
         """Return the passages that hold a published text.
 
-        They are those that equal or contain it; if it was cut, those with a sentence of it that
-        has the answer, else those with any sentence of it. Without an answer, they are those with
-        at least half as much of it as the passage that has most.
+        They are the passages that equal or contain the text. If the text was split, they are the
+        passages with one of its sentences that has the answer, else those with any of its
+        sentences. Without an answer, they are the passages with at least half as much of the text
+        as the passage with most of it.
         """
         whole = whole_words(text)
         same = self._by_text.get(whole, ())
@@ -235,7 +236,8 @@ def _resolve_hop(hop: Hop, passages: Passages) -> ResolvedHop:
 def _matches_by_rule(
     hop: Hop, passages: Passages
 ) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
-    """Yield what each rule finds, in their order, of those that find anything."""
+    """Yield the passages that each rule finds, in the order of the rules, without rules that find
+    none."""
     if hop.text is not None and (matches := passages.of_text(hop.title, hop.text, hop.answer)):
         yield "text", matches
     for name in filter(None, (hop.title, hop.subject)):

@@ -98,11 +98,11 @@ class Score:
 
     ``failures`` are the categories of the wrong answers to questions that have one, by question;
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
-    ``measures`` that were asked for, by question, and ``means`` those over the same groups as rows.
-    ``judged`` and ``factuality`` are what the judges gave that there were.
-    ``located`` is the evidence in the index that was given, None without one. ``older`` counts the
-    records of versions that did not store where passages are; ``doubts`` are why records cannot be
-    trusted, by question.
+    requested ``measures``, by question, and ``means`` their means over the same groups as rows.
+    ``judged`` and ``factuality`` are the results of judges, if there were any. ``located`` is the
+    evidence in the index that was given, None without one. ``older`` counts the records of versions
+    that did not store where passages are; ``doubts`` are the reasons why records cannot be trusted,
+    by question.
     """
 
     run: RunDescription
@@ -130,8 +130,8 @@ class Score:
         }
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """Return how often each verdict occurs, in the groups of the rows; "not judged" are answers
-        that the judge found none for. Empty without a judge."""
+        """Return how often each verdict occurs, in the groups of the rows; "not judged" counts
+        answers without a verdict. Empty without a judge."""
         if self.judged is None:
             return {}
         of = self.judged.judgements
@@ -201,9 +201,10 @@ def score_run(
 ) -> Score:
     """Score a run.
 
-    With ``index``, which the run searched, evidence is looked for by its passages, else by titles;
-    rankings of what was shown need it. What ``judges`` give is among the measures, and their
-    verdicts are compared with ``labels`` by question id. Raises as ``score`` for what is given.
+    ``index`` is the index that the run searched. With it, evidence is located by passages,
+    otherwise by titles; rankings of shown documents need it. Results of ``judges`` are among the
+    measures, and their verdicts are compared with ``labels`` by question id. Raises the errors of
+    ``score``.
     """
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
@@ -260,7 +261,7 @@ def _is_searched_index(run: RunDescription, index: Index) -> bool:
 def _measurable(
     measures: Sequence[Measure], index: Index | None, judges: Judges
 ) -> tuple[Measure, ...]:
-    """Return the measures, with those of the judges that there are. Raises ArgumentError."""
+    """Return the measures, with those of the given judges. Raises ArgumentError."""
     given = {
         "index": index is not None,
         "judge": judges.verdicts is not None,

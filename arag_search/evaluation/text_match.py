@@ -1,7 +1,7 @@
 """Scores of an answer and its evidence, from 0 to 1 (best).
 
-Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and score as
-against the best of the gold answers.
+Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and the score is
+that for the best-matching gold answer.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
 def whole_words(text: str) -> str:
     """Return the words of a text with a space around each, for ``stands_in``.
 
-    A text is contained in another only where its words are. Parts of words on both sides of a mark
-    are words too ("New York's", "1916-2002"), unlike in ``normalise``.
+    A text is contained in another only as whole words. Unlike in ``normalise``, the parts of a word
+    on both sides of a mark are words too ("New York's", "1916-2002").
     """
     words = _MARKS.sub(" ", " ".join(terms(text))).split()
     return f" {' '.join(words)} " if words else ""
@@ -101,8 +101,8 @@ def gold_names(question: Question) -> set[str]:
 
 
 def title_names(title: str, *, of_subjects: bool) -> set[str]:
-    """Return what a title is met by: itself, and where subjects are looked for, also what is left
-    of it without brackets at its end."""
+    """Return the names that a title matches: the title itself and, where subjects are looked for,
+    also the title without brackets at its end."""
     names = {normalise(title)}
     return names | {normalise(without_brackets(title))} if of_subjects else names
 

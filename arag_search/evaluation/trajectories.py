@@ -1,5 +1,5 @@
 """How a model searched: the overlap of consecutive searches, what followed a search without hits,
-and which arguments it gave. All of this comes from the records alone; only a model could say
+and which arguments it gave. All of this is computed from the records alone; only a model could say
 whether two searches meant the same, and whether a search was a success."""
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _QUERIES = ("query", "queries", "keywords")
 class Overlap:
     """The overlap of the results of consecutive searches.
 
-    Means over the ``pairs`` of which at least one found something, of the shared passages:
-    divided by the larger of the two results, by all passages of both (Jaccard), and by the
-    number of passages that the later search asked for. None if there is no pair. ``empty_pairs``
-    are pairs of searches without hits. They are counted separately, because they would lower the
-    means as sharing nothing, or raise them as sharing everything.
+    Means over the ``pairs`` of which at least one found something, of the shared passages: divided
+    by the larger of the two results, by all passages of both (Jaccard), and by the number of
+    passages that the later search asked for. None if there is no pair. ``empty_pairs`` are pairs of
+    searches without hits. They are counted separately, because they would lower the means if
+    counted as sharing nothing, or raise them if counted as sharing everything.
     """
 
     pairs: int
@@ -42,9 +42,9 @@ class Recovery:
     """The recovery from failed searches, which found nothing or were rejected.
 
     ``at_once`` counts those after which the next search found something, ``later`` those where a
-    later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed
-    one to the next that found something, None if none did. ``tokens`` are result tokens of
-    failed searches, which the model read in vain.
+    later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed one
+    to the next that found something, None if none did. ``tokens`` counts the result tokens of
+    failed searches, which the model read for nothing.
     """
 
     failed: int

@@ -35,8 +35,8 @@ UNRESOLVED = "some evidence is in no passage of the index"
 class TakenAway:
     """Questions without their evidence.
 
-    ``questions`` are marked as not answerable; their type is GONE or, if an answer is still
-    in a passage that is left, STILL_PRESENT. ``filter`` is the scope that leaves out ``documents``.
+    ``questions`` are marked as not answerable; their type is GONE or, if a remaining passage still
+    has an answer, STILL_PRESENT. ``filter`` is the scope that leaves out ``documents``.
     ``left_out`` counts the questions that were not chosen, by the first reason that holds.
     ``passages`` are those of the whole index, ``removed`` how many of them the scope leaves out.
     """
@@ -56,8 +56,8 @@ class TakenAway:
 def take_away(
     questions: Sequence[Question], chunks: Iterable[Chunk], limit: int | None = None
 ) -> TakenAway:
-    """Choose the questions whose answer must be read, and leave out the documents that hold any of
-    their evidence; the first ``limit`` of them if there are more.
+    """Choose the questions whose answer must be read (at most the first ``limit``), and leave out
+    the documents that hold any of their evidence.
 
     Raises QuestionsError if no question can be chosen, or no passage would be left.
     """

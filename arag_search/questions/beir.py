@@ -42,7 +42,7 @@ def is_beir(path: Path) -> bool:
 def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """Return the queries that were judged, in the order of their file, and notes for the reader.
 
-    Of a folder the part ``test`` is taken if there is one, else the only one. Raises
+    In a folder, the split ``test`` is taken if there is one, else the only split. Raises
     QuestionsError naming file and line.
     """
     qrels = _qrels_file(path) if path.is_dir() else path
@@ -150,7 +150,7 @@ def _json_rows(raw: bytes, path: Path) -> Iterator[tuple[str, object, list[str]]
 
 
 def _grade(cells: list[str]) -> int | None:
-    """Return the whole number in the third cell; None if the row is no judgement."""
+    """Return the whole number in the third cell; None if the row is not a judgement."""
     if len(cells) != len(QRELS_HEAD) or not all(map(str.strip, cells)):
         return None
     try:

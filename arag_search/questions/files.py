@@ -50,8 +50,8 @@ _ASKED = ("id", "text", "answers", "type", "supporting_titles", "evidence")
 
 @dataclass(frozen=True, slots=True)
 class QuestionFile:
-    """The content of a file of questions: the questions in its order, how many records it has of
-    each shape, and what was done to read it that its reader may not expect."""
+    """The content of a file of questions: its questions in order, the number of records of each
+    shape, and notes on how it was read that its user may not expect."""
 
     path: Path
     questions: tuple[Question, ...]
@@ -69,8 +69,7 @@ def load_questions(path: Path | str) -> tuple[Question, ...]:
 
 
 def read_questions(path: Path | str) -> QuestionFile:
-    """Return the questions of a file with what is to be said of it. Raises as
-    ``load_questions``."""
+    """Return the questions of a file with notes on it. Raises the errors of ``load_questions``."""
     path = Path(path)
     if is_beir(path):
         questions, notes = read_beir(path)
@@ -106,16 +105,16 @@ def read_questions(path: Path | str) -> QuestionFile:
 
 
 def questions_fingerprint(questions: Sequence[Question]) -> str:
-    """SHA-256 over what is asked, answers, types, titles and triples, whatever the file looked
-    like: a run belongs to it."""
+    """SHA-256 over questions, answers, types, titles and triples, independent of the file format. A
+    run belongs to this fingerprint."""
     asked = [{name: getattr(question, name) for name in _ASKED} for question in questions]
     return hashlib.sha256(orjson.dumps(asked)).hexdigest()
 
 
 def evidence_fingerprint(questions: Sequence[Question]) -> str:
-    """SHA-256 over all that is known of the questions, hops, passages and judgements too: what is
-    measured by evidence belongs to it. Documents that are excluded count only where there are any,
-    as in files of before."""
+    """SHA-256 over everything known about the questions, including hops, passages and judgements.
+    Measures of evidence belong to this fingerprint. Excluded documents count only where there are
+    any, so that older fingerprints stay the same."""
     known = [asdict(question) for question in questions]
     for question in known:
         if not question["excluded_documents"]:

@@ -1,4 +1,4 @@
-"""One question: its text, its right answers, and its evidence as far as it is known."""
+"""One question: its text, its right answers, and its evidence, as far as known."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Hop:
     """One step of a chain of facts; what the data does not name is None.
 
     ``question`` is MuSiQue's sub-question as published: ``#k`` in it stands for the answer of hop
-    ``k`` (from 1), ``>>`` is between a name and a relation. ``subject`` and ``relation`` are
-    those of a triple. ``answer`` is what the hop gives, of a triple the object. ``title`` and
+    ``k`` (from 1), ``>>`` is between a name and a relation. ``subject`` and ``relation`` are those
+    of a triple. ``answer`` is the result of the hop (the object of a triple). ``title`` and
     ``text`` are those of the passage that holds it, as published.
     """
 
@@ -54,11 +54,11 @@ class Question:
     ``hops`` are the steps of the chain, ``supporting_sentences`` and ``supporting_passages`` what
     the data names beside the titles, ``relevant_documents`` ids with their grades, 0 being
     irrelevant; ``excluded_documents`` are left out of rankings before they are measured (BRIGHT).
-    ``source`` is the part of the corpus that a question is about, if the file names
-    it. All of them are empty if the file has none.
+    ``source`` is the part of the corpus that a question is about, if the file names it. All of
+    these are empty if the file has none.
 
-    A question that is not ``answerable`` is answered rightly by saying that there is no answer; its
-    ``answers`` are those that it would have.
+    For a question that is not ``answerable``, the right answer is that there is no answer; its
+    ``answers`` are those that it would have otherwise.
     """
 
     id: str
@@ -78,7 +78,7 @@ class Question:
 
     @property
     def gold_titles(self) -> tuple[str, ...]:
-        """What evidence recall looks for: the supporting titles, else the subjects of the evidence,
-        each once."""
+        """The titles that evidence recall looks for: the supporting titles, else the subjects of
+        the evidence, each once."""
         subjects = (subject for subject, _, _ in self.evidence)
         return tuple(dict.fromkeys(self.supporting_titles or subjects))

@@ -138,8 +138,8 @@ class Fields:
         return self.items(name, "a list of strings that are not empty", _text)
 
     def texts_in(self, name: str) -> list[str]:
-        """Return the texts of a field that is a string, or a list of strings; blank ones, and other
-        things than texts, are none."""
+        """Return the texts of a field that is a string or a list of strings, without blank ones and
+        values that are not strings."""
         value = self.fields.get(name)
         items = cast(list[object], value) if isinstance(value, list) else [value]
         if not all(isinstance(item, str) for item in items):
@@ -166,7 +166,7 @@ class Fields:
         )
 
     def triples(self, name: str) -> tuple[Triple, ...]:
-        """Return a chain of facts; evidence that is text (A-RAG has such) is none."""
+        """Return a chain of facts; evidence that is text, as in A-RAG's files, gives none."""
         value = self.fields.get(name)
         if not isinstance(value, list) or all(
             isinstance(item, str) for item in cast(list[object], value)

@@ -88,8 +88,8 @@ def _gold(question: Question) -> tuple[object, ...]:
 
 
 def difference(shown: Sequence[Mapping[str, Any] | None]) -> str:
-    """Return a key of DIFFERENCES for the results of two runs on a question. Only one is right if
-    both were judged, each by the gold answers of its run."""
+    """Return a key of DIFFERENCES for the results of two runs on a question. "Only one is right"
+    requires that both were judged, each by the gold answers of its run."""
     first, second = shown
     if first is None or second is None:
         return "one"

@@ -41,7 +41,7 @@ _DRAWS = "view"
 
 
 def measures_of(runs: Sequence[LoadedRun]) -> Sequence[Measure]:
-    """Return the measures of an overview of these runs. Those of cited documents are among them
+    """Return the measures of an overview of these runs. They include measures of cited documents
     where answers cite documents and ir-measures is installed."""
     cites = any(record.citations for run in runs for record in run.records.values())
     return (*MEASURES, *_CITED) if cites and find_spec("ir_measures") else MEASURES

@@ -30,8 +30,8 @@ class Questions:
         self._steps = Steps(texts, schema)
 
     def of(self, id: str) -> dict[str, Any] | None:
-        """Return the result of the run on the question with this id, as it was given it; None if it
-        was not to answer it."""
+        """Return the run's result on the question with this id, as the run had it; None if the run
+        did not have the question."""
         question = self._asked.get(id)
         if question is None:
             return None
@@ -53,7 +53,7 @@ class Questions:
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
         """Return, for every sufficient set of evidence, the name of each piece and the steps at
-        which it was first shown, its text first visible, and it first read."""
+        which it was first shown, its text was first visible, and it was first read."""
         located = self._score.located
         if record is None:
             return []
@@ -103,8 +103,9 @@ def _answer(record: Record) -> dict[str, Any]:
 
 
 def _cited(record: Record) -> list[list[Any]]:
-    """Return each id that an answer cites, the place of the step that first showed it, and, of a
-    document, its score and whether an earlier question showed it first; documents best first."""
+    """Return each id that an answer cites and the place of the step that first showed it. For a
+    document, add its score and whether an earlier question showed it first; documents are in order
+    of score."""
     if not record.citations:
         return [[id, _first_shown(id, record)] for id in record.cited_ids]
     cited: list[list[Any]] = []

@@ -1,4 +1,4 @@
-"""The reading of a step's query, shown only if the reply of the step says the same."""
+"""The reading of a step's query, shown only if it agrees with the reply of the step."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Reading:
 
 
 def reading_of(step: Step, schema: Schema) -> Reading | None:
-    """Return the reading of the query of a step; None if it has no query, or none that its tool
-    could read."""
+    """Return the reading of the query of a step; None if it has no query that its tool could
+    read."""
     arguments = arguments_of(step)
     tool = TOOLS.get(step.tool_name)
     form = tool.form_of(arguments) if tool is not None else None
@@ -62,8 +62,8 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 
 
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
-    """Parse with all operators, with those of the papers and with none, which the preset decides:
-    the reply shows above its passages which of them it was."""
+    """Parse with all operators, with those of the papers, and with none. The preset decides between
+    them, and the reply shows above its passages which one applied."""
     above = parts_of(step.tool_output, step.spans()).above
     for operators, published in ((True, False), (True, True), (False, False)):
         try:

@@ -18,8 +18,8 @@ from arag_search.viewer.texts import Texts, utf16_places
 
 
 class Steps:
-    """A converter of steps for the page. ``schema`` is that of the index, open if it is not known;
-    ``texts`` takes the shown texts of passages."""
+    """A converter of steps for the page. ``schema`` is that of the index, or an open one if
+    unknown; ``texts`` stores the shown texts of passages."""
 
     def __init__(self, texts: Texts, schema: Schema) -> None:
         self._texts = texts
@@ -90,8 +90,8 @@ def event_text(event: ContextEvent) -> str:
 
 
 def _arguments(step: Step, reading: Reading | None) -> list[list[str]]:
-    """Return names and values of the arguments of a call without the query; the text of an argument
-    that is not a JSON object has an empty name."""
+    """Return names and values of the arguments of a call without the query; arguments that are not
+    a JSON object are one text with an empty name."""
     if not isinstance(step.tool_input, Mapping):
         return [["", _text(step.tool_input)]]
     query = None if reading is None else reading.argument

@@ -20,7 +20,7 @@ class Agreement:
 
     ``accuracy`` is the share of equal verdicts, ``kappa`` is Cohen's kappa, the agreement beyond
     chance, given how often each rater gives each verdict. Both are None if there is nothing to
-    compare; kappa also if chance alone would agree on all answers.
+    compare; kappa is also None if raters would agree on all answers by chance alone.
     """
 
     answers: int

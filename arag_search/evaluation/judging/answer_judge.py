@@ -1,4 +1,5 @@
-"""What judges of answers share: requests, repeats, stored verdicts and many questions at once.
+"""The common part of judges of answers: requests, repeats, stored verdicts and many questions at
+once.
 
 A judge sees question, gold answers, short answer and explanation, never the trajectory. Verdicts
 are cached by request and model, so that a run is judged only once.
@@ -23,13 +24,13 @@ from arag_search.questions.question import Question
 
 MAX_REPEATS = 15
 WORKERS = 4
-"""Questions that are judged at the same time."""
+"""The number of questions that are judged at the same time."""
 
 _ASKS = 2
 """Attempts to get a verdict, the first one included."""
 
 Opinion = TypeVar("Opinion")
-"""What a judge makes of the verdicts on one answer."""
+"""A judge's conclusion from the verdicts on one answer."""
 
 
 class AnswerJudge(ABC, Generic[Opinion]):
@@ -61,7 +62,7 @@ class AnswerJudge(ABC, Generic[Opinion]):
     def judge_all(
         self, questions: Sequence[Question], records: Mapping[str, Record]
     ) -> dict[str, Opinion]:
-        """Return what is made of the answers to all questions that can be judged and have a record
+        """Return the opinions on the answers to all questions that can be judged and have a record
         that did not fail, by id.
 
         Raises ModelError at the first answer without a reply from the model; earlier verdicts
@@ -84,8 +85,8 @@ class AnswerJudge(ABC, Generic[Opinion]):
         self, request: ModelRequest, read: Callable[[str], str | None], again: str
     ) -> list[str | None]:
         """Return the verdict of each repeat, as a text; None is an invalid one. ``read`` returns
-        the verdict that a reply gives, if it gives an allowed one. After a reply without, the model
-        is told ``again``, once."""
+        the verdict in a reply, if there is an allowed one. After a reply without a verdict, the
+        model gets the message ``again``, once."""
         return [self._vote(request, read, again, repeat) for repeat in range(self.repeats)]
 
     def _vote(

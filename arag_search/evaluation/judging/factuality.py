@@ -1,8 +1,7 @@
 """A language model that scores how factual answers are (WixQA, AgenticRAG): how much of the gold
-answer they state, and nothing against it.
-
-WixQA's own definition and prompt were not at hand: the prompt ``judge_factuality.md`` and its scale
-are ours, and scores do not compare with those of papers.
+answer they state without contradicting it. WixQA's own definition and prompt were not available:
+the prompt ``judge_factuality.md`` and its scale are ours, and scores are not comparable with those
+of papers.
 """
 
 from __future__ import annotations
@@ -62,13 +61,13 @@ def means_of(answers: Mapping[str, FactualityScores]) -> dict[str, float | None]
 
 
 def read_score(reply: str) -> str | None:
-    """Return the score on the last line that begins with "Score:"; None if that is no number from 0
-    to 1, or there is no such line. An earlier line, which may quote the candidate, never counts."""
+    """Return the score on the last line that begins with "Score:"; None if there is no such line,
+    or no number from 0 to 1 on it. An earlier line, which may quote the candidate, never counts."""
     given = _SCORE.findall(reply)
     score = given[-1].strip(_AROUND).removesuffix(".").strip(_AROUND) if given else ""
     return score if as_score(score) is not None else None
 
 
 def as_score(text: str) -> float | None:
-    """Return the score that a text is, None if it is none."""
+    """Return a text as a score; None if it is not one."""
     return float(text) if _NUMBER.fullmatch(text) else None

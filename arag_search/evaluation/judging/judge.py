@@ -86,8 +86,8 @@ def _request(question: Question, record: Record) -> ModelRequest:
 
 
 def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
-    """Return the last verdict that a reply gives on a line of its own; None if that is not
-    allowed, or there is none."""
+    """Return the last verdict in a reply that is on a line of its own; None if it is not allowed,
+    or if there is none."""
     given = _VERDICT.findall(reply)
     verdict = as_verdict(given[-1].lower()) if given else None
     return verdict if verdict in allowed else None

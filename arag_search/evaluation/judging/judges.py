@@ -14,7 +14,7 @@ from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """A judge of right answers and one of factuality; None for one that is not asked."""
+    """A judge of correctness and a judge of factuality; None for one that is not needed."""
 
     verdicts: Judge | None = None
     factuality: FactualityJudge | None = None
@@ -23,7 +23,7 @@ class Judges:
     def of(
         model: ChatModel, measures: Collection[Measure], repeats: int, cache: VerdictCache
     ) -> Judges:
-        """Return the judges that the measures need; that of right answers if they need none."""
+        """Return the judges that the measures need; the judge of correctness if they need none."""
         needs_factuality = Measure(FACTUALITY) in measures
         needs_verdicts = Measure(JUDGE_ACC) in measures or not needs_factuality
         return Judges(
