@@ -1,1 +1,1 @@
-"""What a language model may call: one module a tool, one result type."""
+"""The tools that a language model may call: one module per tool, one result type."""

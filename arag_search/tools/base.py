@@ -34,7 +34,7 @@ Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG"]
 
 DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
-"""The bound if whole passages are shown instead of snippets."""
+"""The maximum tokens of a result if whole passages are shown instead of snippets."""
 MIN_RESULT_TOKENS = 200
 DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
@@ -47,11 +47,11 @@ class ToolResult:
     """The result of a tool call.
 
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
-    none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
+    none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``,
     ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
-    its order. ``structured`` is the object that the text is the JSON of, for the tools of
-    connectors alone. ``references`` are the documents that a tool of documents shows, ``kept`` the
-    references that summarize keeps, None for other tools.
+    order. ``structured`` is the object whose JSON is the text; only the tools of connectors have
+    it. ``references`` are the documents that a document tool shows, ``kept`` the references that
+    summarize keeps; both are None for other tools.
     """
 
     text: str
@@ -84,9 +84,9 @@ class ReadSet:
     ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
     chunks that were read to the end, ``shown`` those that a search showed in full. ``seen`` maps a
     chunk to the checksums of the sentences of it that were shown, by searches or reads. ``is_kept``
-    says that the model still has before it what it was shown; nobody knows that of clients of a
+    says that everything shown is still visible to the model, which is unknown for clients of a
     server. ``references`` name the documents, ``windows`` are their lines that were opened and are
-    still visible, and ``step`` is the number of the call that runs.
+    still visible, and ``step`` is the number of the current call.
     """
 
     sentences_read: dict[str, int] = field(default_factory=dict[str, int])
@@ -99,8 +99,8 @@ class ReadSet:
     step: int = 0
 
     def copy(self) -> ReadSet:
-        """Return a copy that can be changed independently; but references are shared, so that calls
-        that run at the same time give no name twice."""
+        """Return a copy that can be changed independently. References are shared, so that
+        concurrent calls never give the same name twice."""
         seen = {chunk: set(sentences) for chunk, sentences in self.seen.items()}
         return ReadSet(
             dict(self.sentences_read),
@@ -130,7 +130,7 @@ class ReadSet:
         self.windows = [window for window in self.windows if window.reference not in references]
 
     def add(self, other: ReadSet) -> None:
-        """Count as shown what another set counts as shown."""
+        """Add everything that another set counts as shown."""
         for chunk, sentences in other.sentences_read.items():
             self.sentences_read[chunk] = max(sentences, self.sentences_read.get(chunk, 0))
         self.read |= other.read
@@ -197,7 +197,7 @@ class Tool(ABC):
     @classmethod
     @abstractmethod
     def of(cls, index: Index, settings: ToolSettings) -> Tool:
-        """Set the tool up over an index as a preset says."""
+        """Set the tool up over an index with the settings of a preset."""
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class Tool(ABC):
         return self
 
     def openai_schema(self) -> dict[str, Any]:
-        """Return the tool as OpenAI-compatible endpoints take it in ``tools``."""
+        """Return the tool in the form that OpenAI-compatible endpoints take in ``tools``."""
         return {
             "type": "function",
             "function": {
@@ -234,8 +234,8 @@ class Tool(ABC):
     def run(self, arguments: object, read_set: ReadSet | None = None) -> ToolResult:
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
-        Wrong arguments, and a query that takes too long, are a result with status "error".
-        Raises only errors that a model cannot correct.
+        Wrong arguments, and a query that takes too long, give a result with status "error". Raises
+        only errors that a model cannot correct.
         """
         try:
             result = self._run(arguments, read_set if read_set is not None else ReadSet())
@@ -284,7 +284,7 @@ class Tool(ABC):
 
 @functools.cache
 def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
-    """Return a JSON schema, made once, because servers set tools up for every address."""
+    """Return a JSON schema. It is cached, because servers set tools up for every address."""
     return arguments.model_json_schema()
 
 
@@ -315,7 +315,8 @@ def allowed_text(schema: Mapping[str, Any]) -> str:
 
 
 def describe(name: str) -> str:
-    """Return the text of a description file; ``papers/`` has those that papers' presets keep."""
+    """Return the text of a description file; ``papers/`` has those of presets that reproduce a
+    paper."""
     return (
         files(__package__ or "").joinpath("descriptions", f"{name}.md").read_text("utf-8").strip()
     )

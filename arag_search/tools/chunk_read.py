@@ -39,7 +39,7 @@ from arag_search.tools.spans import LeftOut, PassageSpan
 
 MAX_IDS = 20
 NEAR_TOKENS = 160
-"""How many tokens ``near`` shows, unless a single sentence is longer."""
+"""The number of tokens that ``near`` shows, unless a single sentence is longer."""
 READ_BEFORE = "This chunk has been read before."
 IN_BRACKETS = "Ids stand in brackets in search replies."
 UNKNOWN = "Unknown: "
@@ -68,8 +68,8 @@ class ChunkRead(Tool):
     says where to continue.
 
     A chunk counts as read once all its sentences were shown. Unless the tool ``reproduces`` that of
-    a paper, its reply says of every chunk what is left out of it, and leaves out sentences that are
-    still visible; it can also show a part of a chunk.
+    a paper, its reply says for every chunk what is left out, and leaves out sentences that are
+    still visible; the tool can also show a part of a chunk.
     """
 
     name = "chunk_read"
@@ -143,7 +143,8 @@ class ChunkRead(Tool):
 
 
 def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:
-    """Return what is wrong with arguments for several ids; empty if nothing is."""
+    """Return the problem of arguments that need a single id but have several; empty if there is
+    none."""
     if arguments.from_sentence > 1:
         return (
             f"Tool not run: from_sentence is {arguments.from_sentence} with {ids} chunk ids. "
@@ -159,8 +160,8 @@ def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:
 
 
 def _near(chunk: Chunk, words: str, wanted: range) -> range:
-    """Return the sentences, of those wanted, around the one with most of the words; empty if none
-    has any."""
+    """Return, from the wanted sentences, those around the one with most of the words; none if no
+    sentence has any of the words."""
     best = best_sentence(words, Sentences(chunk.content, chunk.sentence_ends), wanted)
     if best is None:
         return range(0)

@@ -1,7 +1,7 @@
 """The contract of connectors: what ``search`` and ``fetch`` share.
 
-A client such as ChatGPT knows no other tools than these two, and reads their replies as JSON: a
-search returns results of ``id``, ``title`` and ``url``, a fetch a document of ``id``, ``title``,
+A client such as ChatGPT knows only these two tools, and reads their replies as JSON: a search
+returns results with ``id``, ``title`` and ``url``, a fetch a document with ``id``, ``title``,
 ``text``, ``url`` and ``metadata``. The same object is the text and the structured content of the
 reply.
 """
@@ -33,18 +33,18 @@ KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
 
 _SCHEME = "arag://"
 _URL = "url"
-"""The metadata field with the address of a document on the web."""
+"""The metadata field with the web address of a document."""
 _WEB = ("http", "https")
 
 
 def address_start(index: str, kind: AddressKind) -> str:
-    """Return what the addresses of all chunks or documents of an index begin with."""
+    """Return the common beginning of the addresses of all chunks or documents of an index."""
     return f"{_SCHEME}{index}/{kind}/"
 
 
 def citation_url(index: str, kind: AddressKind, id_: str, metadata: Mapping[str, object]) -> str:
-    """Return the URL to cite a passage or document by: its metadata field ``url`` if that is an
-    address of the web, else its address on the server."""
+    """Return the URL for citing a passage or document: its metadata field ``url`` if that is a web
+    address, else its address on the server."""
     for text in texts_of(metadata.get(_URL)):
         if _is_web_address(text.strip()):
             return text.strip()
@@ -121,7 +121,7 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def _is_web_address(text: str) -> bool:
-    """Return whether a text of a corpus is an address of the web, and not a script or a file."""
+    """Return whether a text of a corpus is a web address, and not a script or a file."""
     if not is_unicode(text) or any(character.isspace() for character in text):
         return False
     try:

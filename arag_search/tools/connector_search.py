@@ -29,7 +29,7 @@ class ConnectorSearchArguments(Arguments):
 
 
 class ConnectorSearch(ConnectorTool):
-    """A search that understands logical queries, and takes everything else for plain words.
+    """A search that understands logical queries, and treats everything else as plain words.
 
     A query with mistakes is corrected. If it cannot be corrected, or if a query of words alone
     matches nothing, its words are alternatives. Field clauses and NOT are never dropped.
@@ -110,8 +110,8 @@ class ConnectorSearch(ConnectorTool):
 
 
 def _as_words(query: str) -> str | None:
-    """Return a query for any of the words of a text, as many as a query may have; None if there
-    are none."""
+    """Return a query for any of the words of a text, up to the limit of a query; None if there are
+    none."""
     tree, _ = words_query(nfc(query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")))
     if tree is None:
         return None

@@ -1,5 +1,5 @@
-"""A document in the reply of a search: its reference, what is known of it, and pieces of its text
-with the numbers of their lines."""
+"""A document in the reply of a search: its reference, its metadata, and pieces of its text with
+their line numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arag_search.tools.rendering import Block
 from arag_search.tools.spans import PassageSpan
 
 _LONG_TOKENS = 100
-"""Of a longer sentence, such as a table, the lines with most words of the query are shown."""
+"""A longer sentence, such as a table, is shown by its lines with most words of the query."""
 _GAP = "... "
 
 
@@ -38,7 +38,7 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A passage of a document in a reply: the units to show, in their order, out of ``sentences``.
+    """A passage of a document in a reply: the units to show, in order, out of ``sentences``.
     ``lines`` is None if the document has changed since the search."""
 
     id: str
@@ -64,8 +64,8 @@ class Part:
 def part_of(
     lines: DocumentLines, hit: SearchHit, query: str, *, short: bool, seen: Collection[int]
 ) -> Part:
-    """Return what to show of a hit: its snippet or, if ``short``, one sentence of it. ``seen`` are
-    the checksums of sentences that were shown before."""
+    """Return the part of a hit to show: its snippet or, if ``short``, one sentence of it. ``seen``
+    are the checksums of sentences that were shown before."""
     sentences = split_at(hit.content, hit.sentence_ends)
     chosen = list(hit.sentences)
     most = 1 if short else MAX_SENTENCES
@@ -119,7 +119,7 @@ def _units(
 class DocumentBlock(Block):
     """A document in a reply: its header has two lines, and each passage of it one paragraph.
 
-    ``hides`` leaves out what was shown before.
+    With ``hides``, text that was shown before is left out.
     """
 
     reference: Reference = field(kw_only=True)
@@ -210,8 +210,7 @@ class DocumentBlock(Block):
 
 
 def _text(part: Part, units: Sequence[_Unit]) -> str:
-    """Return the text of units on one line, with ``...`` for what is left out before and between
-    them."""
+    """Return the text of units on one line, with ``...`` for gaps before and between them."""
     text, expected = "", part.start
     for unit in units:
         if unit.start > expected + 2:  # more than blanks between

@@ -1,4 +1,5 @@
-"""search: the tool of AgenticRAG that finds documents by several queries at once (section 3.3)."""
+"""search: the tool of AgenticRAG that finds documents with several queries at once (section
+3.3)."""
 
 from __future__ import annotations
 
@@ -77,8 +78,8 @@ class SingleSearchArguments(Arguments):
 
 @dataclass(slots=True)
 class _Found:
-    """A document that was found: its place in the order of finding, its best passages, each with
-    the query that found it, and the numbers of the queries, from 0."""
+    """A document that was found: its position in the order of discovery, its best passages, each
+    with the query that found it, and the numbers of the queries, from 0."""
 
     place: int
     doc_id: str
@@ -163,7 +164,7 @@ class DocumentSearch(Tool):
         return self._reply(queries, results, documents, notes, read_set, started)
 
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
-        """Return what one query finds, or what is wrong with it."""
+        """Return the result of one query, or what is wrong with the query."""
         index, wanted = self.index, self.settings.results_per_query
         try:
             if self.backend == "logical":
@@ -295,7 +296,7 @@ class SingleDocumentSearch(DocumentSearch):
 
 
 def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return queries that differ by more than case and blanks, with a note on the others."""
+    """Return queries that differ by more than case and white space, with a note on the others."""
     kept: dict[str, str] = {}
     for query in queries:
         kept.setdefault(" ".join(nfc(query).casefold().split()), query)
@@ -318,8 +319,8 @@ def _unit(backend: SearchBackend, preferred: VectorUnit, index: Index) -> Vector
 def _lines_on_queries(
     results: Sequence[SearchResult | QueryError], most: int, max_tokens: int
 ) -> list[str]:
-    """Return a sentence on each query that ran, all on one line, and lines on those that found
-    nothing or did not run; each in at most ``max_tokens``."""
+    """Return a sentence about each query that ran, all on one line, and lines about those that
+    found nothing or did not run; each of at most ``max_tokens``."""
     ran: list[str] = []
     others: list[str] = []
     for number, result in enumerate(results, 1):

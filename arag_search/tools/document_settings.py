@@ -1,4 +1,4 @@
-"""The keys of a preset for tools of documents, and for the loop around them (AgenticRAG)."""
+"""The keys of a preset for document tools, and for the loop around them (AgenticRAG)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_CALLS_A_TURN = 8
 
 
 class DocumentSettings(BaseModel):
-    """The block ``documents`` of a preset. Its defaults are what the paper states, or, where it is
-    silent, our choice."""
+    """The block ``documents`` of a preset. Its defaults are those of the paper or, where it gives
+    none, our choice."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     search_backend: SearchBackend = Field(
         default="auto",
-        description="What search asks: BM25 of the words, vectors, both merged, or logical "
+        description="How search ranks: by BM25 of the words, vectors, both merged, or logical "
         "queries; auto is hybrid where there are vectors, else words.",
     )
     multi_query: bool = Field(
@@ -32,7 +32,7 @@ class DocumentSettings(BaseModel):
         default=10, ge=1, le=20, description="Documents that each query of search may add."
     )
     results_per_call: int = Field(
-        default=0, ge=0, le=100, description="Documents that a search shows at most; 0: no bound."
+        default=0, ge=0, le=100, description="The most documents that a search shows; 0: no bound."
     )
     reuse_references: bool = Field(
         default=True, description="Whether a document that is found again keeps its reference."
@@ -44,10 +44,10 @@ class DocumentSettings(BaseModel):
         default=2, ge=0, le=20, description="Lines that find shows before and after a match."
     )
     find_result_tokens: int = Field(
-        default=11_000, ge=200, description="The hard bound of a reply of find."
+        default=11_000, ge=200, description="The maximum tokens of a reply of find."
     )
     open_lines: int = Field(
-        default=1_800, ge=1, le=20_000, description="Lines that open shows at most."
+        default=1_800, ge=1, le=20_000, description="The most lines that open shows."
     )
     calls_a_turn: int = Field(
         default=0,
@@ -57,8 +57,8 @@ class DocumentSettings(BaseModel):
     )
     context_management: bool = Field(
         default=True,
-        description="Whether a long conversation is warned of and summarized; token_budget then "
-        "has no effect.",
+        description="Whether a long conversation leads to a warning and a summary; token_budget "
+        "then has no effect.",
     )
     context_threshold: int = Field(
         default=128_000, ge=2_000, description="Tokens at which summarize is forced."
@@ -77,8 +77,8 @@ class DocumentSettings(BaseModel):
     )
     given_evidence: bool = Field(
         default=False,
-        description="Whether the passages that a question file names as evidence stand with the "
-        "question, instead of tools.",
+        description="Whether the passages that a question file names as evidence are given with "
+        "the question, instead of tools.",
     )
     first_search: bool = Field(
         default=False, description="Whether one search for the question itself comes first."
@@ -86,13 +86,13 @@ class DocumentSettings(BaseModel):
     switcher: Literal["rules", "model"] | None = Field(
         default=None,
         description="What sends simple questions to one search without a loop: rules, or a call of "
-        "the model; null sends none.",
+        "the model; null for neither.",
     )
 
 
 def vector_units(index: Index) -> frozenset[VectorUnit]:
-    """Return the units of the vectors of an index; empty if it has none. Raises what opening
-    vectors that exist raises."""
+    """Return the units of the vectors of an index; empty if it has none. Raises the errors of
+    opening existing vectors."""
     try:
         return frozenset(index.open_vectors().vectors.units)
     except (NotServedError, VectorsNotFoundError, VectorsNotNamedError):

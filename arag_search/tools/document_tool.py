@@ -1,4 +1,4 @@
-"""The base of the tools of documents: from a reference to the lines of its document."""
+"""The base of the document tools: from a reference to the lines of its document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_CHARACTERS = 60
 
 
 class DocumentTool(Tool):
-    """A tool for one document at a time. A reference is a name and no permission: the document is
+    """A tool for one document at a time. A reference is a name, not a permission: the document is
     looked up in the scope of the index at every call. ``guarded`` names lines that are still
     visible in an opened window instead of showing them."""
 
@@ -73,9 +73,9 @@ def reference_line(reference: Reference) -> str:
 
 
 class ShownLines(NamedTuple):
-    """Lines of a document that follow each other in a reply, each with its number before it: the
-    offset of the first number, the first and the last line, and the offset of the end, which is
-    earlier than that of the last line if that one is cut."""
+    """Consecutive lines of a document in a reply, each with its number before it: the offset of the
+    first number, the first and the last line, and the offset of the end, which is before the end of
+    the last line if that line is cut."""
 
     start: int
     first: int
@@ -154,8 +154,8 @@ class _Places:
             start += lines.ends[number] - lines.starts[number] + 1
 
     def __call__(self, offset: int) -> int:
-        """Return where the reply has the character at an offset of the document, or the end of its
-        line for the blank or line feed after it."""
+        """Return the place in the reply of the character at an offset of the document; for the
+        blank or line feed after a line, return the end of the line."""
         number = self._lines.line_at(offset)
         number = min(max(number, self._first), self._first + len(self._starts) - 1)
         within = min(offset, self._lines.ends[number]) - self._lines.starts[number]

@@ -70,7 +70,7 @@ def fitted_text(result: FieldsResult, max_tokens: int) -> str:
 
 
 def fields_text(result: FieldsResult, most: int | None = None) -> str:
-    """Return the fields in words, one on each line, with at most so many values of each."""
+    """Return the fields in words, one on each line, each with a limited number of values."""
     lines = [f"Fields of {counted(result.passages, 'passage')}; every number counts passages."]
     lines += [_line(field, most) for field in result.fields]
     return "\n".join(lines)
@@ -92,5 +92,5 @@ def _line(field: FieldSummary, most: int | None) -> str:
 
 
 def _value(value: str) -> str:
-    """Return a value as a query writes it, on one line; a long one is cut."""
+    """Return a value in query syntax, on one line; a long one is cut."""
     return cut_to(one_line(keyword_text(value)), _MAX_VALUE_TOKENS)

@@ -40,7 +40,7 @@ MAX_OTHER_LINES = 10
 _MAX_PATTERN_TOKENS = 40
 
 Lines = tuple[int, int]
-"""The first and the last of some lines."""
+"""A range of lines: the first and the last."""
 
 Pattern = Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_CHARACTERS)]
 
@@ -62,7 +62,7 @@ class FindArguments(Arguments):
 @dataclass(slots=True)
 class PatternMatches:
     """The matches of a pattern: the lines of each, in the order of the document, and the windows of
-    lines that are chosen to be shown. ``note`` is about the windows."""
+    lines to show. ``note`` is about the windows."""
 
     pattern: str
     matches: list[Lines]
@@ -71,7 +71,7 @@ class PatternMatches:
 
 
 class Find(DocumentTool):
-    """A tool that shows, of each pattern, two places of a document, and names the lines of
+    """A tool that shows two places of a document for each pattern, and names the lines of
     others."""
 
     name = "find"
@@ -138,8 +138,8 @@ def matches_of(lines: DocumentLines, patterns: Sequence[str], context: int) -> l
     """Return the matches of patterns, each with the windows to show: two, of different text, that
     share no line.
 
-    Those come first whose window holds matches of the most patterns, then the earlier ones.
-    O(patterns x (length of the document + matches x patterns x log matches)).
+    Windows that hold matches of the most patterns come first, then the earlier ones. O(patterns x
+    (length of the document + matches x patterns x log matches)).
     """
     all_matches = [
         PatternMatches(
@@ -171,7 +171,7 @@ def matches_of(lines: DocumentLines, patterns: Sequence[str], context: int) -> l
 
 
 def merged(windows: Sequence[Lines]) -> list[Lines]:
-    """Return windows in their order, those that share a line as one."""
+    """Return windows in order; windows that share a line are merged."""
     result: list[Lines] = []
     for first, last in sorted(windows):
         if result and first <= result[-1][1]:
@@ -208,7 +208,7 @@ class _Reply:
         all_matches: Sequence[PatternMatches],
         visible: ReadSet | None,
     ) -> None:
-        """Add what is said of a pattern, and its windows that are not shown yet. Lines that are
+        """Add the line about a pattern, and its windows that are not shown yet. Lines that are
         still ``visible`` in an opened window are named."""
         if not self._patterns:
             count = counted(len(all_matches), "pattern")
@@ -265,7 +265,7 @@ class _Reply:
 
 
 def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
-    """Return the line on a pattern: how many matches it has, and where those not shown are."""
+    """Return the line about a pattern: how many matches it has, and where those not shown are."""
     name = f'"{cut_to(one_line(matches.pattern), _MAX_PATTERN_TOKENS)}"'
     if matches.note:
         return f"{name}: {matches.note}."

@@ -20,7 +20,7 @@ MAX_DESCRIPTION_TOKENS = 300
 """The bound of a description that names fields."""
 MAX_VALUES = 3
 _MAX_CHARACTERS = 40
-"""A longer value or name of a field is left out: cut, a query could not use it."""
+"""A longer value or name of a field is left out, because a query could not use a part of it."""
 _FIELDS = "<fields>"
 _CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -30,8 +30,8 @@ def described(name: str, index: Index, reproduces: Paper | None = None, **featur
     """Return the description of a tool over an index. ``features`` are those of the tool itself. A
     tool that ``reproduces`` that of a paper's preset keeps its text.
 
-    With fields it has at most MAX_DESCRIPTION_TOKENS tokens: the values go first, then the last
-    fields. Reads the values once for an index, see ``Index.metadata_fields``.
+    With fields, the description has at most MAX_DESCRIPTION_TOKENS tokens: to fit, it drops values
+    first, then the last fields. Reads the values once for an index, see ``Index.metadata_fields``.
     """
     if reproduces is not None:
         return describe(f"papers/{name}")
@@ -43,8 +43,8 @@ def described(name: str, index: Index, reproduces: Paper | None = None, **featur
 
 
 def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:
-    """Return fields with their types and values on one line, as much as fits; the number of fields
-    alone if there is no room for one. O(fields), apart from the search for the number of them."""
+    """Return as many fields with their types and values as fit on one line; only the number of
+    fields if there is no room for one. O(fields), apart from the search for the number of them."""
     named = [field for field in fields if len(field.name) <= _MAX_CHARACTERS]
     for values in range(MAX_VALUES, -1, -1):
         text = _fields_text(fields, [_field_text(field, values) for field in named])
@@ -70,7 +70,8 @@ def _fields_text(fields: Sequence[FieldSummary], shown: Sequence[str]) -> str:
 
 
 def _field_text(field: FieldSummary, most: int) -> str:
-    """Return a field with its type and at most so many values: ``lang (keyword: "en", "de")``."""
+    """Return a field with its type and a limited number of values: ``lang (keyword: "en",
+    "de")``."""
     about = field.kind
     if most and field.least is not None:
         about += f", {field.least} to {field.greatest}"
@@ -82,13 +83,13 @@ def _field_text(field: FieldSummary, most: int) -> str:
 
 
 def _can_be_shown(value: str) -> bool:
-    """Return whether a value is short, and of characters that print on one line: the values of a
-    corpus may hold anything."""
+    """Return whether a value is short and printable on one line: the values of a corpus may hold
+    anything."""
     return len(value) <= _MAX_CHARACTERS and value.isprintable()
 
 
 def _features_of(index: Index) -> dict[str, bool]:
-    """Return what the index has."""
+    """Return the features of the index."""
     manifest = index.manifest
     return {
         "titles": index.contents.has_titles,

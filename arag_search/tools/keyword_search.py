@@ -40,8 +40,8 @@ class KeywordSearchArguments(Arguments):
 
 
 class KeywordSearch(SearchTool):
-    """A search for exact keywords: ``matching`` "token" counts whole words, "substring" scans as
-    the paper's reference does."""
+    """A search for exact keywords: with ``matching`` "token" it counts whole words, with
+    "substring" it scans as A-RAG's own code does."""
 
     name = "keyword_search"
     arguments = KeywordSearchArguments

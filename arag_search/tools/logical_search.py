@@ -56,10 +56,10 @@ class LogicalSearchArguments(Arguments):
 class LogicalSearch(SearchTool):
     """A search by logical queries.
 
-    ``operators`` False rejects AND, OR, NOT, - and !; ``description`` is "full" or "syntax".
-    ``refinements`` offers sort (if the index has metadata) and per_document, and names the nearest
-    values of a field where a metadata clause matches nothing. The description is made from the
-    index, unless the tool ``reproduces`` that of a paper's preset.
+    With ``operators`` False, AND, OR, NOT, - and ! are rejected; ``description`` is "full" or
+    "syntax". With ``refinements``, the tool takes sort (if the index has metadata) and
+    per_document, and names the nearest values of a field where a metadata clause matches nothing.
+    The description is made from the index, unless the tool ``reproduces`` that of a paper's preset.
     """
 
     name = "logical_search"
@@ -133,7 +133,7 @@ class LogicalSearch(SearchTool):
 
 
 def _papers_description(index: Index, description: Description, operators: bool) -> str:
-    """Return the description that presets which reproduce a paper keep."""
+    """Return the description for presets that reproduce a paper."""
     text = describe(f"papers/logical_search_{description}" + ("" if operators else "_no_operators"))
     if not index.manifest.has_sentences:
         text = _ON_GRANULARITY.sub("", text)

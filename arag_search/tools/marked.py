@@ -25,14 +25,14 @@ SAME = "Nearly the same text: "
 """The beginning of the line with the ids of near-duplicates of the passage above it."""
 
 SNIPPET_TOKENS = 48
-"""A snippet is extended by the sentences after its matches up to so many o200k tokens."""
+"""A snippet is extended by the sentences after its matches up to this many o200k tokens."""
 LONGER = 2
 ROOM = 2.5
-"""Passages of LONGER times the usual length are whole where the whole ones have at most ROOM times
-that length together. Measured with ``python -m bench replies``: with 160 tokens, seven of ten
-recorded reads show nothing new, for no more retrieved tokens than before."""
+"""Passages of up to LONGER times the usual length are shown whole as long as all whole ones
+together have at most ROOM times that length. Measured with ``python -m bench replies``: with 160
+tokens, seven of ten recorded reads show nothing new, for no more retrieved tokens than before."""
 ALIKE = 0.9
-"""Texts whose runs of words have at least this Jaccard similarity are near-duplicates."""
+"""Texts whose word runs have at least this Jaccard similarity are near-duplicates."""
 _RUN_WORDS = 4
 _COMPARED_CHARACTERS = 20_000
 _MAX_SAME_TOKENS = 200
@@ -62,9 +62,9 @@ class MarkedBlock(Block):
     """One passage whose header and gaps say what they leave out.
 
     ``before`` are the numbers (0-based) of the sentences that were shown earlier, ``about`` is a
-    line between header and text, ``intro`` one above the header, ``rank`` what put it there,
-    ``at`` is the place of the passage among the hits, ``same`` its near-duplicates, which share a
-    line below it.
+    line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
+    its rank, ``at`` is the place of the passage among the hits, ``same`` its near-duplicates, which
+    share a line below it.
     """
 
     before: frozenset[int] = frozenset()
@@ -77,7 +77,7 @@ class MarkedBlock(Block):
 
     @property
     def uncut_body(self) -> str:
-        """The sentences to show, as they are in the passage, with a count at each gap."""
+        """The sentences to show, as in the passage, with a count at each gap."""
         return "".join(text for _, text in self._pieces())
 
     @property
@@ -98,7 +98,7 @@ class MarkedBlock(Block):
 
     @property
     def mark(self) -> str:
-        """What the header says of the text below it; empty if the gaps say it."""
+        """What the header says about the text below it; empty if the gaps say it."""
         return ", ".join(part for part in (self._shown_mark(), self.rank) if part)
 
     def _shown_mark(self) -> str:
@@ -160,7 +160,7 @@ class MarkedBlock(Block):
             place = end + 2
 
     def _pieces(self) -> Iterator[tuple[int | None, str]]:
-        """Yield what the text consists of: sentences with their numbers, and gaps with None."""
+        """Yield the parts of the text: sentences with their numbers, and gaps with None."""
         shown, last = self.shown, len(self.sentences) - 1
         expected = 0
         for at, number in enumerate(shown):
@@ -175,7 +175,7 @@ class MarkedBlock(Block):
             yield None, f" {self._gap(range(expected, last + 1))}"
 
     def _gap(self, numbers: range) -> str:
-        """Return what stands for sentences that are not shown here."""
+        """Return the text that replaces sentences that are not shown here."""
         before = len(self.before.intersection(numbers))
         counts = [(len(numbers) - before, LEFT_OUT), (before, SHOWN_BEFORE)]
         return f"({', '.join(f'{count} {why}' for count, why in counts if count)})"
@@ -184,8 +184,8 @@ class MarkedBlock(Block):
 def whole_lengths(hits: Sequence[SearchHit], whole_up_to: int | None) -> Sequence[int | None]:
     """Return for each hit the length up to which it is shown whole; None is for any length.
 
-    Where there is room, that is LONGER times the usual one: in the order of the hits, as long as
-    those that are whole have at most ROOM times the usual length together.
+    Where there is room, it is LONGER times the usual length: in the order of the hits, as long as
+    the whole ones together have at most ROOM times the usual length.
     """
     if whole_up_to is None:
         return [None] * len(hits)
@@ -202,7 +202,7 @@ def whole_lengths(hits: Sequence[SearchHit], whole_up_to: int | None) -> Sequenc
 def marked_block(
     hit: SearchHit, at: int, read_set: ReadSet, *, whole_up_to: int | None
 ) -> MarkedBlock:
-    """Return a hit with the sentences to show of it, without those that are still visible.
+    """Return a hit with its sentences to show, without those that are still visible.
 
     A passage of at most ``whole_up_to`` o200k tokens is shown whole; None is for any length.
     """
@@ -262,16 +262,17 @@ def marked_part(
 
 
 def checksum(sentence: str) -> int:
-    """Return a number that tells the sentences of a passage apart, whatever surrounds them."""
+    """Return a checksum that distinguishes the sentences of a passage, without surrounding white
+    space."""
     return zlib.crc32(sentence.strip().encode("utf-8", "replace"))
 
 
 def _chosen(hit: SearchHit, sentences: Sequence[str], whole_up_to: int | None) -> list[int]:
     """Return the numbers of the sentences to show of a hit.
 
-    Those are all of a short passage, or else the snippet, sentences after it that begin with a
-    pronoun, and as many of the others that follow it as there is room for. A search of sentences
-    has only those that match.
+    Those are all sentences of a short passage. Otherwise they are the snippet, sentences after it
+    that begin with a pronoun, and as many further ones as there is room for. A search at sentence
+    granularity shows only matching sentences.
     """
     has_all = all(sentences)
     if has_all and (
@@ -295,7 +296,7 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], whole_up_to: int | None) -
 
 
 def _has_text(title: str, sentences: Iterable[str]) -> bool:
-    """Return whether sentences have more words than those of the title."""
+    """Return whether sentences have words besides those of the title."""
     known = set(analysis.terms(title))
     return any(not known.issuperset(analysis.terms(sentence)) for sentence in sentences)
 
@@ -307,8 +308,8 @@ def begins_with_pronoun(sentence: str) -> bool:
 
 
 def join_near_duplicates(blocks: Sequence[MarkedBlock]) -> list[MarkedBlock]:
-    """Return the blocks without those whose text is nearly that of an earlier one, which names
-    them. O(blocks^2) comparisons of sets of at most as many runs as a text has words."""
+    """Return the blocks without near-duplicates of earlier ones, which name them instead.
+    O(blocks^2) comparisons of sets of at most as many runs as a text has words."""
     kept: list[tuple[MarkedBlock, str, frozenset[tuple[str, ...]]]] = []
     for block in blocks:
         text = "".join(block.sentences)[:_COMPARED_CHARACTERS]
@@ -342,6 +343,6 @@ def _are_alike(
 
 
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    """Return all runs of four words; a shorter text has none, and equals only itself."""
+    """Return all runs of four words; a shorter text has none, and is similar only to itself."""
     words = text.casefold().split()
     return frozenset(zip(*(words[start:] for start in range(_RUN_WORDS)), strict=False))

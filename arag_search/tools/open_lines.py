@@ -101,7 +101,8 @@ class OpenLines(DocumentTool):
     def _window(
         self, reference: Reference, lines: DocumentLines, first: int, wanted: int, started: float
     ) -> tuple[ToolResult, int]:
-        """Return the reply with the lines from ``first`` to ``wanted`` that fit, and the last."""
+        """Return the reply with the lines from ``first`` to ``wanted`` that fit, and the last line
+        in it."""
         name = reference_line(reference)
         longest = _viewing(first, wanted, len(lines) + 1, True, self.max_result_tokens)
         room = self.max_result_tokens - count_tokens(f"{name}\n{longest}\n")

@@ -2,7 +2,7 @@
 
 ``turn1search10`` was first shown by the second search of the conversation, as its eleventh
 document. Numbers grow through the whole conversation and are never used again. A reference grants
-nothing: tools look up its document in their own index, within its scope, at every call.
+no access: tools look up its document in their own index, within its scope, at every call.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ShownReference(NamedTuple):
 
 @dataclass(slots=True)
 class Reference:
-    """The name of a document. ``passages`` are the ids of those that searches have shown of it, and
-    ``question`` is the question of the conversation, from 0, in which it was first shown."""
+    """The name of a document. ``passages`` are the ids of its passages that searches have shown,
+    and ``question`` is the question of the conversation, from 0, in which it was first shown."""
 
     id: str
     doc_id: str
@@ -47,8 +47,8 @@ class Reference:
 class References:
     """The references of a conversation, in the order in which they were given.
 
-    Several calls may share it, at the same time too: a number that was given to a call that failed
-    is not used again. ``searches`` counts calls of searches, ``question`` questions.
+    Concurrent calls may share it. A number that was given to a failed call is not used again.
+    ``searches`` counts calls of searches, ``question`` questions.
     """
 
     known: dict[str, Reference] = field(default_factory=dict[str, Reference])

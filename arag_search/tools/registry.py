@@ -23,18 +23,18 @@ vectors, or by vectors alone."""
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTool:
-    """A tool by its name, which is also that of its module.
+    """A tool with its name, which is also that of its module.
 
     A tool of ``kind`` "search" finds passages, "read" shows text by the id of a passage or
-    document, and "control" does neither. ``query_form`` is None for a tool without one query of one
-    form. A tool of ``documents`` needs a conversation that remembers references; one that
-    ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module, if it
-    is not that of the tool.
-    ``part`` is the part of an index that the tool needs and a build may leave out; ``vectors``
-    are those that it ranks by, "chosen" if the preset chooses them. A tool ``of_metadata`` is
-    offered only over an index that has metadata. ``connector_name`` is the name that clients of the
-    MCP server see, for the tools that connectors demand: these reply in JSON, and no agent of ours
-    has them. A tool ``of_loop`` changes the conversation, which servers leave to their clients.
+    document, and "control" does neither. ``query_form`` is None for a tool without a single query
+    of one form. A tool for ``documents`` needs a conversation that remembers references; a tool
+    that ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module,
+    if it is not that of the tool. ``part`` is the part of an index that the tool needs and a build
+    may leave out; ``vectors`` are those that it ranks by, "chosen" if the preset chooses them. A
+    tool ``of_metadata`` is offered only over an index that has metadata. ``connector_name`` is the
+    name that clients of the MCP server see, for the tools that connectors require: these reply in
+    JSON, and our agent does not use them. A tool ``of_loop`` changes the conversation, which
+    servers leave to their clients.
     """
 
     name: str

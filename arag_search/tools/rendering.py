@@ -1,8 +1,8 @@
 """Render hits and chunks as one text within a bound of tokens.
 
-The bound is hard. Every hit that is shown keeps at least one sentence; the longest snippets lose
+The bound is hard. Every hit that is shown keeps at least one sentence. The longest snippets lose
 their last sentences first, then sentences that are too long are cut, then hits are dropped from the
-end, and named.
+end and named.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Block:
         return [self.id]
 
     def drop_after(self, dropped: Block) -> None:
-        """Drop the hits of the block that come after those of another one, which was dropped."""
+        """Drop the hits of the block that come after those of another block, which was dropped."""
 
     def spans(self, start: int) -> Iterator[PassageSpan]:
         """Yield the spans of the hits in a reply in which the header begins at ``start``."""
@@ -195,8 +195,8 @@ class Fitted(NamedTuple):
 def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool = False) -> Fitted:
     """Return the reply and the blocks that are in it, which are changed in place.
 
-    ``whole`` shows blocks as they are or not at all, but for one that is alone and too long. The
-    frame is kept if it leaves room.
+    With ``whole``, blocks are shown unchanged or not at all, except for a single block that is too
+    long. The frame is kept if it leaves room.
     """
     for block in blocks:
         _trim(block, max_tokens)
@@ -282,7 +282,7 @@ def _least_tokens(block: Block) -> int:
 
 
 def _level_lengths(blocks: Sequence[Block], target: int) -> bool:
-    """Cut the longest bodies to one length, so that all together have ``target`` tokens.
+    """Cut the longest bodies to the same length, so that all together have ``target`` tokens.
 
     Returns whether any was cut.
     """

@@ -27,7 +27,7 @@ _TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passage
 _NOTHING = ("No passage", "No sentence")
 _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"\[(?!page \d+\](?:\n|\Z))([^\]\n]+)\][^\n]*")
-"""The header of a passage, and not the line at which a page of a PDF begins."""
+"""The header of a passage, but not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _RANK = r"cosine -?\d\.\d\d"
 _MARK = re.compile(
@@ -60,8 +60,9 @@ class ShownPassage(NamedTuple):
 
 
 class ReplyPart(NamedTuple):
-    """A passage with all that a reply says of it: ``about`` is the line of chunk_read under the
-    header, ``below`` are our lines after the text; empty if there are none."""
+    """A passage with everything that a reply says about it: ``about`` is the line of chunk_read
+    under the header, ``below`` are the tool's lines after the text; both are empty if there are
+    none."""
 
     id: str
     header: str
@@ -81,8 +82,8 @@ class ReplyParts(NamedTuple):
     passages: tuple[ReplyPart, ...]
 
     def joined(self) -> str:
-        """Return the reply that was split, apart from empty lines at the beginning and the end
-        of texts."""
+        """Return the reply before the split, except for empty lines at the beginning and the end of
+        texts."""
         lines = [self.above]
         for part in self.passages:
             lines += [part.header, part.about, part.text, part.below]
@@ -118,9 +119,8 @@ def read_spans(
 ) -> tuple[PassageSpan, ...]:
     """Read the spans of the passages of a reply from its text.
 
-    ``of_read`` is for replies of chunk_read, which have a line on the chunk under each header.
-    ``ids`` are those that the reply shows, in its order, if they are known: then each has
-    exactly one header.
+    ``of_read`` is for replies of chunk_read, which have a line about the chunk under each header.
+    ``ids`` are the ids that the reply shows, in order, if known: then each has exactly one header.
     """
     headers = _any_headers(reply) if ids is None else _headers_of(reply, ids)
     begins = list(headers)
@@ -136,8 +136,8 @@ def read_spans(
 def passages_in(
     reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
 ) -> list[ShownPassage]:
-    """Return the passages in a reply, in its order, without those that chunk_read names because
-    they were read before; read as by ``read_spans``."""
+    """Return the passages in a reply, in order, without those that chunk_read only names because
+    they were read before. The arguments are those of ``read_spans``."""
     spans = read_spans(reply, of_read=of_read, ids=ids)
     return passages_at(reply, [span for span in spans if span.left_out != "read"])
 
@@ -188,8 +188,8 @@ def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:
 
 
 def is_told_apart(reply: str, spans: Sequence[PassageSpan]) -> bool:
-    """Return whether no line but the headers of these passages, which ``read_spans`` found, could
-    be the header of one of them."""
+    """Return whether only the headers that ``read_spans`` found could be headers of these passages,
+    and no other line."""
     ids = {span.id for span in spans}
     lines = [start for start in _line_starts(reply) if _id_at(reply, start, ids) is not None]
     return lines == [span.start for span in spans]

@@ -52,10 +52,10 @@ class ReplyStyle:
     search or a read. ``max_offset`` is the largest offset that a caller may pass; 0 if there is
     no paging.
 
-    ``marked`` says of every passage what is left out of it, and leaves out sentences that are still
-    visible; ``suppress_shown`` then has no effect. Passages of at most ``whole_up_to_tokens`` are
-    shown whole in this style, and with ``relax`` a query that matches nothing shows the nearest
-    ones. Presets that reproduce a paper are not marked.
+    ``marked`` says for every passage what is left out, and leaves out sentences that are still
+    visible; ``suppress_shown`` then has no effect. In this style, passages of at most
+    ``whole_up_to_tokens`` are shown whole, and with ``relax`` a query that matches nothing shows
+    the nearest passages. Presets that reproduce a paper are not marked.
     """
 
     full_text: bool = False
@@ -69,7 +69,7 @@ class ReplyStyle:
 
     @staticmethod
     def of(settings: ToolSettings) -> ReplyStyle:
-        """Return the style that a preset asks for."""
+        """Return the style of a preset."""
         return ReplyStyle(
             full_text=settings.full_text,
             suppress_shown=settings.suppress_shown,
@@ -167,8 +167,8 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
 
 
 def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Sequence[Block]:
-    """Return the passages to show; if the style marks them, near-duplicates share one, and those
-    beside the hits are at the end."""
+    """Return the passages to show. If the style marks them, near-duplicates share a block, and
+    passages beside the hits are at the end."""
     if not style.marked:
         return [_block(hit, style, read_set) for hit in result.hits]
     whole_up_to = None if style.full_text else style.whole_up_to_tokens

@@ -21,20 +21,20 @@ _NUMBER = re.compile(r"^\d+: ", re.MULTILINE)
 class PassageSpan:
     """A passage in the text of a tool result.
 
-    ``title`` is the passage's full title; the text shows its beginning. Offsets count characters
-    of the text: the header begins at ``start``, the passage's own text reaches from
-    ``text_start`` to ``end``, which are equal if none is shown. ``sentences`` are the numbers,
-    from 1, of the sentences of which anything is shown; ``whole`` is whether nothing of the
-    passage's text is missing. Both are None if the span was parsed from a text, which does not
-    contain them. ``left_out`` says why there is no text: the passage was "read" or "shown"
-    before, or its text is nearly the "same" as that of the passage above it. ``kind`` is "nearest"
-    or "branch" for a passage beside the hits of a search: one of those nearest to a query that
-    matches nothing, or the best of a branch of an OR.
+    ``title`` is the passage's full title; the text shows its beginning. Offsets count characters of
+    the text: the header begins at ``start``, the passage's own text reaches from ``text_start`` to
+    ``end``, which are equal if none is shown. ``sentences`` are the numbers, from 1, of the
+    sentences of which anything is shown; ``whole`` is whether nothing of the passage's text is
+    missing. Both are None if the span was parsed from a text, which does not contain them.
+    ``left_out`` says why there is no text: the passage was "read" or "shown" before, or its text is
+    nearly the "same" as that of the passage above it. ``kind`` is "nearest" or "branch" for a
+    passage beside the hits of a search: one of those nearest to a query that matches nothing, or
+    the best of a branch of an OR.
 
-    A tool of documents names a document by its ``reference``, and shows of the passage the
-    ``lines`` from the first to the last, 0-based. Several passages may follow one header, so that
-    a span may begin without one. Of kind "lines", every line begins with its number, which is no
-    part of the text.
+    A document tool names a document by its ``reference``, and shows the ``lines`` of the passage
+    from the first to the last, 0-based. Several passages may follow one header, so a span may begin
+    without one. In spans of kind "lines", every line begins with its number, which is not part of
+    the text.
     """
 
     id: str

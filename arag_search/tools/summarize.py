@@ -1,6 +1,6 @@
 """summarize: the tool of AgenticRAG with which a model frees its context (section 3.4).
 
-It is no tool of an index: the loop removes what is not kept, see ``arag_search/agent/context.py``.
+It does not use the index: the loop removes what is not kept, see ``arag_search/agent/context.py``.
 """
 
 from __future__ import annotations
