@@ -31,7 +31,7 @@ from arag_search.query.problems import QueryError
 from arag_search.system.yaml_file import numbered, read_mapping
 
 MAX_PARTS = 256
-"""The parts whose tools are kept ready; those of others are made again when they are used."""
+"""The number of parts whose tools are cached; those of other parts are made again on use."""
 
 _GRANT = "arag_search.grant"  # the key in the scope of a request
 _WHAT = "access file"
@@ -39,7 +39,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _FORM = "HASH: FILTER, or HASH: {filter: FILTER, name: NAME}; a hash has 64 hexadecimal digits"
 _HASH_IT = 'Make the hash of a token with: printf %s "$SEARCH_TOKEN" | sha256sum'
 _SETTLED_NS = 2_000_000_000
-"""The age from which on a file is known by its times: a later change has another one."""
+"""The age from which a file is identified by its times: a later change would have another time."""
 _logger = logging.getLogger(__name__)
 
 
@@ -54,8 +54,8 @@ class Grant:
 class AccessFile:
     """The grants of a file, which is read again when it has changed.
 
-    While the file is absent or has problems it grants nothing: its last good content might still
-    let somebody in whose token the change was to take away.
+    While the file is absent or has problems, it grants nothing: its last good content might still
+    admit somebody whose token the change was meant to revoke.
     """
 
     def __init__(self, path: Path, check: Callable[[str], object]) -> None:
@@ -68,7 +68,7 @@ class AccessFile:
         self._failure: ConfigError | None = None
 
     def grant(self, token: str) -> Grant | None:
-        """Return what a token, as the header has it, grants now; None if it is unknown.
+        """Return the current grant of a token, given as in the header; None if it is unknown.
 
         All digests are compared, each in constant time. Raises AccessError while the file has
         problems.
@@ -103,7 +103,7 @@ class AccessFile:
 
 def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]:
     """Read the grants of a file, whose filters ``check`` accepts. Raises ConfigError, which does
-    not show a key that is no hash: it may be a token."""
+    not show a key that is not a hash, because it may be a token."""
     content = read_mapping(path, _WHAT, holds="token", allowed=_FORM)
     problems: list[str] = []
     grants: dict[str, Grant] = {}
@@ -151,8 +151,8 @@ class Parts:
                 raise
 
     def _catalogue(self, filter: str) -> Catalogue:
-        """Return the tools over the parts of a filter. The values of fields are read here, so that
-        it may take a moment."""
+        """Return the tools over the parts of a filter. The values of fields are read here, so this
+        may take a moment."""
         return Catalogue(
             [
                 ServedIndex.of(served.name, served.index.within(filter), self._preset, served.about)
@@ -162,19 +162,19 @@ class Parts:
 
 
 def note_grant(scope: MutableMapping[str, Any], grant: Grant) -> None:
-    """Note in the scope of a request what its token grants."""
+    """Store the grant of a request's token in the scope of the request."""
     scope[_GRANT] = grant
 
 
 def grant_in(scope: Mapping[str, Any]) -> Grant | None:
-    """Return what was noted in the scope of a request; None on a server without an access file."""
+    """Return the grant in the scope of a request; None on a server without an access file."""
     grant = scope.get(_GRANT)
     return grant if isinstance(grant, Grant) else None
 
 
 def filter_of(request: object) -> str:
-    """Return the filter that the token of a request grants. Raises AccessError if none was noted,
-    as on a way that does not check tokens."""
+    """Return the filter that the token of a request grants. Raises AccessError if there is none, as
+    on a path that does not check tokens."""
     grant = grant_in(request.scope) if isinstance(request, Request) else None
     if grant is None:
         raise AccessError("The request has no grant.", do="Send it over HTTP, with a token.")
@@ -182,8 +182,8 @@ def filter_of(request: object) -> str:
 
 
 def _state_of(path: Path) -> tuple[int, ...] | None:
-    """Return what tells versions of a file apart; None if nothing does, because the file is absent,
-    or so new that another change might leave its times as they are."""
+    """Return a value that distinguishes versions of a file; None if the file is absent, or so new
+    that another change might not change its times."""
     try:
         state = path.stat()
     except OSError:

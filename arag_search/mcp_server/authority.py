@@ -1,7 +1,7 @@
 """Names of hosts as headers have them: ``host[:port]``, and an origin around it (RFC 9110, 6454).
 
-They are read strictly and compared as a whole. A header with anything else, such as a user before
-an @, has no valid name.
+Names are parsed strictly and compared as a whole. A header with anything else, such as a user
+before an @, has no valid name.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Call:
 class Catalogue:
     """The tools of the served indexes, all of the same preset.
 
-    With several indexes each tool takes the name of an index as the argument ``index``: that of
-    any index that has the tool, since some tools need metadata.
+    With several indexes, each tool takes the name of an index as the argument ``index``. The name
+    must be that of an index that has the tool, since some tools need metadata.
     """
 
     def __init__(self, served: Sequence[ServedIndex]) -> None:
@@ -73,13 +73,14 @@ class Catalogue:
 
     @property
     def is_connector(self) -> bool:
-        """Whether all tools are those that connectors demand. These note nothing as read, so that
-        there is nothing to reset."""
+        """Whether all tools are those that connectors require. These tools do not record what was
+        read, so there is nothing to reset."""
         return all(isinstance(tool, ConnectorTool) for tool in self._first.tools.values())
 
     @property
     def about(self) -> str:
-        """What the owners of the indexes say of them, a line each; of several, with their names."""
+        """The owners' descriptions of the indexes, one per line; with several indexes, with their
+        names."""
         lines = [
             f"{served.name}: {served.about}" if self.has_several else served.about
             for served in self.served.values()

@@ -1,7 +1,7 @@
 """The checks of every HTTP request before the protocol: path, Host, Origin, type and token.
 
-Web pages are kept out by Host and Origin (a page in a browser on this machine could reach loopback
-otherwise), other machines by a token.
+Host and Origin keep out web pages (a page in a browser on this machine could otherwise reach
+loopback), and a token keeps out other machines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHOWN_CHARACTERS = 80
 class Gate:
     """An ASGI application that lets requests through to the sessions, or explains why not.
 
-    It answers requests for the health itself."""
+    It answers health checks itself."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class Gate:
         )
 
     def _health(self, request: Request) -> Response | None:
-        """Answer whoever asks for the health, by whatever name of the host: probes use addresses,
-        and the answer tells nothing else."""
+        """Answer a health check from anybody, whatever the Host header: probes use addresses, and
+        the answer reveals nothing else."""
         if request.url.path != HEALTH_PATH or request.method not in ("GET", "HEAD"):
             return None
         return JSONResponse({"status": "ok"})
@@ -94,8 +94,8 @@ class Gate:
         return _refused(404, ArgumentError("There is nothing at this path.", allowed=PATH))
 
     def _wrong_header(self, request: Request) -> Response | None:
-        """Check type, Host and Origin. Duplicates count as missing: readers differ in which of them
-        they take."""
+        """Check type, Host and Origin. Duplicate headers count as missing, because programs differ
+        in which one they take."""
         headers = request.headers
         types = [
             value.partition(";")[0].strip().lower() for value in headers.getlist("content-type")
@@ -111,7 +111,7 @@ class Gate:
         return None
 
     def _wrong_token(self, request: Request) -> Response | None:
-        """Check the token, and note in the request what the access file grants it."""
+        """Check the token, and store in the request what the access file grants it."""
         kind, _, shown = request.headers.get("authorization", "").partition(" ")
         token = shown.strip() if kind.lower() == "bearer" else ""
         if self._access is not None:

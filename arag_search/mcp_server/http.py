@@ -22,10 +22,11 @@ from arag_search.mcp_server.sessions import Sessions
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_CONNECTIONS = 512
-"""One more replaces the connection that has waited for a request the longest; if all are being
-answered, it gets status 503. A client holds one for its stream and one for its requests."""
+"""The maximum number of connections. One more replaces the connection that has waited for a request
+the longest; if all are being answered, the new one gets status 503. A client holds one for its
+stream and one for its requests."""
 MAX_SESSIONS = 256
-"""One more replaces the session that has been idle the longest."""
+"""The maximum number of sessions. One more replaces the session that has been idle the longest."""
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request or an open stream after which a session is dropped."""
 READ_TIMEOUT_S = 30.0
@@ -52,7 +53,7 @@ async def serve_http(
     access: AccessFile | None = None,
 ) -> None:
     """Serve until ``stopping`` is set; then end all sessions and close the socket. With ``access``,
-    only tokens in that file are let in."""
+    only tokens in that file are admitted."""
     limits = limits or HttpLimits()
     manager = StreamableHTTPSessionManager(
         server,
@@ -94,7 +95,7 @@ async def serve_http(
 
 def _is_more_than_an_end(record: logging.LogRecord) -> bool:
     """Return whether a line of the SDK's log is about more than streams that ended with their
-    session, which it logs with a traceback each."""
+    session, each of which the SDK logs with a traceback."""
     error = record.exc_info[1] if record.exc_info else None
     return error is None or not _is_end_of_stream(error)
 

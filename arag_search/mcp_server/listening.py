@@ -15,7 +15,8 @@ from arag_search.system.secrets import read_secret
 
 PATH = "/mcp"
 HEALTH_PATH = "/health"
-"""Answers anybody that the server is up, without a token and without naming an index."""
+"""The path that tells anybody whether the server is up, without a token and without naming an
+index."""
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
 MIN_TOKEN_CHARACTERS = 16
@@ -59,11 +60,11 @@ def listen(
 ) -> Listening:
     """Open the socket; port 0 takes any that is free.
 
-    ``token_env`` names the variable with the token, or with ``_FILE`` the variable with the path of
-    its file; ``allowed_hosts`` are names or IP addresses by which clients may reach the server.
-    ``has_access_file`` says that a file names the tokens of clients. Raises ArgumentError for a
-    host of either kind that is not loopback without a token, for an invalid name, for a variable
-    without a good token, and for a port that is not available.
+    ``token_env`` names the variable with the token; with ``_FILE`` added, it names the variable
+    with the path of the token's file. ``allowed_hosts`` are names or IP addresses by which clients
+    may reach the server. ``has_access_file`` says that a file names the tokens of clients. Raises
+    ArgumentError for a host of either kind that is not loopback without a token, for an invalid
+    name, for a variable without a good token, and for a port that is not available.
     """
     names = [_name(host) for host in allowed_hosts]
     if token_env is None and not has_access_file:

@@ -37,8 +37,8 @@ class BadMessage:
 
 
 def read_message(data: bytes) -> types.JSONRPCMessage | BadMessage:
-    """Read one message. An id that is neither a string nor a whole number is an error: the protocol
-    would take the request for a notification, and its sender would wait for an answer."""
+    """Read one message. An id that is neither a string nor a whole number is an error: otherwise
+    the SDK would treat the request as a notification, and its sender would wait for an answer."""
     try:
         message = types.JSONRPCMessage.model_validate_json(data)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Bounds on the time and the number of connections that begin a request and do not finish it."""
+"""Bounds on the time and number of connections that begin a request without finishing it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def paced(read_timeout_s: float, max_connections: int) -> type[H11Protocol]:
-    """Return a protocol for uvicorn's connections that ends one that has been waiting for the head
-    of a request for ``read_timeout_s`` seconds.
+    """Return a protocol for uvicorn that closes a connection after it has waited for the head of a
+    request for ``read_timeout_s`` seconds.
 
     The time begins with the connection and, after an answered request, with the first byte of the
-    next one; further bytes do not renew it. A connection that is idle between requests is left to
-    uvicorn's own timer, and the body of a request to whoever reads it.
+    next one; further bytes do not renew it. Uvicorn's own timer handles a connection that is idle
+    between requests, and the reader of a body handles slow bodies.
 
     Beyond ``max_connections``, the connection that has waited the longest for the rest of a
     request, or for the next one, is closed.

@@ -1,4 +1,4 @@
-"""The protocol: requests of a client for tools, passages and the prompt, and their answers.
+"""The protocol: a client's requests for tools, passages and the prompt, and their answers.
 
 There are two kinds of failure. A mistake of the model is returned as the result of a tool, marked
 as an error, with the whole message. A failure that the model cannot correct is an error of the
@@ -37,7 +37,8 @@ RESOURCE_NOT_FOUND = -32002
 """The protocol's code for an address without content."""
 NAME = "arag-search"
 META = "arag_search"
-"""The key of a result's ``_meta`` that holds the numbers of a ToolResult: not what a model sees."""
+"""The key of a result's ``_meta`` that holds the numbers of a ToolResult, which a model does not
+see."""
 QUESTION = "question"
 
 _READ_ONLY = types.ToolAnnotations(
@@ -52,8 +53,8 @@ def build_server(
 ) -> Server[Session, Any]:
     """Build a server of the SDK that answers from the catalogue. Each connection has a Session.
 
-    With ``parts``, a request is answered from the part that its token grants, as noted by the gate,
-    and no request from the whole indexes of the catalogue."""
+    With ``parts``, every request is answered from the part that its token grants, as stored by the
+    gate, and never from the whole indexes of the catalogue."""
     file = "instructions_connector.md" if catalogue.is_connector else "instructions.md"
     instructions = files(__package__ or "").joinpath(file).read_text("utf-8").strip()
     if catalogue.about:
@@ -99,7 +100,7 @@ class _Answers:
         self.parts = parts
 
     async def _visible(self) -> Catalogue:
-        """Return the tools over what the client of this request may see."""
+        """Return the tools over the part that the client of this request may see."""
         if self.parts is None:
             return self.catalogue
         parts, filter = self.parts, filter_of(self.server.request_context.request)
@@ -196,8 +197,8 @@ class _Answers:
 def _tool_answer(result: ToolResult) -> types.ServerResult:
     """Convert a result for a client.
 
-    Numbers go to ``_meta``: several clients show a model structured content instead of the text.
-    Connectors want the object of their JSON there.
+    Numbers go to ``_meta``, because several clients show a model structured content instead of the
+    text. Connectors expect the object of their JSON as structured content.
     """
     numbers = asdict(result)
     structured = numbers.pop("structured")
@@ -215,8 +216,8 @@ def _tool_answer(result: ToolResult) -> types.ServerResult:
 def _as_protocol_error(
     answer: Callable[[_Request], Awaitable[types.ServerResult]],
 ) -> Callable[[_Request], Awaitable[types.ServerResult]]:
-    """Return the handler with its exceptions converted to errors of the protocol: our message, and
-    no traceback."""
+    """Return the handler with its exceptions converted to protocol errors, with our message and
+    without a traceback."""
 
     @functools.wraps(answer)
     async def answered(request: _Request) -> types.ServerResult:

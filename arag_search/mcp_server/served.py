@@ -21,13 +21,13 @@ _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _UNNAMED = "index"
 _SHOWN_CHARACTERS = 80
 MAX_DESCRIPTION = 1_000
-"""Characters of the description of an index."""
+"""The maximum number of characters in the description of an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedIndex:
-    """An open index, its name, the tools of the preset over it, by the names that clients see, and
-    what its owner says of it ("" for nothing)."""
+    """An open index, its name, the tools of the preset over it by the names that clients see, and
+    its owner's description of it ("" if there is none)."""
 
     name: str
     index: Index
@@ -64,8 +64,9 @@ class ServedIndex:
 
 
 def served_preset(preset: str | None, tools: str | None) -> Preset:
-    """Return the preset of a name or path, the default one, or that with these tools instead,
-    separated by commas. If none of them reads passages, searches show passages whole.
+    """Return the preset with a name or path, or the default one, or the default one with these
+    tools instead (separated by commas). If none of the tools reads passages, searches show passages
+    whole.
 
     Raises ArgumentError if both are given, and ConfigError.
     """
@@ -124,11 +125,10 @@ def check_count(preset: Preset, locations: Mapping[str, str]) -> None:
 
 
 def descriptions(texts: Sequence[str], names: Collection[str]) -> dict[str, str]:
-    """Return what ``--describe`` says of the indexes, by name: TEXT for a single index, else
-    NAME=TEXT. Line breaks become spaces.
-
-    Raises ArgumentError for a text that is empty or too long, for a name that no index or two texts
-    have, and for a text of no index among several.
+    """Return the descriptions from ``--describe`` by name of the index: TEXT for a single index,
+    else NAME=TEXT. Line breaks become spaces. Raises ArgumentError for a text that is empty or too
+    long, for a name that no index has or that two texts have, and, with several indexes, for a text
+    without a name.
     """
     described: dict[str, str] = {}
     for given in texts:

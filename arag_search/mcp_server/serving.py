@@ -43,8 +43,8 @@ def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:
 def over_http(
     server: Server[Session, Any], listening: Listening, access: AccessFile | None = None
 ) -> Serve:
-    """Return a function that serves any number of clients, with ``access`` those that it lets
-    in."""
+    """Return a function that serves any number of clients; with ``access``, only those that it
+    admits."""
 
     async def serve(stopping: anyio.Event) -> None:
         await serve_http(server, listening, stopping, access=access)
@@ -60,7 +60,7 @@ def run_until_signalled(serve: Serve) -> int:
 
 
 async def _until_signalled(serve: Serve) -> int:
-    """Serve, and return the number of the signal that ended it, else 0."""
+    """Serve, and return the number of the signal that ended the server, else 0."""
     stopping = anyio.Event()
     number = 0
     async with anyio.create_task_group() as group:

@@ -12,11 +12,12 @@ class Session:
         self._read_sets: dict[str, ReadSet] = {}
 
     def read_set(self, index: str) -> ReadSet:
-        """Return what was shown of an index. A call works on a copy, which is added when its
-        reply is made: a call that was cancelled before that has shown nothing, and a reply that
-        was lost in transit counts as shown until ``reset``."""
+        """Return what was shown from an index. A call works on a copy, which is added when its
+        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
+        lost in transit counts as shown until ``reset``."""
         return self._read_sets.setdefault(index, ReadSet(is_kept=False))
 
     def reset(self) -> None:
-        """Begin a new question. Running calls still add to what the previous question was shown."""
+        """Begin a new question. Running calls still add to the read set of the previous
+        question."""
         self._read_sets = {}

@@ -1,7 +1,7 @@
-"""The sessions of the protocol over HTTP: their number, and their open requests.
+"""The sessions of the protocol over HTTP: their number and their open requests.
 
 If the limit is reached, a new session replaces the one that has been idle the longest. A session is
-idle while no request of it is in flight and no stream of it is open.
+idle while it has no request in flight and no open stream.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from arag_search.mcp_server.listening import PATH
 from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_message
 
 _WITHOUT_ID = "server-error"
-"""The id in the answer to a message that has none: the SDK's, since its types have no null."""
+"""The id in the answer to a message without an id: that of the SDK, whose types have no null."""
 _MAX_UNANSWERED = 256
-"""The number of ids kept of requests whose client left before the answer; no more calls than
-this run at a time. The answer would otherwise go to the next request of the same id."""
+"""The number of remembered ids of requests whose client left before the answer; no more calls than
+this run at a time. Otherwise the answer would go to the next request with the same id."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +56,7 @@ class _Request(NamedTuple):
     receive: Receive
     send: Send
     message: types.JSONRPCMessage | None
-    """None for a request that is no POST."""
+    """None for a request that is not a POST."""
 
     @property
     def id(self) -> types.RequestId | None:
@@ -73,8 +73,8 @@ class _Request(NamedTuple):
 class Sessions:
     """An ASGI application: passes requests to the SDK's sessions, at most ``most`` at a time.
 
-    It knows every session. It learns of sessions that the SDK has ended by itself when they are
-    next used, or dropped: they have been idle the longest.
+    It knows every session. It notices that the SDK has ended a session by itself when the session
+    is next used or dropped; such sessions have been idle the longest.
     """
 
     def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
@@ -205,8 +205,8 @@ class Sessions:
 
 
 class _Answer:
-    """A ``send`` that notes what the answer is: its status, and whether all of it was sent.
-    ``begun`` is called with the id of a session that the answer begins."""
+    """A ``send`` that records the status of the answer, and whether all of it was sent. ``begun``
+    is called with the id of a session that the answer begins."""
 
     def __init__(self, send: Send, begun: Callable[[str], None] | None = None) -> None:
         self._send = send

@@ -31,7 +31,8 @@ _DRAIN_S = 10.0
 _FLUSH_S = 2.0
 """Seconds for a reply that is being written at the end."""
 _REFUSAL = ServerMessageMetadata()
-"""The mark of an answer to a bad message: a request of the same id is still unanswered."""
+"""The mark of an answer to a bad message, after which a request with the same id is still
+unanswered."""
 
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -55,7 +56,7 @@ class Channel:
 
 
 def claim_stdio() -> Channel:
-    """Claim standard input and output for the protocol. For everybody else, including child
+    """Claim standard input and output for the protocol. For all other code, including child
     processes and Java, the input is empty from now on, and output goes to standard error.
 
     Raises ArgumentError if one of them is closed.
@@ -231,8 +232,8 @@ def _parsed(line: bytes | None) -> types.JSONRPCMessage | BadMessage:
 
 
 def _refusal_of(bad: BadMessage) -> types.JSONRPCMessage:
-    """Return the message for the sender of a bad one: the answer to a request, else a line of the
-    log."""
+    """Return the message for the sender of a bad one: the answer to a request, else a log
+    message."""
     if bad.id is not None:
         return types.JSONRPCMessage(bad.answer(bad.id))
     note = types.LoggingMessageNotification(

@@ -12,9 +12,9 @@ import anyio
 from arag_search.errors import UnavailableError
 
 AT_ONCE = 8
-"""Calls that run at the same time."""
+"""The maximum number of calls that run at the same time."""
 WAITING = 248
-"""Calls that may wait for their turn; any more are rejected."""
+"""The maximum number of calls that may wait; any more are rejected."""
 TIMEOUT_S = 120.0
 """Seconds until a call times out, including its wait; longer than an engine keeps retrying."""
 GRACE_S = 5.0
@@ -26,8 +26,8 @@ _Result = TypeVar("_Result")
 class Workers:
     """A few threads that run calls.
 
-    A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside: a call
-    that was cancelled, or took too long, is no longer waited for, but keeps its place until the
+    A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside. If a call
+    was cancelled or took too long, nobody waits for it any more, but it keeps its place until the
     engine is done with it. A call that has not started releases its place at once.
     """
 

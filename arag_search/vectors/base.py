@@ -1,4 +1,4 @@
-"""The interfaces of semantic search: encoders, and vectors in which the nearest are found.
+"""The interfaces of semantic search: encoders, and searchable vectors.
 
 A row is the vector of a sentence or of a passage. Its key is a hash of the encoded text (see
 rows.py), which binds the vector to the text. Its ordinal is that of the sentence or chunk in the
@@ -29,7 +29,7 @@ VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderIdentity:
-    """The identity of an encoder: encoders with equal identities give equal vectors to a text.
+    """The identity of an encoder: encoders with equal identities give a text equal vectors.
 
     ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
     machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).

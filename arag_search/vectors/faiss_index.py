@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MOST_FLAT_ROWS = 1_000_000
-"""With so many rows or more, ``auto`` is an inverted file."""
+"""From this number of rows on, ``auto`` is an inverted file."""
 MAX_LISTS = 1 << 16
 LEAST_POINTS_A_LIST = 39
 MOST_POINTS_A_LIST = 64
@@ -52,7 +52,8 @@ _ALLOWED = (
 
 
 def factory_of(index: str, rows: int, dimension: int) -> str:
-    """Return what ``auto`` means for so many rows (flat below a million), or ``index`` itself."""
+    """Return what ``auto`` means for a number of rows (flat below a million), or ``index``
+    itself."""
     if index != AUTO:
         return index
     if rows < MOST_FLAT_ROWS:
@@ -231,14 +232,14 @@ class IvfIndex:
 
 
 def _library() -> Any:
-    """Import FAISS, which flat vectors do without. Raises MissingExtraError."""
+    """Import FAISS, which flat vectors do not need. Raises MissingExtraError."""
     check_extra("vectors", "faiss-cpu", "faiss")
     return importlib.import_module("faiss")
 
 
 @contextmanager
 def _faiss(threads: int) -> Generator[Any]:
-    """Yield the library, limited to so many threads for calls from this thread."""
+    """Yield the library, with a limit on threads for calls from this thread."""
     faiss = _library()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads)
@@ -271,8 +272,8 @@ def _stdout_discarded() -> Generator[None]:
 
 
 def _check_room(folder: Path, needed_bytes: int) -> None:
-    """Raise OSError if the disk has no room: FAISS maps the file that it writes, so that a full
-    disk would kill the process."""
+    """Raise OSError if the disk has no room: FAISS maps the file that it writes, so a full disk
+    would kill the process."""
     if shutil.disk_usage(folder).free < needed_bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 

@@ -15,7 +15,7 @@ from arag_search.vectors.identity import check_same_encoder
 
 
 class NotedVectors(NamedTuple):
-    """Vectors, and a note for every reply about what they lack of the index; None if they are up to
+    """Vectors, and a note for every reply about passages that they lack; None if they are up to
     date."""
 
     vectors: Vectors

@@ -50,7 +50,7 @@ def open_encoder(
 ) -> Encoder:
     """Open the encoder of a name; None means the default of an option.
 
-    ``hashing`` or ``hashing:DIMENSION`` is the fake. ``endpoint:MODEL`` is a model of an
+    ``hashing`` or ``hashing:DIMENSION`` is the fake encoder. ``endpoint:MODEL`` is a model of an
     OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
     ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
     the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts

@@ -23,9 +23,9 @@ _UNUSED_WEIGHTS = (
 def load_model(folder: Path, device: str) -> Any:
     """Load the SentenceTransformer in a folder: half precision on CUDA, otherwise single.
 
-    Uses no network, runs no code of the folder, and writes nothing to stderr. Raises
-    EncoderFilesError if it cannot be loaded, or if weights are missing, which the library would
-    replace by random ones.
+    Uses no network, runs no code from the folder, and writes nothing to stderr. Raises
+    EncoderFilesError if the model cannot be loaded, or if weights are missing, which the library
+    would replace with random ones.
     """
     with _quiet() as messages:
         from sentence_transformers import SentenceTransformer
@@ -63,7 +63,7 @@ def usable_device(device: str | None) -> str:
 def bound_threads(threads: int | None) -> None:
     """Limit the threads of torch, and those of tokenizers that were not used before.
 
-    None is at most the number of cores that this process may use. Idle threads sleep.
+    None means at most the number of cores that this process may use. Idle threads sleep.
     """
     cores = share_cores()
     with _quiet():

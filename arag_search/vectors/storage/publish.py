@@ -66,7 +66,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESCORE = 10
-"""So many times the requested candidates are rescored by their stored vectors."""
+"""The number of candidates rescored by their stored vectors, as a multiple of the requested
+number."""
 
 _LOCK = "publishing.lock"
 _OWNER = "vectors "

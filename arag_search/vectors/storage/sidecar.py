@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _GATHERING = 4
-"""So many times longer it takes to gather a row than to pass it in a scan of all rows."""
+"""The time to gather a row, as a multiple of the time to pass it in a scan of all rows."""
 
 
 class _Unit:
@@ -75,8 +75,8 @@ def open_vectors(
     """Open the vectors of an index, which are in a folder of ``root``.
 
     Vectors are served for the placement in the manifest of the index. ``index`` is read only if
-    there are none with this placement: it is then compared with the vectors, and the result is
-    stored in a file. Deleted passages are no longer found. If some passages lack vectors,
+    there are no vectors with this placement: it is then compared with other vectors, and the result
+    is stored in a file. Deleted passages are no longer found. If some passages lack vectors,
     ``allow_stale`` serves the others. ``location`` names the index in errors. ``encoder`` is the
     encoder of queries.
 

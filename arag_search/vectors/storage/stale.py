@@ -1,4 +1,4 @@
-"""The difference between a sidecar and a changed index: which passages are still at their place.
+"""The difference between a sidecar and a changed index: which passages are still in place.
 
 A passage is verified by its placement (see ``chunk_placement``): ordinal, text, sentence ends and
 metadata are unchanged. The result is stored in a file next to the shards, which are never changed:
@@ -110,7 +110,7 @@ def write_difference(folder: Path, placement: str, difference: Difference) -> Pa
 
 
 def read_difference(folder: Path, placement: str, chunks: int) -> Difference | None:
-    """Read the difference of a sidecar with so many chunks from an index; None if unknown.
+    """Read the difference of a sidecar with ``chunks`` chunks from an index; None if unknown.
 
     Raises VectorsDamagedError, VectorsVersionError.
     """
