@@ -7,7 +7,7 @@
     print(report.added, report.deleted)
 
 ``build_index``, ``add``, ``sync``, ``delete`` and ``embed`` do what the commands of the same names
-do. Each takes a ``progress``: ``Progress(callback)`` calls a function with what happens. Names are
+do. Each takes a ``progress``: ``Progress(callback)`` calls a function with each event. Names are
 loaded when they are first used, so that importing the package stays cheap.
 """
 

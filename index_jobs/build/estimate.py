@@ -2,10 +2,10 @@
 contacted.
 
 The size is computed from the bytes of the sampled documents, with costs measured on four corpora
-(2Wiki, HotpotQA and MuSiQue with short passages, a medical book with long ones). It is right to
-within a third for these, and less accurate for text in other scripts. The time is the time that the
-sample took to read and pack on this machine, plus the time for writing measured on the same corpora
-with two cores.
+(2Wiki, HotpotQA and MuSiQue with short passages, a medical book with long ones). The estimate is
+right to within a third for these, and less accurate for text in other scripts. The time is the time
+that the sample took to read and pack on this machine, plus the time for writing measured on the
+same corpora with two cores.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from index_jobs.sources.formats import PRE_CHUNKED_MARK, SENTENCE_ENDS
 def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
     """Return a record of the format ``documents``, or ``pre-chunked`` if the index is.
 
-    The record names the ends of sentences only if they would not be found again in the text, such
-    as those of a source with its own sentences. Metadata cannot have the names of other keys, which
+    The record gives the ends of sentences only if they could not be found again from the text, as
+    with a source that has its own sentences. Metadata cannot have the names of other keys, which
     are reserved.
     """
     text = document.text

@@ -48,16 +48,15 @@ class BuildOptions:
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
     names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens.
     ``sentence_rule`` is the rule for the ends of sentences, one of SENTENCE_RULES. Where the lines
-    of documents are numbered, longer ones than ``fold_characters`` are folded (0: none). ``k1`` and
-    ``b`` are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names what
-    to leave out. With ``skip_bad_lines``, records that cannot be read are counted and skipped.
-    ``files`` says which files are read, and whether bad ones are skipped. A
-    checkpoint is written every ``checkpoint_s`` seconds. ``workers`` is the number of processes
-    that cut and pack: 0 for none, None for a number that suits the corpus.
-    The others are for an index on a server: ``shards`` is its number of shards (default: one);
-    ``node_wait_s`` is the time to wait for a lost node (None: NODE_WAIT_S); ``keep`` is the number
-    of earlier finished indexes to keep (None: KEPT).
-    Raises ArgumentError for a value that is not allowed.
+    of documents are numbered, lines longer than ``fold_characters`` are folded (0: none). ``k1``
+    and ``b`` are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names
+    the parts to leave out. With ``skip_bad_lines``, records that cannot be read are counted and
+    skipped. ``files`` says which files are read, and whether bad ones are skipped. A checkpoint is
+    written every ``checkpoint_s`` seconds. ``workers`` is the number of processes that cut and
+    pack: 0 for none, None for a number that suits the corpus. The other options are for an index on
+    a server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the time to wait
+    for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished indexes to keep
+    (None: KEPT). Raises ArgumentError for a value that is not allowed.
     """
 
     format: Format | None = None
@@ -144,8 +143,8 @@ class BuildOptions:
     def signature(self) -> dict[str, Any]:
         """Return the options that must be unchanged for an interrupted build to be resumed.
 
-        The first rule for sentences and the usual length of lines are left out, as in builds from
-        before they had a name.
+        The first rule for sentences and the default length of lines are left out, so that builds
+        from before these options keep their signature.
         """
         is_first = self.sentence_rule == FIRST_SENTENCE_RULE
         is_usual = self.fold_characters == FOLD_CHARACTERS

@@ -167,12 +167,11 @@ class BuildReport(SourcesReport):
 
     ``sources`` has the name and the format of each source. ``seconds`` includes the runs before a
     resume; ``run_seconds`` and ``documents_per_second`` are of this run only. ``continued`` is the
-    number of documents written by earlier runs; ``why`` says why this run resumed or began anew.
+    number of documents written by earlier runs; ``why`` says why this run resumed or started over.
     ``skipped_file_examples`` has the first KEPT_FILES bad files, and ``large_files`` the first
-    SHOWN_LARGE_FILES that were too large.
-    ``rejected`` counts documents that a server rejected and that were sent again, ``retries``
-    counts repeated requests, and ``bulk_bytes`` counts the bytes sent and received, all in this
-    run; they are 0 for a local index.
+    SHOWN_LARGE_FILES that were too large. ``rejected`` counts documents that a server rejected and
+    that were sent again, ``retries`` counts repeated requests, and ``bulk_bytes`` counts the bytes
+    sent and received, all in this run; they are 0 for a local index.
     """
 
     location: str

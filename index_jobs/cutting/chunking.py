@@ -14,8 +14,8 @@ from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.cutting.sentences import SENTENCE_RULE, sentence_ends
 
 CHUNKING_VERSION = 2
-"""Increased when the same document would be cut differently, so that a resumed build never mixes
-two ways of cutting."""
+"""The version of cutting: increase it when the same document would be cut differently, so that a
+resumed build never mixes two ways of cutting."""
 
 DEFAULT_CHUNK_TOKENS = 1_000
 MIN_CHUNK_TOKENS = 16

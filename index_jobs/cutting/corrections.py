@@ -1,9 +1,10 @@
 """Corrections of the ends that ``sentencex`` finds: the rule ``sentencex-joined``.
 
 No sentence ends inside a title or a parenthesis, before a lower-case word, at initials or
-abbreviations before a name, or where no space follows the point. Sentences that are not separated
-otherwise are cut in Khmer at their mark, and in Thai and Lao, which have none, at blanks. Most ends
-are plain, and one comparison settles these; only the others are looked at closely.
+abbreviations before a name, or where no space follows the period. ``sentencex`` does not separate
+sentences in Khmer, Thai and Lao: in Khmer they are cut at its full stop, in Thai and Lao, which
+have none, at spaces. Most ends are obvious, and one comparison settles these; only the others are
+examined closely.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 ENCLOSED_CHARACTERS = 300
-"""The longest parenthesis that holds a sentence together; a longer one is taken for unbalanced."""
+"""The longest parenthesis that keeps a sentence together; a longer one is assumed to be
+unbalanced."""
 
 WINDOW_CHARACTERS = 4_000
 """How much text is examined at once; no sentence is longer."""
@@ -50,7 +52,8 @@ _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*\Z")
 _MARK_IN_TITLE = re.compile(rf"[{_MARK}]\W*\s")
 _NOTE = re.compile(r"(?:\[[^\[\]\n]{1,40}\])+\s*")
 _FREQUENT_UNMARKED = "านານ។៕"
-"""A text in Thai or Lao has one of these letters. They are looked for before anything else."""
+"""Letters of which any text in Thai or Lao has at least one; the text is first searched for
+these."""
 
 _UNMARKED_END = re.compile(
     rf"[\u0e00-\u0eff](?:[^\S\n]+(?=[\u0e00-\u0eff])|[^\S\n]*\n\s*)|[។៕][\s{_CLOSING}]*"
@@ -82,7 +85,7 @@ _AFTER_ORDINAL = _words(
     "Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember"
     " Jahrhundert Jahrhunderts Jh Jhd Jahrtausend Klasse Auflage Etage Stock Platz Bezirk"
 )
-"""German nouns that follow an ordinal number, which has a point."""
+"""German nouns that follow an ordinal number, which is written with a period."""
 
 _STARTERS = _words(
     "The A An He She It They We You I This That These Those There In On At From During After Before"
@@ -95,7 +98,7 @@ _STARTERS = _words(
     " El Los Las Una Su Sus Pero Y"
     " Он Она Оно Они Это Этот Эта В Во На И Но По С У После Его Её А Я Мы"
 )
-"""Words that begin sentences and no names."""
+"""Words that begin sentences, but not names."""
 
 _ROMAN = frozenset("IVX")
 """Letters that are more often the number of a king or a war than an initial; ``sentencex`` judges
@@ -109,7 +112,7 @@ def corrected(text: str, ends: list[int], title: str) -> list[int]:
     """Return the ends of sentences after correction; ``ends`` are those of the rule ``sentencex``.
 
     ``title`` is the title of the document. A sentence longer than LONG_CHARACTERS is not joined
-    with the next, so that a wrong join cannot run on. Time is linear in the length of the text.
+    with the next, so that wrong joins cannot accumulate. Time is linear in the length of the text.
     """
     if len(ends) > 1:
         ends = _joined(text, ends, title)
@@ -180,7 +183,7 @@ def _placed(text: str, start: int, end: int, following: int) -> int:
 
 
 class _Judge:
-    """The judge of the ends of one text, to be asked about them in order.
+    """A judge of the ends of one text, which must be called with the ends in order.
 
     ``name`` is the title if a sentence could end inside it, else empty. With ``has_brackets``, no
     sentence ends inside brackets.
@@ -239,7 +242,7 @@ class _Judge:
         return text[end] not in _STRAY or text.startswith("..", end)
 
     def _ends_before(self, word: str, after: str, last: re.Match[str], word_end: int) -> bool:
-        """Return whether a sentence ends before this word; ``after`` is the point or parenthesis
+        """Return whether a sentence ends before this word; ``after`` is the period or parenthesis
         that follows it."""
         if word[0].islower():
             return (
@@ -264,17 +267,18 @@ class _Judge:
 
     @functools.cached_property
     def has_capitals(self) -> bool:
-        """Whether the text is written with capitals, so that a lower-case word begins nothing."""
+        """Whether the text is written with capitals, so that a lower-case word begins no
+        sentence."""
         return not self._text.islower()
 
 
 def _is_before_capital(text: str, at: int) -> bool:
-    """Return whether a blank and a capital follow, as they follow the sign of an item."""
+    """Return whether a blank and a capital follow, as after the bullet of a list item."""
     return text[at : at + 1] == " " and text[at + 1 : at + 2].isupper()
 
 
 def _is_initial(word: str) -> bool:
-    """Return whether a word before a point is an initial, such as "J" or "J.-P"."""
+    """Return whether a word before a period is an initial, such as "J" or "J.-P"."""
     letters = re.split(r"[.\-‐]+", word)
     return all(len(letter) == 1 and letter.isupper() for letter in letters)
 
@@ -303,7 +307,7 @@ def _ends_without_blank(last: re.Match[str], text: str, end: int) -> bool:
 
 
 def _is_before_remark(marks: str, text: str, end: int) -> bool:
-    """Return whether a parenthesis follows after which the sentence goes on, such as a year after
+    """Return whether a parenthesis follows after which the sentence continues, such as a year after
     a title."""
     if text[end] == "[":
         reference = _REFERENCE.match(text, end)

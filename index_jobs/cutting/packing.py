@@ -48,7 +48,7 @@ Numbered = Sequence[tuple[int, int, Document]]
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """How documents are cut: the most tokens of a chunk, and the rule for sentences."""
+    """How documents are cut: the maximum tokens of a chunk, and the rule for sentences."""
 
     chunk_tokens: int
     sentence_rule: str
@@ -64,7 +64,7 @@ def pack(
     cutting: Cutting,
     metadata: Mapping[str, MetadataType] | None = None,
 ) -> Packed:
-    """Cut, count and pack the documents of a batch; of ``metadata``, count the values too.
+    """Cut, count and pack the documents of a batch, and count the values of ``metadata``.
 
     Raises BuildError for a document with too many chunks, and what the packer raises.
     """
@@ -74,8 +74,8 @@ def pack(
 
 
 def cut_only(documents: Numbered, cutting: Cutting) -> Packed:
-    """Cut the documents of a batch, and neither pack nor count them, for a target that takes some
-    of them. The result holds a list of Cut."""
+    """Cut the documents of a batch without packing or counting them, for a target that takes only
+    some of them. The result holds a list of Cut."""
     return Packed(cut_all(documents, cutting), counts_of(()))
 
 

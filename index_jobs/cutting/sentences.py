@@ -1,7 +1,7 @@
 """Finding the ends of the sentences of a text.
 
-``sentencex`` knows abbreviations, initials and quotations. But it takes an unbalanced quote or
-parenthesis for the start of a quotation that may run for pages, and its time then grows faster than
+``sentencex`` knows abbreviations, initials and quotations. But it treats an unbalanced quote or
+parenthesis as the start of a quotation that may run for pages, and its time then grows faster than
 the text. Therefore it gets one bounded window at a time, and an implausibly long sentence is split
 again: first with quotes and parentheses hidden, then at plain full stops and line ends. This is the
 rule ``sentencex``. The rule ``sentencex-joined`` corrects its ends (see ``corrections``).

@@ -45,7 +45,7 @@ def published(root: Path, placement: str) -> VectorManifest | None:
 def differences(
     existing: VectorManifest | EarlierSidecar, identity: EncoderIdentity, options: EmbedOptions
 ) -> str:
-    """Describe how existing vectors differ from those that the options ask for; return an empty
+    """Describe how existing vectors differ from those that the options specify; return an empty
     text if they do not."""
     changes: list[str] = []
     if existing.encoder != identity:
@@ -66,9 +66,9 @@ def has_titles(existing: VectorManifest | EarlierSidecar) -> bool:
 
 
 def existing_titles(root: Path, work: Path, index: Index, encoder: EncoderIdentity) -> bool | None:
-    """Return whether existing vectors of an index by this encoder are of sentences with titles;
-    None if there are none. An interrupted embedding comes first, then the vectors of the index as
-    it is now, then the newest."""
+    """Return whether an index's existing vectors by this encoder are of sentences with titles; None
+    if there are no such vectors. An interrupted embedding comes first, then the vectors of the
+    index as it is now, then the newest."""
     planned = planned_titles(work)
     if planned is not None:
         return planned
@@ -86,8 +86,8 @@ def existing_titles(root: Path, work: Path, index: Index, encoder: EncoderIdenti
 
 
 def index_difference(existing: VectorManifest, options: EmbedOptions) -> str:
-    """Describe how the vector index differs from the one that the options ask for; return an
-    empty text if it does not. ``auto`` accepts every index."""
+    """Describe how the vector index differs from the one that the options specify; return an empty
+    text if it does not. ``auto`` accepts every index."""
     was = ", ".join(sorted(set(existing.index.values())))
     if options.index == AUTO or was == options.index:
         return ""
@@ -98,8 +98,8 @@ def existing_encoder(root: Path, work: Path, index: Index) -> EncoderIdentity | 
     """Return the encoder of the vectors that an index has, or None if there are none to read.
 
     An interrupted embedding in the folder ``work`` comes first, then the vectors of the index as it
-    is now. Several indexes may share the folder ``root``, each with an encoder of its own: of other
-    vectors, those that hold most of the index's first texts are taken, and the newest of these.
+    is now. Several indexes may share the folder ``root``, each with an encoder of its own. Among
+    other vectors, those with most of the index's first texts are chosen, then the newest of these.
     Reads keys of all rows only if encoders differ: O(rows).
     """
     planned = planned_encoder(work)

@@ -115,7 +115,7 @@ def embed_index(
 
 
 def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> ShardMaking:
-    """Open the encoders that the options ask for. Raises ArgumentError."""
+    """Open the encoders that the options specify. Raises ArgumentError."""
     if isinstance(encoder, str | EncoderIdentity):
         choice = EncoderChoice.of(encoder, options.device, options.batch_size)
         if options.ray:
@@ -246,7 +246,8 @@ class _Embedding:
         return all(record is None or record.files in published_files for record in records)
 
     def _check_same(self, existing: VectorManifest, identity: EncoderIdentity) -> None:
-        """Raise VectorsMismatchError if the existing vectors are not those asked for."""
+        """Raise VectorsMismatchError if the existing vectors differ from what the options
+        specify."""
         options = self._options
         changed = (
             differences(existing, identity, options),

@@ -29,8 +29,8 @@ _PROGRAM = "the program"
 TITLES = "--sentence-titles"
 PLAN = "plan.json"
 ROWS_VERSION = 1
-"""The version of how shards are cut and rows are made. An interrupted embedding of another version
-cannot be resumed."""
+"""The version of the code that cuts shards and makes rows. An interrupted embedding of another
+version cannot be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
 
 
 def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
-    """Return whether the work in ``work`` makes the vectors that the options ask for, however it
+    """Return whether the work in ``work`` makes the vectors that the options specify, however it
     divides them into shards."""
     before = _read(work / PLAN)
     now = Plan(identity, options.units, options.dtype).named()

@@ -26,7 +26,7 @@ _ACTION_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class _MadeShard:
-    """A shard that a worker has written, and what it took."""
+    """A shard that a worker has written, with its time and memory."""
 
     record: ShardRecord
     rows: int

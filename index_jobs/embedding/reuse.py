@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 LEAST_LIVE_SHARE = 0.5
-"""The least share of a shard's rows that must be in use for the shard to be linked. Below it, the
+"""The minimum share of a shard's rows that must be in use for the shard to be linked. Below it, the
 rows in use are copied out of the shard."""
 
 _ROWS_AT_ONCE = 1 << 22

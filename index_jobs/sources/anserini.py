@@ -19,7 +19,7 @@ from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 
 RAW = "raw"
-"""The stored field that holds a document as it is in its collection."""
+"""The stored field that holds a document as in its collection."""
 
 TEXT_NAMES = ("text", "contents", "body", "segment", "passage", RAW)
 """The fields that may hold the text, in order of preference; if ``raw`` is an object, its fields

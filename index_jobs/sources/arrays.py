@@ -1,9 +1,9 @@
 """Reading the items of a JSON array one at a time, so that a bad item does not hide the others.
 
 The array is first split at its commas, looking only at strings and brackets; then each item is
-parsed. An item that is not JSON is reported. If a bracket or a quote is missing in it, the next
-item is found where only an item can begin: at an object in place of a key, or at an object that
-begins a line within a string. Only one item is in memory at a time.
+parsed. An item that is not JSON is reported. If a bracket or a quote is missing in an item, the
+next item is found where only an item can begin: at an object in place of a key, or at an object
+that begins a line within a string. Only one item is in memory at a time.
 """
 
 from __future__ import annotations

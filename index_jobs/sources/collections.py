@@ -34,7 +34,7 @@ class Kilt(ObjectFormat):
 
     The text is the paragraphs in order, each on separate lines; the first is the title. A heading
     (``Section::::History.``) becomes ``# History.``, and a list item (``BULLET::::- ...``) loses
-    the word before the dash: these are marks of the dump, which would match as words in nearly
+    the word before the dash: these are markers of the dump, which would match as words in nearly
     every article. ``categories`` are split at commas.
     """
 
@@ -65,7 +65,8 @@ class Kilt(ObjectFormat):
 
 
 def lines_of(paragraphs: Sequence[str]) -> str:
-    """Join KILT paragraphs into one text; end each with a line end, and make the marks readable."""
+    """Join KILT paragraphs into one text; end each with a line end, and make the markers
+    readable."""
     lines: list[str] = []
     for paragraph in paragraphs:
         for mark, shown in _MARKS.items():

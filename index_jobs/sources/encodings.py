@@ -33,7 +33,7 @@ _WESTERN_SHARE = 0.2
 _SAMPLE_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 _GOOD_TO_BAD = 10
-"""A text with this many characters of UTF-8 for every byte that is not, is damaged UTF-8."""
+"""A text with at least this many characters of UTF-8 for every invalid byte is damaged UTF-8."""
 
 
 def decoded(data: bytes, where: str, declared: str = "") -> str:
@@ -71,9 +71,9 @@ def mark_encoding(beginning: bytes) -> str:
 def stream_encoding(stream: IO[bytes], where: str) -> str:
     """Return the codec for text that is too large to be decoded at once, and rewind the stream.
 
-    All of it is read, a piece at a time, unless a byte order mark says the encoding. Damaged UTF-8
-    counts as UTF-8, so that only what is damaged is lost. Raises SourceError if the data is binary,
-    or fits no encoding.
+    All of the stream is read, a piece at a time, unless a byte order mark gives the encoding.
+    Damaged UTF-8 counts as UTF-8, so that only the damaged characters are lost. Raises SourceError
+    if the data is binary, or fits no encoding.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     encoding = ""
@@ -106,7 +106,7 @@ def _check_text(data: bytes, where: str, offset: int = 0) -> None:
 
 
 def _is_utf8(sample: bytes) -> bool:
-    """Return whether text is UTF-8 that is damaged in few places: with another encoding, every
+    """Return whether text is UTF-8 that is damaged in few places. In another encoding, every
     special character would be wrong."""
     text = sample.decode("utf-8", "replace")
     bad = text.count("\ufffd")
@@ -114,7 +114,7 @@ def _is_utf8(sample: bytes) -> bool:
 
 
 def _guesses(sample: bytes, where: str) -> list[str]:
-    """Return the encodings that text which is not UTF-8 may have, likeliest first."""
+    """Return the possible encodings of text that is not UTF-8, most likely first."""
     from charset_normalizer import from_bytes
 
     guesses = from_bytes(sample, cp_isolation=list(_CANDIDATES), enable_fallback=False)
@@ -132,7 +132,7 @@ def _guesses(sample: bytes, where: str) -> list[str]:
 
 
 def _sample(data: bytes) -> bytes:
-    """Return the first lines that are not ASCII: only they say something about the encoding."""
+    """Return the first lines that are not ASCII, because only these reveal the encoding."""
     lines: list[bytes] = []
     size = 0
     for line in data.splitlines(keepends=True):

@@ -156,8 +156,8 @@ class Documents(ObjectFormat):
 
 class PreChunked(Documents):
     """``{"id": ..., "title": ..., "text": ..., "pre_chunked": true, metadata...}``: passages that
-    are not cut, with their ids. Only the first record must say that it is pre-chunked, and none if
-    the format is named."""
+    are not cut, with their ids. Only the first record must say that it is pre-chunked; if the
+    format is named, no record need say so."""
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:

@@ -91,8 +91,8 @@ class MetadataReader:
     def __init__(
         self, declared: Mapping[str, MetadataType], file_fields: Iterable[str] | None = None
     ) -> None:
-        """``file_fields`` None stands for a new index, which gets them with its first source of
-        files."""
+        """``file_fields`` None stands for a new index, which gets these fields with its first
+        source of files."""
         self.declared = declared
         self.file_fields = frozenset(file_fields or ())
         self._is_new = file_fields is None
@@ -113,7 +113,7 @@ class MetadataReader:
 
     def of_file(self, values: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
         """Return the values, by names in FILE_FIELDS, that the index takes. A declared field takes
-        them if it has the same type."""
+        such a value if it has the same type."""
         own = {name for name in FILE_FIELDS if self.declared.get(name) == FILE_FIELDS[name]}
         taken: dict[str, MetadataValue] = {
             name: value for name, value in values.items() if name in self.file_fields or name in own

@@ -128,8 +128,8 @@ def _open_detected(
 
 
 def _is_text(path: Path, name: str) -> bool:
-    """Return whether a file that holds no records reads as text, so that it is no mistake to index
-    it: what begins like JSON and has no ending of its own is taken for bad records."""
+    """Return whether a file without records can be indexed as text. A file that begins like JSON
+    and has no known ending is assumed to have bad records."""
     with readable(name), path.open("rb") as file:
         beginning = file.read(LOOKED_AT_BYTES)
     if not path.suffix and beginning.lstrip().startswith((b"{", b"[")):
@@ -142,7 +142,7 @@ def _is_text(path: Path, name: str) -> bool:
 
 
 def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader) -> Source:
-    """Open standard input, as records if it holds such and as one document of text otherwise."""
+    """Open standard input: as records if it holds records, otherwise as one document of text."""
     spool = spooled_input()
     if format is None or FORMATS[format].record:
         try:

@@ -63,7 +63,7 @@ from index_jobs.updates.tally import (
 from index_jobs.workers.pool import open_packing
 
 _TIME_FIELD = "modified"
-"""The metadata field that alone does not make a document another one."""
+"""The metadata field whose change alone does not make a document different."""
 
 _ADD, _SYNC = "--add", "--sync"
 
@@ -74,8 +74,8 @@ class AddOptions:
 
     ``format``, ``fields``, ``skip_bad_lines``, ``files`` and ``workers`` are as in BuildOptions.
     The others are properties of the index: each is None or the value that the index already has.
-    ``bm25`` is k1 and b. A synchronisation that ``allow_deletes`` may delete more than half of what
-    a source had. With ``dry_run`` nothing is written, and the report has the ids.
+    ``bm25`` is k1 and b. With ``allow_deletes``, a synchronisation may delete more than half of the
+    documents of a source. With ``dry_run`` nothing is written, and the report has the ids.
     """
 
     format: Format | None = None
@@ -174,9 +174,8 @@ def add_documents(
 
     They are cut and stored with the options with which the index was built. A document whose id is
     in the index replaces the earlier document, unless both are the same: then, and if only the
-    metadata field ``modified`` differs, the earlier one stays. Readers see the whole update or
-    nothing of it.
-    Raises IndexNotFoundError, IndexLockedError if a build or another update is running,
+    metadata field ``modified`` differs, the earlier one stays. Readers see the whole update or no
+    part of it. Raises IndexNotFoundError, IndexLockedError if a build or another update is running,
     SourceError, ArgumentError for options that contradict those of the index, BuildError,
     EngineError. After a KeyboardInterrupt, the update is undone.
     """
@@ -194,7 +193,7 @@ def sync_documents(
 
     New and changed documents are added as in ``add_documents``; those that came from one of these
     sources and are no longer in it are deleted. Documents of other sources are left alone. If bad
-    records or files of a source are skipped, nothing of this source is deleted.
+    records or files of a source are skipped, no document of this source is deleted.
 
     Reads every passage of the index once; memory grows with the number of documents of the sources.
     Raises what ``add_documents`` raises; ArgumentError if it would delete all documents, or more
@@ -492,8 +491,8 @@ class _Sync(_Addition):
 
 
 class _Places:
-    """The places of an update's documents, behind all others: a source continues in the last shard
-    of the index if this is its own, and takes a new shard otherwise.
+    """The places of an update's documents, after all others. A source continues in the last shard
+    of the index if that shard is its own, and takes a new shard otherwise.
 
     ``sources`` has the source of each shard.
     """
@@ -536,8 +535,8 @@ def _shard_sources(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _is_same(before: Sequence[Chunk], after: Sequence[Chunk]) -> bool:
-    """Return whether a document is the same, wherever it is in the index and whenever its file was
-    written."""
+    """Return whether a document is the same, regardless of its place in the index and of the time
+    of its file."""
     return len(before) == len(after) and all(
         (left.id, left.title, left.content, left.sentence_ends)
         == (right.id, right.title, right.content, right.sentence_ends)

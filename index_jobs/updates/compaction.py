@@ -15,7 +15,7 @@ from index_jobs.updates.recovery import resumable_update
 @dataclass(frozen=True, slots=True)
 class CompactReport(Report):
     """The number of deleted entries that a compaction removed, and the number left. Entries are
-    passages, sentences, and the marks that a server keeps of deletions."""
+    passages, sentences, and the tombstones that a server keeps of deletions."""
 
     location: str
     removed: int

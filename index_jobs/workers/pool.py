@@ -27,11 +27,11 @@ from index_jobs.sources.reading import Batch
 from index_jobs.workers.worker import dumped
 
 MAX_DEFAULT_WORKERS = 4
-"""About as many workers as one reading process can keep busy, whatever the number of cores."""
+"""The maximum default number of workers: about as many as one reading process can keep busy."""
 
 WORTHWHILE_BYTES = 16 << 20
-"""A smaller corpus is built in this process unless workers are requested: starting them would take
-longer than they save."""
+"""A corpus smaller than this is built in this process unless workers are requested, because
+starting workers would take longer than they save."""
 
 _UNDER_WAY = 3  # pending batches for each worker, so that a worker never waits for the build
 _PIPE_BYTES = 1 << 20

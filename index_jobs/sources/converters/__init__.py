@@ -1,1 +1,1 @@
-"""Converters: from people's files (PDF, Word, HTML, tables, mail, ...) to documents."""
+"""Converters from ordinary files (PDF, Word, HTML, tables, mail, ...) to documents."""

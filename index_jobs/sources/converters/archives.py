@@ -16,14 +16,14 @@ from arag_search.errors import SourceError
 from index_jobs.sources.records import readable
 
 MAX_UNPACKED_BYTES = 1 << 29
-"""The most bytes that the files in an archive may have together, unpacked (512 MiB)."""
+"""The maximum total size of the unpacked files of an archive (512 MiB)."""
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_FLAG = 1
 
 
 class Element(Protocol):
-    """An element of XML, as lxml has it."""
+    """An XML element, as lxml represents it."""
 
     tag: Any
     """Its name; a function for comments and the like."""
@@ -43,8 +43,9 @@ class Element(Protocol):
 
 @contextmanager
 def opened_archive(path: Path, where: str, kind: str) -> Generator[ZipFile]:
-    """Open a zip archive, after its declared sizes have been checked; ``kind`` is such as "an
-    EPUB book". Raises SourceError if it is no archive, encrypted, or too large when unpacked."""
+    """Open a zip archive, after its declared sizes have been checked; ``kind`` is such as "an EPUB
+    book". Raises SourceError if the file is not an archive, is encrypted, or is too large when
+    unpacked."""
     with readable(where), path.open("rb") as file:
         if file.read(len(_OLE)) == _OLE:
             raise SourceError(

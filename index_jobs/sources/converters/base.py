@@ -26,16 +26,16 @@ _NO_TITLE = re.compile(
     r"|.*\.(?:docx?|pptx?|xlsx?|rtf|odt|pdf|ps|dvi|tex|indd|qxd|pmd|fm|wpd|html?|txt)",
     re.IGNORECASE,
 )
-"""Titles that programs write into files without being asked."""
+"""Default titles that programs write into files by themselves."""
 
 
 class ConvertedDocument(NamedTuple):
     """A document as a converter reads it from a file.
 
     ``suffix`` is empty if the file is one document; otherwise it is what follows ``#`` in the id:
-    the number of a row or message. ``title`` is empty if the file gives none. ``text`` is any
-    Unicode text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a
-    mail. ``id`` is the whole id, if a column of the file has it, and empty otherwise.
+    the number of a row or message. ``title`` is empty if the file has none. ``text`` is any Unicode
+    text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a mail.
+    ``id`` is the whole id, if a column of the file has it, and empty otherwise.
     """
 
     suffix: str
@@ -55,7 +55,7 @@ class Converter(Protocol):
 
         Messages call the file ``where``. ``fields`` names columns of a table. A document that
         cannot be read is yielded as a SourceError, and documents after it are still read. Raises
-        SourceError for a file of which nothing more can be read.
+        SourceError if nothing more can be read from the file.
         """
         ...
 

@@ -79,7 +79,8 @@ def _book(archive: ZipFile) -> _Book:
 
 
 def _encrypted(archive: ZipFile) -> set[str]:
-    """Return the names of the encrypted files of a book. Fonts often are, which is no hindrance."""
+    """Return the names of the encrypted files of a book. Fonts are often encrypted, which does not
+    matter."""
     if _ENCRYPTION not in archive.namelist():
         return set()
     references = _named(parsed_xml(archive.read(_ENCRYPTION)), "CipherReference")
@@ -87,7 +88,7 @@ def _encrypted(archive: ZipFile) -> set[str]:
 
 
 def _member(folder: str, reference: str) -> str:
-    """Return the name in the archive of what a book refers to."""
+    """Return the name in the archive of a file that a book refers to."""
     return posixpath.normpath(posixpath.join(folder, unquote(urlsplit(reference).path)))
 
 

@@ -24,7 +24,7 @@ _UNSEEN = frozenset(
     select datalist dialog
     """.split()  # noqa: SIM905
 )
-"""Elements that are no part of the text: code, controls, pictures and navigation."""
+"""Elements that are not part of the text: code, controls, pictures and navigation."""
 
 _PARAGRAPHS = frozenset(
     """
@@ -51,7 +51,7 @@ _END_IS_OPTIONAL = _VOID | frozenset(
     thead tr
     """.split()  # noqa: SIM905
 )
-"""Elements that never nest without others between them, since the next of the kind ends them."""
+"""Elements that never nest directly, because the next element of the same kind ends them."""
 
 _STYLE = frozenset("b big code em font i s small strike strong tt u".split())  # noqa: SIM905
 _MAX_STEPS = 200_000_000
@@ -102,8 +102,8 @@ def page_of(markup: str, where: str) -> Page:
 def _check_nesting(markup: str, where: str) -> None:
     """Raise SourceError if parsing could take minutes or gigabytes.
 
-    For each tag, a parser of HTML may walk all open elements, and repeat all open elements of
-    style: work and memory grow with the product of tags and depth.
+    For each tag, an HTML parser may walk all open elements, and repeat all open formatting
+    elements, so work and memory grow with the product of tags and depth.
     """
     tags = depth = deepest = style_depth = deepest_style = 0
     for tag in _TAG.finditer(markup):
@@ -131,7 +131,7 @@ def _check_nesting(markup: str, where: str) -> None:
 
 
 def _with_end_tag(element: re.Match[str]) -> str:
-    """Return an empty element of XHTML as HTML, where ``<a/>`` would be an unclosed ``<a>``."""
+    """Return an empty XHTML element as HTML, where ``<a/>`` would be an unclosed ``<a>``."""
     name, attributes = element[1], element[2] or ""
     return element[0] if name.lower() in _VOID else f"<{name}{attributes}></{name}>"
 

@@ -37,7 +37,7 @@ _HEADING_SCALE = 1.15
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the file as one document. Every page begins with a line ``[page N]``. See Converter.
 
-    A file that is encrypted is read if the empty password opens it.
+    An encrypted file is read if the empty password opens it.
     """
     with readable(where), path.open("rb"):
         pass
@@ -96,7 +96,7 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
 
 
 def _tidy(text: str) -> str:
-    """Return the text of a page with words that were hyphenated at line ends made whole."""
+    """Return the text of a page, with words rejoined that were hyphenated at line ends."""
     text = _HYPHENATION.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     lines = (line.rstrip() for line in text.translate(_SUBSTITUTES).split("\n"))
     return "\n".join(lines).strip()

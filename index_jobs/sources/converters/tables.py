@@ -53,7 +53,7 @@ class _RowConverter:
         self, row: Mapping[str, Any], number: int, where: str
     ) -> ConvertedDocument | SourceError | None:
         """Return the document of row ``number`` (from 1), its error, or None if all its cells are
-        empty. Empty cells are no values."""
+        empty. An empty cell has no value."""
         values = {name: value for name, value in row.items() if value is not None and value != ""}
         if not values:
             return None
@@ -147,8 +147,8 @@ def _delimited(
 
 
 def _delimiter(sample: str) -> str:
-    """Return the delimiter by which the first rows of a table have most columns, all of them as
-    many as the first; a comma if there is none."""
+    """Return the delimiter that gives the most columns while all of the first rows have as many as
+    the header; a comma if there is none."""
     widths = {delimiter: _width(sample, delimiter) for delimiter in _DELIMITERS}
     return max(_DELIMITERS, key=lambda delimiter: widths[delimiter])
 

@@ -20,7 +20,7 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
 
 
 def convert_rst(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
-    """Yield the file, as it is written, as one document. Its title is the first heading.
+    """Yield the file, unchanged, as one document. Its title is the first heading.
 
     Directives are not run: they could read other files. See Converter.
     """

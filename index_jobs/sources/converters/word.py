@@ -23,7 +23,7 @@ _VALUE = f"{_W}val"
 _LEFT_OUT = frozenset(
     (f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", f"{_W}rPr", f"{_COMPATIBLE}Fallback")
 )
-"""Deleted text, properties, and what older programs show instead of a text box."""
+"""Deleted text, properties, and fallbacks for programs without text boxes."""
 
 _WRITTEN = {
     f"{_W}tab": "\t",

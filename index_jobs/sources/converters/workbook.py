@@ -19,7 +19,8 @@ from index_jobs.sources.converters.base import (
 from index_jobs.sources.formats import Fields
 
 _MAX_CELLS = 20_000_000
-"""The most cells that are looked at; a small file can declare sheets of billions of empty ones."""
+"""The maximum number of cells to examine; a small file can declare sheets of billions of empty
+ones."""
 
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:

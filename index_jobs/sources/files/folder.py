@@ -25,7 +25,7 @@ SHOWN_LARGE_FILES = 20
 """How many of the files that are too large a report names."""
 
 IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
-"""The folders that are left out because programs fill them with what is nobody's own text."""
+"""The folders that are left out because programs, not people, fill them."""
 
 NOT_READ = frozenset(
     (
@@ -53,8 +53,8 @@ class FolderEntry(NamedTuple):
     """An entry below a folder.
 
     ``relative`` is its POSIX path. ``left_out`` is empty for a file of the folder, and otherwise
-    the name in NOT_READ of its kind; what a folder holds that is left out is not listed. A folder
-    that cannot be read has its ``problem``.
+    the name in NOT_READ of its kind. The contents of a folder that is left out are not listed. A
+    folder that cannot be read has its ``problem``.
     """
 
     relative: str

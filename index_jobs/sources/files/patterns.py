@@ -1,4 +1,5 @@
-"""Patterns of paths, as .gitignore files write them: what a folder ignores, what a user includes.
+"""Path patterns as in .gitignore files: those that a folder ignores, and those that a user
+includes.
 
 The library pathspec translates them. It is imported when there is a pattern.
 """
@@ -70,9 +71,9 @@ class IgnoreRules:
 def rules_above(folder: str) -> IgnoreRules | None:
     """Return the rules that a source folder inherits from the folders above it in its repository.
 
-    ``folder`` is an absolute path without links. There are none outside of a repository, and none
-    where they ignore the source folder itself: a folder that is named explicitly is read. Raises
-    SourceError for rules that cannot be read.
+    ``folder`` is an absolute path without links. There are no rules outside of a repository, and
+    none if they would ignore the source folder itself, because an explicitly named folder is read.
+    Raises SourceError for rules that cannot be read.
     """
     parents = [Path(folder), *Path(folder).parents]
     top = next((at for at, parent in enumerate(parents) if (parent / REPOSITORY).exists()), 0)
@@ -115,7 +116,7 @@ def _ignore_file(path: Path, where: str) -> list[_IgnorePattern]:
 
 
 def _pattern(line: str) -> _IgnorePattern | None:
-    """Parse a line of an ignore file; return None for one that git passes over."""
+    """Parse a line of an ignore file; return None for a line that git skips."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     line = _TRAILING_BLANKS.sub("", line)

@@ -1,4 +1,4 @@
-"""Which files a build reads, and how: the options for folders and files of people."""
+"""Which files a build reads, and how: the options for folders and files."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.ASCII | re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:
-    """The files that are read of folders, and the ids that they get.
+    """The selection of files to read from folders, and the ids that they get.
 
     ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
     is not known. With ``no_ignore``, hidden entries are read, and those that .gitignore files or
     IGNORED_FOLDERS exclude. Files of folders that are larger than ``max_bytes`` are left out; None
     is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
-    have in common. With ``skip_bad``, a file that cannot be read is counted, and nothing of it is
+    have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
     indexed. Raises ArgumentError for a value that is not allowed.
     """
 
@@ -77,9 +77,10 @@ class FileSelection:
     def rooted(self, names: Sequence[str]) -> FileSelection:
         """Return the selection with the root of these sources as an absolute path.
 
-        A single folder is its own root, and a single file lies in it. Several sources have the root
-        that their paths share; only their names count, so that it is the same wherever only some of
-        them exist. Raises ArgumentError if a source is outside of the root that was given.
+        A single folder is its own root, and a single file lies in it. The root of several sources
+        is the common folder of their paths. Only their names count, so the root is the same even
+        where only some of them exist. Raises ArgumentError if a source is outside of the root that
+        was given.
         """
         paths = [os.path.abspath(name) for name in names if name != STDIN]
         if self.root is not None:

@@ -1,4 +1,5 @@
-"""Files as a source: those below a folder, or a single one. Each is a document, or has several."""
+"""Files as a source: those below a folder, or a single one. A file is one document, or has
+several."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from index_jobs.sources.source import Entry, SourceOpener
 
 PLAIN_TEXT = FILE_TYPES["text"]
 HELD_CHARACTERS = 1 << 22
-"""How much of a file with many documents is held in memory until all of it has been read."""
+"""The maximum part of a file with many documents that is held in memory until all of it has been
+read."""
 
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
@@ -81,7 +83,7 @@ def open_input(
 
 
 class FileSource:
-    """Files, of which a converter makes documents.
+    """Files, which converters turn into documents.
 
     A position in the source (see ``source.Entry``) is the number of the file, and the number of
     entries read from it in the lower 32 bits: to resume, the files before it need not be read.
@@ -189,8 +191,8 @@ class FileSource:
             yield from converter(Path(file.path), file.where, self._fields)
 
     def _checked(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError | None]:
-        """Yield what a file holds, only if all of it can be read: a file that is skipped must not
-        leave the first of its documents in the index.
+        """Yield the contents of a file only if all of it can be read: a skipped file must not leave
+        its first documents in the index.
 
         A file that is too large to be held in memory is read twice. Raises SourceError.
         """
@@ -373,7 +375,7 @@ open_text_file = _opener("text", partial(_one_file, type=PLAIN_TEXT))
 
 
 def bad_file(error: SourceError) -> BadFileError:
-    """Return an error as that of a whole file."""
+    """Return an error as one of a whole file."""
     do = error.do.replace(SKIP, "").strip()
     if "--skip-bad-files" not in do:
         do = f"{do} {SKIP_FILE}".strip()
