@@ -1,4 +1,4 @@
-"""Lists of common English words."""
+"""Lists of small English words."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ STOP_WORDS = _listed(
     movies song songs one two other first later earlier which name named called also into during
     after before between while until because if so such more most many much year ever"""
 )
-"""Words that say nothing about the subject of a passage."""
+"""Words that say nothing of what a passage is about."""
 
 JOINS = _listed(
     """of the – — - de del della di da dos du des la le les el al von van der den af av ibn bin y
     mac ap no ul al- st. d' &"""
 )
-"""Joining words inside a name."""
+"""Small words that stand inside a name."""
 
 NOT_NAMES = _listed(
     """a an the he she it they his her its their i we in on at of by for from to with as after
@@ -38,15 +38,15 @@ RANKS = _listed(
     countess earl baron baroness viscount marquess marquis margrave landgrave dauphin elector lord
     lady infante infanta caliph sultan shah tsar pope bishop crown holy roman"""
 )
-"""Words of rank, which continue a name after its comma ("Robert II, Count of Dreux")."""
+"""Words of rank, which go on with a name after its comma ("Robert II, Count of Dreux")."""
 
 HONORIFICS = RANKS - _listed("lord lady") | _listed("kings queens emperors sir dame")
-"""Words of rank that precede a name without being part of it."""
+"""Words of rank that stand before a name and are no part of it."""
 
 ABBREVIATIONS = _listed(
     "dr mr mrs ms st jr sr lt col gen capt sgt rev hon prof inc ltd co no vs vol op"
 )
-"""Words whose period does not end a sentence."""
+"""Words whose stop does not end a sentence."""
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
