@@ -1,6 +1,5 @@
-"""Benches: what this project costs, measured against what it is built on.
-
-They call the same objects as everybody else and hold no logic of the search.
+"""Benches: what this project costs, measured against what it is built on. They call the same
+objects as all other code, and contain no search logic.
 """
 
 from pathlib import Path
@@ -12,4 +11,5 @@ RESULTS_FOLDER = Path(__file__).parent / "results"
 
 
 class BenchError(AragError):
-    """A measurement that would mean nothing: the two sides do not do the same."""
+    """A measurement that would mean nothing, for example because two sides do not do the same
+    work."""

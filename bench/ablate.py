@@ -104,7 +104,7 @@ def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
 
 
 def with_questions(suite: Suite, count: str | None) -> Suite:
-    """Return the suite with another number of questions of each set, "all" or one that may exceed
+    """Return the suite with another number of questions per set: "all", or a number that may exceed
     the suite's. Raises BenchError if the suite draws none."""
     if count is None:
         return suite
@@ -121,7 +121,7 @@ def open_judge(name: str) -> ChatModel:
 
 
 def check_judge(suite: Suite, judge: ChatModel | None) -> None:
-    """Raise BenchError, before any question is asked, if the suite rests on a judge and there is
+    """Raise BenchError, before any question is asked, if the suite needs a judge and there is
     none."""
     primary = comparable(suite.comparison.primary)
     if judge is None and primary.kind.needs & {"judge", "factuality judge"}:

@@ -99,7 +99,7 @@ class BenchParser(argparse.ArgumentParser):
             return INTERRUPTED
 
     def _keep_published_results(self, options: argparse.Namespace) -> None:
-        """Send the results of other data than the published to the cache, and report it."""
+        """Send results on other than the published data to the cache, and report it."""
         data: Path | None = getattr(options, "data", None) or getattr(options, "corpus", None)
         if data is None or is_published(data):
             return
@@ -146,7 +146,7 @@ def names_from(choices: Collection[str], least: int = 1) -> Callable[[str], tupl
 def command_line(name: str, arguments: Sequence[str]) -> str:
     """Return the command line of the bench ``name`` as it was typed.
 
-    Of an absolute path only the last part is kept: the rest would name a machine.
+    Only the last part of an absolute path is kept, because the rest would identify a machine.
     """
     shown = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
     return shlex.join(["python", "-m", "bench", name, *shown])

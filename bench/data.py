@@ -23,7 +23,7 @@ CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
 QUESTIONS = "questions.jsonl"
 INDEX = "index"
 """The folder, in a data set, of an index of its own, which is searched instead of one that a bench
-builds of the corpus."""
+builds from the corpus."""
 
 CORPUS_LINES = "corpus.jsonl"
 _CORPUS_NAMES = ("corpus.json", CORPUS_LINES)
@@ -48,8 +48,8 @@ def corpus_file(folder: Path) -> Path:
 
 
 def questions_in(folder: Path) -> Path:
-    """Return what the questions of a data set are read from: its file, or itself, a folder of
-    BEIR."""
+    """Return the source of a data set's questions: its file of questions, or the folder itself if
+    it is a folder of BEIR."""
     file = folder / QUESTIONS
     return folder if not file.is_file() and (folder / QUERIES_FILE).is_file() else file
 
@@ -105,6 +105,6 @@ def sets_in(data: Path, names: Sequence[str]) -> dict[str, Path]:
 
 
 def is_published(data: Path) -> bool:
-    """Return whether figures of this folder, or of this corpus, belong with the published results:
-    not those of the sample, of a single data set or of other files."""
+    """Return whether figures of this folder or corpus belong with the published results. Those of
+    the sample, of a single data set and of other files do not."""
     return (data / CORPUS).is_file() or data.parts[-2:] == CORPUS.parts

@@ -1,4 +1,4 @@
-"""The common start of figures: a corpus, its index, and a folder for temporary files."""
+"""The common setup of figures: a corpus, its index, and a folder for temporary files."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ _PATIENT = ConnectionOptions(attempt_timeout_s=30.0)
 
 
 class LocalCluster:
-    """A cluster that ``cluster.up`` has started. ``url`` lists all its hosts, ``short_lived`` is
-    how its nodes were started, and are again."""
+    """A cluster that ``cluster.up`` has started. ``url`` lists all its hosts, ``short_lived`` says
+    how its nodes are started, and restarted."""
 
     def __init__(self, data: Path, *, short_lived: bool = False) -> None:
         self._data = data

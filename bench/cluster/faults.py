@@ -65,7 +65,7 @@ class Outcome:
     """The requests of all clients during one fault.
 
     ``wrong`` are questions with another answer, ``failed`` the errors. ``slowest_s`` is the longest
-    time of a request, ``gap_s`` the longest in which no client was answered.
+    time of a request, ``gap_s`` the longest time in which no client was answered.
     """
 
     fault: str
@@ -113,7 +113,7 @@ class Clients:
 
     @property
     def done(self) -> int:
-        """Requests that have ended, well or not."""
+        """Requests that have ended, successfully or not."""
         with self._lock:
             return len(self._times)
 
@@ -159,7 +159,7 @@ def kill(cluster: LocalCluster, node: int) -> None:
 
 
 def hang(cluster: LocalCluster, node: int, seconds: float) -> None:
-    """Stop the process of a node for so long, and wait until it is back in the cluster."""
+    """Suspend the process of a node for a time, and wait until it is back in the cluster."""
     cluster.signal(node, signal.SIGSTOP)
     try:
         time.sleep(seconds)

@@ -104,7 +104,7 @@ def _figure(timings: Timings, passages: int, load: _Load, options: argparse.Name
 
 
 class _Load:
-    """A name that is loaded repeatedly, and the actions that the other side sends."""
+    """An index name that is loaded repeatedly, and the actions that the other side sends."""
 
     def __init__(self, address: str, client: Client) -> None:
         from opensearchpy import OpenSearch
@@ -118,7 +118,7 @@ class _Load:
         self._indexes = [f"{name}-bare", f"{name}-bare.sentences"]
 
     def remember(self, report: BuildReport, address: str) -> None:
-        """Make the actions of the other side from what ours has built."""
+        """Make the actions of the other side from the index that our side has built."""
         self.bytes = report.bulk_bytes
         with open_index(address, search_timeout_s=None) as index:
             for chunk in index.scan():

@@ -125,7 +125,7 @@ def requests_of(index: Index, trees: Sequence[Node]) -> tuple[str, list[tuple[Ds
 
 
 def compare(index: Index, bare: Bare, queries: Sequence[Query]) -> None:
-    """Raise BenchError if the two find other passages, or other scores."""
+    """Raise BenchError if the two find different passages or scores."""
     for number, query in enumerate(queries):
         hits = index.logical_search(query.text, top_k=TOP_K, snippets=False, feedback=False).hits
         ours = [(hit.id, hit.score) for hit in hits]

@@ -1,4 +1,4 @@
-"""Needs of the gold chain with an exclusion, by way of ranking.
+"""Needs of the gold chain with an exclusion, by kind of search.
 
     python -m bench exclusions
     python -m bench exclusions --sets musique --questions 20
@@ -33,7 +33,7 @@ from bench.report.rows import circumstances, corpus_of, show
 NAME = "exclusions"
 SETS = ("2wikimultihopqa", "musique")
 _LOOKED_AT = 20
-"""The number of passages that mention the name, among which X is chosen."""
+"""The number of passages that mention the name, from which X is chosen."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,8 +97,8 @@ def needs_of(index: Index, asked: Asked) -> Iterator[tuple[Question, str]]:
 
 
 def excluding(name: str, title: str) -> str:
-    """Return the logical query for a name without another: the place where an operator that only
-    lowers what it matches would take that of NOT."""
+    """Return the logical query for a name without another one. To measure another operator in place
+    of NOT, change this function."""
     return f"{quoted(name)} NOT {quoted(title)}"
 
 

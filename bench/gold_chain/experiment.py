@@ -34,7 +34,7 @@ NAMES: tuple[Names, ...] = get_args(Names)
 SEED = 1
 """The seed of the words that are dropped from names."""
 AUDITED = 2
-"""The number of questions of every cell that the agent walks as well, step by step."""
+"""The number of questions of every cell that the agent answers as well, step by step."""
 BY_VECTORS: tuple[Interface, ...] = ("semantic", "hybrid")
 
 OUR_REPLIES = "logical, our replies"
@@ -62,8 +62,8 @@ class _Open:
 class GoldChainExperiment:
     """An Experiment. ``limit`` takes fewer questions of each data set, drawn by a seed.
 
-    Raises BenchError for levels that there are not, for questions without a chain, and if the
-    policy is not the frozen one.
+    Raises BenchError for unknown levels, for questions without a chain, and if the policy is not
+    the frozen one.
     """
 
     def __init__(self, chosen: GoldChain, places: Places, *, limit: int | None = None) -> None:
@@ -78,8 +78,8 @@ class GoldChainExperiment:
 
     @property
     def keys(self) -> Sequence[Key]:
-        """See Experiment. What no interface does is left out: ``title:`` if there are no fields
-        or no titles, and snippets of hybrid_search."""
+        """See Experiment. Conditions that an interface does not support are left out: ``title:``
+        without fields or titles, and snippets of hybrid_search."""
         factors = self._chosen.factors
         levels = product(*(factors[name] for name in _ORDER))
         keys = (dict(zip(_ORDER, combination, strict=True)) for combination in levels)
@@ -102,8 +102,8 @@ class GoldChainExperiment:
         }
 
     def measure(self, key: Key) -> Iterable[CellRow]:
-        """See Experiment. Some questions are walked by the agent, too; raises BenchError if it
-        walks otherwise."""
+        """See Experiment. The agent answers some questions too; raises BenchError if its steps
+        differ."""
         searcher = self._searcher(key)
         setting = _setting(key)
         names = cast(Names, key["names"])
@@ -152,7 +152,7 @@ class GoldChainExperiment:
         return self._open.ground
 
     def _searcher(self, key: Key) -> Searcher:
-        """Return the searcher of a key, and forget that of another interface or kind of reply."""
+        """Return the searcher of a key, and drop that of another interface or kind of reply."""
         ground = self._ground(key)
         setting = _setting(key)
         held = self._open
@@ -199,7 +199,7 @@ def _setting(key: Key) -> Setting:
 
 
 def _applies(key: Key) -> bool:
-    """Return whether the interface has what the levels ask for."""
+    """Return whether the interface supports the levels."""
     if key["title"] == "on":
         packing = Packing.of(key["passages"])
         has_titles = packing is None or packing.titled
@@ -217,7 +217,7 @@ def _audited(key: Key, count: int) -> set[int]:
 
 
 def _check_levels(chosen: GoldChain) -> None:
-    """Raise BenchError for a level that there is not."""
+    """Raise BenchError for an unknown level."""
     for factor, allowed in _LEVELS.items():
         wrong = [level for level in chosen.factors[factor] if level not in allowed]
         if wrong:

@@ -55,10 +55,8 @@ class Ground:
 def open_ground(
     corpus: Path, passages: str, questions: Sequence[Question], kept: Path, encoder: Encoder | None
 ) -> Ground:
-    """Open the ground of a corpus, whose index is kept below ``kept`` or built there; with vectors
-    if an encoder is passed, which stays open.
-
-    Raises what building an index raises.
+    """Open the ground of a corpus, whose index is kept below ``kept`` or built there. It has
+    vectors if an encoder is passed, which stays open. Raises the errors of building an index.
     """
     with open_index(kept_index(corpus, kept / PUBLISHED), search_timeout_s=None) as opened:
         published = Passages(opened.scan())

@@ -2,9 +2,9 @@
 
     python -m bench long_documents
 
-Documents of 20,000 to 150,000 tokens are put together from the passages of real corpora, in an
-order that a seed gives, so that the place of all evidence is known. A searcher that knows the chain
-of each question looks for the evidence of every hop in four ways:
+Documents of 20,000 to 150,000 tokens are assembled from the passages of real corpora, in a seeded
+random order, so that the place of all evidence is known. A searcher that knows the chain of each
+question looks for the evidence of every hop in four ways:
 
 - ``documents``: search with three queries at once, then find and a window of 60 lines in the first
   three documents;
@@ -12,9 +12,9 @@ of each question looks for the evidence of every hop in four ways:
 - ``passages``: logical_read over the passages of 1,000 tokens of the same documents;
 - ``whole documents``: the same search, then the first three documents from their beginning.
 
-Each hop ends when a sentence with its evidence was shown, or when a bound is reached; what is not
-found costs the bound. Hops without known evidence are left out. Prints tables and adds the figures
-to the file of results.
+Each hop ends when a sentence with its evidence was shown, or when a bound is reached; a hop that is
+not found costs the bound. Hops without known evidence are left out. Prints tables and adds the
+figures to the file of results.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def by_documents(
 def by_passages(
     walk: Walk, tools: Mapping[str, Tool], queries: Sequence[str], name: str, texts: Sequence[str]
 ) -> bool:
-    """Ask one query after another, and read the passages that each shows from top to bottom."""
+    """Run one query after another, and read the passages that each shows from top to bottom."""
     del name
     read: set[str] = set()
     for query in queries:
@@ -309,7 +309,7 @@ def measure(index: Index, chains: Sequence[tuple[str, Chain]]) -> list[Figure]:
 def _ratios(
     chains: Sequence[tuple[str, Chain]], walks: Mapping[str, Sequence[Walk]]
 ) -> Iterator[Row]:
-    """Yield how many times the tokens of our way the others need, question by question."""
+    """Yield the tokens of each other way as multiples of those of our way, question by question."""
     ours, *others = walks
     for other in others:
         logs = [

@@ -1,14 +1,14 @@
-"""Merges of the ranking of a logical query with that of vectors.
+"""Ways to merge the ranking of a logical query with that of vectors.
 
     python -m bench merging
     python -m bench merging --sets musique
 
-A merge is chosen by the development half of the questions, and reported on the other half. The
+A merge is chosen on the development half of the questions, and reported on the other half. The
 logical queries are those of the gold chain (name and relation, and the name), with the name of each
 hop as the data has it or without one of its words, and those that a model wrote in recorded runs
 (``model_runs`` beside the data sets, if it is there). The meaning is the words of the hop, or the
-question of the run. What counts are the passages with the evidence of the hop, or of the question.
-See bench/studies/retrieval.md.
+question of the run. The relevant passages are those with the evidence of the hop, or of the
+question. See bench/studies/retrieval.md.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MEASURE = Measure(NDCG, CUTOFF)
 DEPTH = 100
 """The number of passages of each ranking that are merged, as in hybrid_search."""
 REFERENCE = "RRF 1:1, K = 60"
-"""The merge that the others are compared with: that of LogicalRAG's hybrid search."""
+"""The merge that the others are compared with: the one of LogicalRAG's hybrid search."""
 
 _REGIMES: Mapping[Names, str] = {
     "canonical": "gold chain",
@@ -92,7 +92,7 @@ MERGES: Mapping[str, Merge] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair of queries of a question, from a source, with the passages that count."""
+    """A pair of queries of a question, from a source, with the relevant passages."""
 
     source: str
     question: str
@@ -221,8 +221,8 @@ def _vectors(index: Index, item: Item) -> list[str]:
 def figure(
     values: Mapping[str, Mapping[str, Mapping[str, float]]], made_of: Mapping[str, object]
 ) -> Figure:
-    """Choose a merge by the development halves, and estimate all on the test halves: of each
-    source, and of their average, in which each counts the same."""
+    """Choose a merge on the development halves, and estimate all merges on the test halves: for
+    each source, and for their average, in which each source counts the same."""
     import numpy as np
 
     halves: dict[Half, list[np.ndarray]] = {"development": [], "test": []}

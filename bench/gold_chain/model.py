@@ -1,4 +1,5 @@
-"""GoldChainModel: the policy behind the seam of language models, for the agent as it is."""
+"""GoldChainModel: the policy behind the interface of language models, for use by the unchanged
+agent."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class GoldChainModel:
     """A rule-based searcher that knows the chain of each question and the evidence of its hops.
 
     ``chains`` are by question id. Everything else is read from the request: the model keeps nothing
-    between calls. Its last reply says how many hops were found; it answers no question.
+    between calls. Its last reply says how many hops were found; the model does not answer
+    questions.
 
     Raises ModelReplyError for a question without a chain, and for a history that is not its own.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OnceEncoder:
-    """An Encoder that remembers every vector of another one: 1.5 kB for one of 384 numbers.
+    """An Encoder that caches every vector of another one: 1.5 kB for a vector of 384 numbers.
 
     Not safe for several threads.
     """

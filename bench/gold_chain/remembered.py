@@ -15,8 +15,8 @@ from arag_search.vectors.opening import OpenVectors
 class RememberedIndex(Index):
     """A cache of the searches of another index, which stays open.
 
-    With ``depth`` a search returns this many passages without their text, pages are cut from them,
-    and the text is added from memory: for replies that show whole passages. With depth 0 every page
+    With ``depth``, a search returns this many passages without their text. Pages are cut from them,
+    and the text is added from memory, for replies that show whole passages. With depth 0 every page
     is searched for once. ``latest`` are the ids of the last page.
     """
 

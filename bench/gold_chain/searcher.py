@@ -41,7 +41,7 @@ _NO_LIMIT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A call as a record of the agent has it."""
+    """A call in the form of the agent's records."""
 
     tool: str
     arguments: dict[str, Any]

@@ -25,7 +25,8 @@ Table = Callable[[Kept], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a figure whose names have ``part``, as one: ``of`` their values."""
+    """Rows of a figure whose names contain ``part``, combined by the function ``of`` of their
+    values."""
 
     figure: str
     part: str
@@ -230,7 +231,7 @@ def build_cost(kept: Kept) -> list[str]:
 
 
 def replay(kept: Kept) -> list[str]:
-    """Throughput and latency of each side, with 1 and with 16 clients."""
+    """Return the table of throughput and latency of each side, with 1 and with 16 clients."""
     lines: list[str] = []
     clients = ("1 client", "16 clients")
     if kept.has("replay"):
@@ -414,7 +415,7 @@ def _with_interval(law: Mapping[str, Any]) -> str:
 
 
 def _two_digits(number: float) -> str:
-    """To two digits that count, and never by powers of ten."""
+    """Format a number with two significant digits, never with an exponent."""
     return f"{float(f'{number:.2g}'):g}"
 
 

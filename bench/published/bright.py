@@ -1,11 +1,11 @@
 """BRIGHT (Su et al., 2024, arXiv:2407.12883), long documents: questions of StackExchange.
 
-The form is that of the data set ``xlangai/BRIGHT`` of the Hugging Face hub, as its card describes
+The format is that of the data set ``xlangai/BRIGHT`` on the Hugging Face hub, as its card describes
 it and as its own program reads it (run.py of xlang-ai/BRIGHT at 5ec4cb3):
 ``examples/DOMAIN-*.parquet`` with ``id``, ``query``, ``gold_ids_long`` and ``excluded_ids``, and
 ``long_documents/DOMAIN-*.parquet`` with ``id`` and ``content``. Documents that a question excludes
-are left out of its ranking before it is measured, and none of them is relevant; the id "N/A" stands
-for none. The files themselves could not be read here.
+are left out of its ranking before it is measured, and none of them is relevant; the id "N/A" means
+none. The files themselves could not be read here.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def make(downloaded: Path, data: Path) -> Iterator[MadeSet]:
     """Make a data set of each domain that was downloaded, ``bright_biology`` and so on: a folder of
     BEIR with an index of its own.
 
-    A document has no title; the last part of its id is its ``file``, for the folder in the id tells
-    which question it was collected for. Raises BenchError if files are missing or a row is not as
-    published, and what building an index raises.
+    A document has no title; the last part of its id is its ``file``, because the folder in the id
+    reveals the question for which it was collected. Raises BenchError if files are missing or a row
+    is not as published, and what building an index raises.
     """
     there = [domain for domain in DOMAINS if _parts(downloaded, "examples", domain)]
     if not there:

@@ -1,7 +1,7 @@
 """FinanceBench (Islam et al., 2023, arXiv:2311.11944): 150 questions on reports in PDF files.
 
-The form was read from the repository patronus-ai/financebench at cc39aeb: questions in
-``data/financebench_open_source.jsonl``, which are read as they are, and ``pdfs/NAME.pdf`` for each
+The format is that of the repository patronus-ai/financebench at cc39aeb: questions in
+``data/financebench_open_source.jsonl``, which are read unchanged, and ``pdfs/NAME.pdf`` for each
 ``doc_name``.
 """
 
@@ -23,9 +23,9 @@ _NAMED = 3
 
 
 def make(downloaded: Path, data: Path) -> Iterator[MadeSet]:
-    """Make the data set ``financebench``: the questions as published, and the index of the reports
-    that they are about, 84 of all that are published. The id of a report is the name of its file,
-    and each of its pages begins with a line ``[page N]``, from 1.
+    """Make the data set ``financebench``: the questions as published, and the index of the 84
+    published reports that they are about. The id of a report is the name of its file, and each of
+    its pages begins with a line ``[page N]``, from 1.
 
     Raises BenchError if files are missing, and what building an index raises.
     """

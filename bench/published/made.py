@@ -1,4 +1,4 @@
-"""A data set that is made of published files: its folder, its index and its questions."""
+"""A data set made from published files: its folder, its index and its questions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class MadeSet:
 
 
 def made_set(folder: Path, sources: Sequence[Path], options: BuildOptions) -> MadeSet:
-    """Build the index of a data set whose questions are in its folder, and describe both. An index
-    that is there is replaced. Raises what building an index and reading questions raise."""
+    """Build the index of a data set whose questions are in its folder, and describe both. An
+    existing index is replaced. Raises what building an index and reading questions raise."""
     location = folder / INDEX
     build_index([str(source) for source in sources], location, options, open_progress())
     questions = read_questions(questions_in(folder))

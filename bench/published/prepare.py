@@ -1,4 +1,4 @@
-"""Make data sets of published files, each with its index and its questions.
+"""Make data sets from published files, each with its index and its questions.
 
     hf download Wix/WixQA --repo-type dataset --local-dir downloaded
     python -m bench prepare wixqa downloaded --to data
@@ -22,7 +22,8 @@ MAKERS: Mapping[str, Callable[[Path, Path], Iterator[MadeSet]]] = {
     "financebench": financebench.make,
     "wixqa": wixqa.make,
 }
-"""What makes the data sets of published files, by name: downloaded folder, folder of data sets."""
+"""The makers of the data sets by name, called with the downloaded folder and the folder of data
+sets."""
 
 
 def main(arguments: Sequence[str]) -> int:

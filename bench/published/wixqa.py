@@ -1,6 +1,6 @@
 """WixQA (Cohen et al., 2025, arXiv:2505.08643): articles of a help centre, and long answers.
 
-The form is that of the data set ``Wix/WixQA`` of the Hugging Face hub at d662dc4, as public
+The format is that of the data set ``Wix/WixQA`` on the Hugging Face hub at d662dc4, as public
 programs that read its files check it: ``wix_kb_corpus/wix_kb_corpus.jsonl`` has ``id``, ``url``,
 ``title``, ``contents``, ``html_content`` and ``article_type`` (article, feature_request,
 known_issue), and ``wixqa_NAME/test.jsonl`` has ``question``, ``answer`` and ``article_ids``. The

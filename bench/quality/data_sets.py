@@ -23,8 +23,8 @@ SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 
 
 def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
-    """Draw ``count`` of the questions, in their order and always the same ones for a name; all if
-    there are no more or ``count`` is None."""
+    """Draw ``count`` of the questions, in their order and always the same ones for a name; return
+    all if there are no more or ``count`` is None."""
     if count is None or count >= len(questions):
         return list(questions)
     chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)

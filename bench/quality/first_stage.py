@@ -24,7 +24,8 @@ MEASURES = tuple(f"{what}@{cut}" for what in ("recall", "tokens") for cut in CUT
 CONTRASTS = (("semantic", "logical"), ("hybrid", "logical"))
 """The differences of interest, declared before anything was measured."""
 CONTRAST_LEVEL = 1 - (1 - LEVEL) / (len(CONTRASTS) * len(MEASURES))
-"""The level of each interval at which all of a data set hold together at LEVEL (Bonferroni)."""
+"""The level of each interval at which all intervals of a data set hold together at LEVEL
+(Bonferroni)."""
 
 _MOST = max(CUTS)
 

@@ -1,8 +1,6 @@
-"""Rankings of judged sets: any folder in the form of BEIR or MTEB, and logical queries for its
-needs from a file.
-
-Passages count as the document that they are of. Where judgements have grades below 0, the share of
-such documents among the first ten is measured as well.
+"""Rankings of judged sets: any folder in the format of BEIR or MTEB, and logical queries for its
+needs from a file. A passage counts as its document. Where judgements have grades below 0, the share
+of such documents among the first ten is measured as well.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from bench.workbench import say
 DEPTH = 100
 CUTOFF = 10
 MEASURES = parse_measures(["nDCG@10", f"AP@{DEPTH}", "Recall@1", "Recall@10", f"Recall@{DEPTH}"])
-"""AP over the first 100 documents is the MAP of a run of this depth."""
+"""The measures. The mean of AP over the first 100 documents is the MAP of a run of this depth."""
 EXCLUDED = f"excluded@{CUTOFF}"
 
 Search = Callable[[Index, str, str], Sequence[SearchHit]]
@@ -109,7 +107,8 @@ def measure(
     searches: Mapping[str, Search],
 ) -> tuple[dict[str, dict[str, dict[str, float]]], dict[str, int]]:
     """Return the measures by search and need, and how many queries each search refused; a refused
-    one counts as finding nothing. Documents that a need leaves out are no part of rankings."""
+    query counts as one that finds nothing. Rankings leave out the documents that a need excludes by
+    id."""
     judged = {need.id: dict(need.relevant_documents) for need in needs}
     excluded = {
         id: {document for document, grade in grades.items() if grade < 0}

@@ -37,7 +37,7 @@ Reason = Literal[
     "other",
 ]
 _ALL = 1_000
-"""top_k that takes in every chunk of the file (658)."""
+"""A top_k that includes every chunk of the file (658)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ScannedChunk:
-    """A chunk as the scan sees it: lower-cased text, and where tokens begin and end."""
+    """A chunk in the form for scanning: lower-cased text, and where tokens begin and end."""
 
     id: str
     text: str

@@ -155,8 +155,8 @@ def kept_details(
 
 
 def _without(rule: str, kept: Sequence[QuestionScore], recall: float, exact: float) -> Row:
-    """Return what a rule contributes: exact match with it less that without it; its recall is in
-    the name."""
+    """Return the contribution of a rule: exact match with it minus that without it; the
+    contribution to recall is in the name."""
     gain = recall - mean_recall(kept)
     return Row(f"rule {rule}: recall {gain:+.3f}, exact match", exact - mean_exact(kept), "")
 
@@ -173,8 +173,8 @@ def ask(
 
 
 def one_query(index: Index, questions: Sequence[Question], tokens: Sequence[int]) -> float:
-    """Evidence recall of one BM25 query of the words of each question, its passages shown as the
-    search tool shows them and cut at ``tokens``; a passage that is cut counts."""
+    """Return the evidence recall of one BM25 query of the words of each question. Its passages are
+    shown as the search tool shows them and cut at ``tokens``; a passage that is cut counts."""
     recalls: list[float] = []
     for question, room in zip(questions, tokens, strict=True):
         hits = index.logical_search(words_query(question.text), top_k=_HITS).hits

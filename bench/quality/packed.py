@@ -1,8 +1,8 @@
 """Corpora as they are published, and packed: several published passages to a document.
 
-A packed document is a run of passages in the order of the corpus, each as its title on a line and
-its text under it, a blank line between two, as many as fit the tokens. Its own title is all of
-theirs. It is then indexed like any other document.
+A packed document is a run of as many passages as fit the tokens, in the order of the corpus. Each
+has its title on a line and its text under it, with a blank line between passages. The title of the
+document joins all of their titles. The document is then indexed like any other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Packing:
 
     @staticmethod
     def of(level: str) -> Packing | None:
-        """Return the packing that a level names, None for passages as published. Raises
+        """Return the packing that a level names; None means passages as published. Raises
         BenchError."""
         if level == PUBLISHED:
             return None

@@ -179,7 +179,7 @@ def _kept(
 
 
 def measured(encoded: Encoded, work: Path, targets: Mapping[str, Target]) -> list[Figure]:
-    """Recall and latency of every index; flat is what the others are measured by."""
+    """Measure recall and latency of every index; the flat one is the reference for the others."""
     rows = len(encoded.vectors)
     lists = lists_for(rows)
     while lists * LEAST_POINTS_A_LIST > rows:

@@ -64,9 +64,9 @@ def _nearest(name: str, index: Index, questions: Sequence[Question]) -> list[Nea
 def figure(
     sets: Mapping[str, Mapping[str, Sequence[Nearest]]], made_of: Mapping[str, Any]
 ) -> Figure:
-    """Return recall both ways, their differences with intervals, and how well the greatest cosine
-    tells whether the nearest passage is evidence. ``made_of`` identifies index, vectors and
-    questions of each data set."""
+    """Return the recall of both ways, their differences with intervals, and how well the greatest
+    cosine predicts whether the nearest passage is evidence. ``made_of`` identifies index, vectors
+    and questions of each data set."""
     rows: list[Row] = []
     for name, ways in sets.items():
         values = [

@@ -114,7 +114,7 @@ class Outcome:
     reused: int = 0
 
     def add(self, other: Outcome) -> None:
-        """Count in what another sequence has found."""
+        """Add the findings of another sequence."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 

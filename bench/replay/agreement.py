@@ -2,9 +2,10 @@
 
 Our side searches an index whose passages have no separate title: the words of title and text are
 one field, as in the other libraries. Where the first hits differ, the reason is determined: equal
-scores in another order, which depends on the processor; the length of a passage, which Lucene keeps
-in a byte and bm25s as it is; or a word with an apostrophe, which ours finds in both its spellings.
-A difference without a reason means that a side is wrong, or has a rule that is not known here.
+scores in another order, which depends on the processor; the length of a passage, which Lucene
+rounds to a byte and bm25s does not; or a word with an apostrophe, which ours finds in both its
+spellings. A difference without a reason means that a side is wrong, or has a rule that is not known
+here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from bench.report.rows import Row, Target
 TOP = 10
 
 _NEAR = 1e-5
-"""Scores that are nearer, as a share of them, are equal: all sides count in 32 bits."""
+"""Scores with a smaller relative difference count as equal, because all sides compute in 32
+bits."""
 
 SAME, TIES, LENGTHS, UNKNOWN = "same", "ties", "lengths in a byte", "unknown"
 APART = "apostrophes"

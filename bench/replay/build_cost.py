@@ -48,7 +48,7 @@ class Sources:
 
     @property
     def words(self) -> Path:
-        """JSON lines of id and contents: title and text, whose words blanks part."""
+        """JSON lines of id and contents: title and text, with blanks between the words."""
         return self.folder / WORDS
 
     def write(self, chunks: Sequence[Chunk]) -> None:

@@ -20,7 +20,7 @@ from bench.workbench import say
 from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
 OPTIONAL = ("OpenSearch", "hybrid", "bm25s", "pyserini", "scan")
-"""The sides that can be left out, and are if they are unavailable."""
+"""The sides that can be left out; unavailable ones are left out by themselves."""
 NOTES = {
     "embedded": "reads and cuts the corpus; chunk and sentence documents",
     "embedded, no sentences": "reads and cuts the corpus; chunk documents",

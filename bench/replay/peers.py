@@ -1,6 +1,6 @@
 """Other libraries that search by BM25, as peers: bm25s in this process, Pyserini in one of its own.
 
-They take no Boolean queries, but words, tokenised as our index does. A missing peer raises an
+They take words, tokenised as in our index, instead of Boolean queries. A missing peer raises an
 error that says how to install it, and is a gap in the replay.
 """
 
@@ -60,7 +60,8 @@ class Pyserini:
     """Pyserini's searcher in a process of its own; a context manager.
 
     ``python`` is an interpreter that has it. ``versions`` are of Pyserini and of its Java, the JDK
-    of ``JAVA_HOME``: the runtime that embedded Lucene brings lacks a module that Pyserini wants.
+    of ``JAVA_HOME``: the runtime that comes with embedded Lucene lacks a module that Pyserini
+    needs.
     """
 
     def __init__(self, python: str = sys.executable) -> None:

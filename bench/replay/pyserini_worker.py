@@ -1,8 +1,7 @@
-"""Pyserini behind a pipe: a request a line in JSON, an answer a line.
-
-Runs in whatever interpreter has pyserini, so it imports nothing of ours and nothing else that is
-not in the standard library. Java and its loggers write to stdout: the answers have a descriptor of
-their own, and what was stdout goes to stderr.
+"""Pyserini behind a pipe: one request per line in JSON, one answer per line. Runs in any
+interpreter that has pyserini, so it imports only that and the standard library. Java and its
+loggers write to stdout, so the answers have a descriptor of their own, and other output to stdout
+goes to stderr.
 """
 
 import json
@@ -29,7 +28,8 @@ class Worker:
         return {"pyserini": version("pyserini"), "java": str(java)}
 
     def build(self, source, folder):
-        """Index JSON lines of id and contents, whose words blanks part; seconds, bytes, memory."""
+        """Index JSON lines of id and contents, with blanks between words; return seconds, bytes,
+        memory."""
         from pyserini.index.lucene import LuceneIndexer
 
         began = time.perf_counter()

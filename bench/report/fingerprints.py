@@ -64,7 +64,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 """The entries that a file of results has in addition to ``ALWAYS``, anywhere in a figure; any other
 file only has ``ALWAYS``."""
 KEPT_SINCE = "2026-11-22T16:00"
-"""Figures that are older lack the hash of the sources, prompts and seeds: these were constants of
+"""Older figures lack the hashes of sources and prompts, and the seeds, which were constants of
 their commit."""
 _KEPT_LATER = ("code", "prompt", "seed", "preset")
 
@@ -123,7 +123,7 @@ def encoder_of(identity: EncoderIdentity) -> dict[str, Any]:
 def missing(path: Path) -> list[str]:
     """Return the required entries that the figures of a file of results lack, as "figure: name".
 
-    Raises BenchError for a file that is none of results.
+    Raises BenchError for a file that is not a file of results.
     """
     lacking: list[str] = []
     for name, entry in _entries(path):

@@ -57,9 +57,9 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
     """Run all sides ``rounds`` times, after ``warm_up`` rounds that do not count.
 
     The order of the sides alternates between rounds, so that no side is always the first. Garbage
-    is collected before a side begins, because it may be that of the side before. Objects from
-    before the first round are frozen: JPype collects Python's garbage whenever Java has collected
-    its own, and a side would pay for objects of the bench.
+    is collected before a side begins, because it may come from the side before. Objects from before
+    the first round are frozen: JPype collects Python's garbage whenever Java has collected its own,
+    and a side would otherwise pay for objects of the bench.
     """
     if rounds < 1:
         raise ValueError(f"{rounds} rounds")

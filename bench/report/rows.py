@@ -40,7 +40,7 @@ class Target:
 
     @staticmethod
     def from_text(text: str) -> Target:
-        """Read what ``str`` gave."""
+        """Parse the output of ``str``."""
         kind, value = text.rsplit(" ", 1)
         return Target("at least" if kind == "at least" else "at most", float(value))
 
@@ -85,7 +85,7 @@ class Row:
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> Row:
-        """Read what ``to_dict`` gave."""
+        """Invert ``to_dict``."""
         low, high = kept.get("range", (None, None))
         target = Target.from_text(kept["target"]) if "target" in kept else None
         return Row(kept["what"], kept["value"], kept["unit"], low, high, target)
@@ -93,7 +93,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A part of the bench with all that it measured. ``details`` is what JSON holds beyond."""
+    """A part of the bench with all of its measurements. ``details`` are further values for JSON."""
 
     name: str
     rows: tuple[Row, ...]
@@ -130,7 +130,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def shown_number(value: float) -> str:
-    """Three digits that count, and no exponent."""
+    """Format a number with three significant digits, without an exponent."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.6f}"
@@ -202,7 +202,7 @@ def show(
 
 
 def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
-    """Write the figures to a file; others that are in it stay."""
+    """Write the figures to a file; other figures in it stay."""
     kept: dict[str, Any] = {}
     if path.exists():
         loaded = orjson.loads(path.read_bytes())

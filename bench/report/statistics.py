@@ -1,8 +1,8 @@
 """Tests of differences between conditions that were measured on the same questions.
 
 Estimates and intervals come from ``arag_search.evaluation.bootstrap``; this module has the tests
-and their correction. Everything works on a table with a row a question and a column a comparison:
-10,000 draws for 500 questions and 100 columns take about a second.
+and their correction. Everything works on a table with one row per question and one column per
+comparison: 10,000 draws for 500 questions and 100 columns take about a second.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def macro_means(sets: Sequence[DataSet]) -> Vector:
 
 
 def sign_flip_p(sets: Sequence[DataSet]) -> Vector:
-    """Two-sided p of each column of paired differences, by flipping their signs.
+    """Return the two-sided p of each column of paired differences, by flipping their signs.
 
-    The statistic is ``macro_means``. A question's sign is flipped in all columns alike. Where a
-    column has so few differences other than 0 that all their signs can be gone through
-    (2^n <= PERMUTATIONS), they are, and p is exact; else p is (1 + as extreme) / (1 + draws).
-    A column without any difference has p = 1. In one data set and for differences of -1, 0 and 1,
-    the exact test is McNemar's.
+    The statistic is ``macro_means``. A question's sign is flipped in all columns alike. If a column
+    has so few differences other than 0 that all their signs can be enumerated (2^n <=
+    PERMUTATIONS), p is exact; otherwise p is (1 + as extreme) / (1 + draws). A column without any
+    difference has p = 1. In one data set and for differences of -1, 0 and 1, the exact test is
+    McNemar's.
     """
     import numpy as np
 
@@ -89,8 +89,8 @@ def _all_signs(count: int) -> Table:
 
 
 def mcnemar_p(gained: int, lost: int) -> float:
-    """Exact two-sided p of McNemar's test: of the questions on which two conditions differ, so
-    many were gained and lost, and each is as likely as the other."""
+    """Return the exact two-sided p of McNemar's test, for the numbers of questions that were gained
+    and lost where two conditions differ; under the null hypothesis, both are equally likely."""
     differing = gained + lost
     tail = sum(math.comb(differing, number) for number in range(min(gained, lost) + 1))
     return min(1.0, 2 * tail / 2**differing)
@@ -111,9 +111,9 @@ def corrected_level(contrasts: int, spared: int = 0) -> float:
     """Return the level of each interval at which ``contrasts`` claims hold together at 1 - ALPHA
     (Bonferroni).
 
-    ``spared`` is in how many of its policies a contrast need not be resolved for a claim: that so
-    many may fail is one more way to be lucky, and costs a factor of spared + 1 (the partial
-    conjunction of Benjamini and Heller, 2008).
+    ``spared`` is the number of policies in which a contrast need not be resolved for a claim.
+    Allowing these failures gives a claim more chances to succeed by luck, which the level is
+    corrected for by a factor of spared + 1 (the partial conjunction of Benjamini and Heller, 2008).
     """
     return 1 - ALPHA / (contrasts * (spared + 1))
 

@@ -1,13 +1,13 @@
-"""Cost of DEMOTE and PREFER, by shape of the query that they stand beside.
+"""Cost of DEMOTE and PREFER, by shape of the query that they are added to.
 
     python -m bench demote
     python -m bench demote --engine opensearch
     python -m bench demote --passages 20000 --rounds 5 --json demote.json
 
-Over generated passages, queries of each shape are searched as they are, with a DEMOTE of a frequent
-word, with a DEMOTE of a phrase, and with a PREFER of a frequent word. Searches are timed from the
-text of the query to hits with snippets, and in the engine alone, with parsed queries and without
-texts. All sides run in every round, in alternating order. See bench/studies/speed.md.
+Over generated passages, queries of each shape are run alone, with a DEMOTE of a frequent word, with
+a DEMOTE of a phrase, and with a PREFER of a frequent word. Searches are timed from the text of the
+query to hits with snippets, and in the engine alone, with parsed queries and without texts. All
+sides run in every round, in alternating order. See bench/studies/speed.md.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ BESIDE = {
     "DEMOTE of a phrase": "({query}) DEMOTE {phrase}",
     "PREFER of a word": "({query}) PREFER {frequent}",
 }
-"""What stands beside a query, by name."""
+"""The clauses that are added to a query, by name."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -103,7 +103,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 Queries = Mapping[str, Mapping[str, Sequence[Query]]]
-"""Queries by shape, and by what stands beside them; those of a shape are in the same order."""
+"""Queries by shape, and by the added clause; those of a shape are in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +159,9 @@ def askers(index: Index) -> dict[str, Asker]:
 def measure(
     figure: str, asker: Asker, queries: Queries, rounds: int, target: Target | None
 ) -> Figure:
-    """Time the queries of each shape with each thing beside them, over the same without.
-
-    ``target`` is that of the ratios of DEMOTE. Raises BenchError if a query finds another number of
-    passages than the same without.
+    """Time the queries of each shape with each added clause, over the same queries without.
+    ``target`` is that of the ratios of DEMOTE. Raises BenchError if the added clause changes how
+    many passages a query finds.
     """
     sides: dict[str, Side] = {}
     matches: dict[str, list[int]] = {}

@@ -27,12 +27,14 @@ class Extrapolation:
 
     @property
     def bends(self) -> bool:
-        """Whether it grew clearly faster between the last two sizes: the line is too low then."""
+        """Whether the quantity grew clearly faster between the last two sizes; the line is then too
+        low."""
         return self.law.last_exponent > self.law.exponent + _CLEARLY_STEEPER
 
     @property
     def is_overhead(self) -> bool:
-        """Whether it is a latency that hardly grew yet, and will grow faster: a lower bound."""
+        """Whether the quantity is a latency that has hardly grown yet and will grow faster: a lower
+        bound."""
         return self.unit == "ms" and self.law.exponent < _OVERHEAD
 
     def row(self, name: str) -> Row:

@@ -61,7 +61,7 @@ def _points(sizes: Mapping[int, Measured], value: Callable[[Measured], float]) -
 
 
 def _lines(panel: Any, label: str, lines: Mapping[str, Points]) -> None:
-    """Draw lines that mark and grey tell apart, readable without colour."""
+    """Draw lines that differ by marker and grey, readable without colour."""
     panel.set(xscale="log", yscale="log", xlabel="Passages", ylabel=label)
     for number, (name, points) in enumerate(lines.items()):
         if not points:

@@ -48,7 +48,7 @@ from bench.workbench import BoundedProgress, check_room, say
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 QUERIES = 200
 SAMPLE = 2_000
-"""Passages from all over a corpus, of which queries are drawn."""
+"""The number of passages from all over a corpus, from which queries are drawn."""
 MAX_BUILD_S = 7_200.0
 RESULTS_VERSION = 1
 BYTES_NEEDED = 6_000
@@ -56,7 +56,7 @@ BYTES_NEEDED = 6_000
 MIN_ROOM = 1 << 30
 
 _ALIKE = 0.1
-"""A synthetic corpus is like the real one if no statistic differs by more than this share."""
+"""A synthetic corpus resembles the real one if no statistic differs by more than this share."""
 
 
 def main(arguments: Sequence[str]) -> int:

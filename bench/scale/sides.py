@@ -30,9 +30,10 @@ SEEDS = (1607, 1714)
 """The seeds of the queries of the warm-up, and of those that count."""
 WARM_UP_ROUNDS = 3
 WARM_UP_PASSAGES = 2_000
-"""Size of an index that is built before the first one that counts."""
+"""The size of an index that is built before the first one that counts."""
 FIRST_ROUNDS = 12
-"""Over that index: until Java has compiled what queries use, on a server by thousands of them."""
+"""The rounds over that index, until Java has compiled the code of queries; on a server, this takes
+thousands of queries."""
 
 
 @dataclass(frozen=True, slots=True)

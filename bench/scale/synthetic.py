@@ -1,10 +1,10 @@
 """Synthetic corpora of any size: words by Zipf's law, with a vocabulary that never ends.
 
-Passages of 100 words, four of one title after each other, as Wikipedia is cut for KILT. Word ranks
-follow a power law with a knee: the frequent words one slope, those beyond the knee a steeper one
-that never ends, so that the vocabulary grows by Heaps' law. Pairs of words that stay together give
-phrases, and the words of an article recur in it. The passages of a corpus are the first ones
-of every larger corpus of the same seed.
+Passages have 100 words, and four of them in a row share a title, as Wikipedia is cut for KILT. Word
+ranks follow a power law with a knee: frequent words follow one slope, those beyond the knee a
+steeper one that never ends, so that the vocabulary grows by Heaps' law. Pairs of words that stay
+together give phrases, and the words of an article recur in it. The passages of a corpus are the
+first ones of every larger corpus of the same seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from arag_search.system.extras import missing_extra
 
 SEED = 1750
 GENERATOR = 2
-"""Counts up when the passages of a seed change: figures of another number are of another corpus."""
+"""The version of the generator: increase it when the passages of a seed change. Figures of another
+version are of another corpus."""
 
 PASSAGES_OF_TITLE = 4
 _BLOCK = 1000  # passages that are made at once
@@ -46,8 +47,8 @@ class Shape:
     Frequency falls as rank to the power of -``head`` up to rank ``knee``, beyond that of -``tail``
     (above 1). With probability ``topical`` a word is one of its article, with ``paired`` one of
     those that often follow the word before it, the first of them most often, and with ``most`` the
-    most frequent of all words. Sentences have ``sentence`` words in the middle, whose
-    logarithm spreads by ``spread``. A passage has ``words`` words.
+    most frequent of all words. The median length of sentences is ``sentence`` words, and ``spread``
+    is the standard deviation of its logarithm. A passage has ``words`` words.
     """
 
     head: float = 0.964

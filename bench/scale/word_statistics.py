@@ -14,7 +14,7 @@ from arag_search.query import analysis
 
 ZIPF_RANKS = (10, 3000)
 HEAPS_SHARE = 0.05
-"""Zipf's slope is that between these ranks; Heaps' exponent from this share of the words on."""
+"""Zipf's slope is measured between these ranks; Heaps' exponent from this share of the words on."""
 
 _SEED = 1762
 _POINTS = 40

@@ -1,8 +1,8 @@
 """Bare loops over Lucene and over plain strings: what our own code is measured against.
 
-They do what a search system cannot do without, and nothing else, written as by somebody who knows
-JPype: class handles and bound methods are looked up once, strings that are used twice cross to Java
-once, byte strings are handed over as they are.
+They do the essential work of a search system and nothing else, and are written as a JPype expert
+would write them: class handles and bound methods are looked up once, strings that are used twice
+cross to Java once, byte strings are passed unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEARCH = "org.apache.lucene.search"
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A chunk with everything that its Lucene documents hold, made beforehand.
+    """A chunk with the ready-made contents of its Lucene documents.
 
     ``sentences`` are pairs of ordinal and text.
     """
@@ -122,7 +122,7 @@ def index_with_new_documents(chunks: Iterable[PreparedChunk], folder: Path) -> N
 
 def index_with_one_document(chunks: Iterable[PreparedChunk], folder: Path) -> None:
     """Index with one Lucene document for all chunks and another for all sentences, whose fields are
-    filled again and again, and commit."""
+    reused, and commit."""
     make = _classes()
     record = make.bytes_column(schema.RECORD, make.bytes_ref())
     stored_text = make.stored(schema.TEXT, "")

@@ -43,9 +43,9 @@ def measure(
 ) -> Figure:
     """Measure the time of a search of both at each scale.
 
-    The scan sees lower-cased texts in memory; keyword_search is called as anybody calls it,
-    snippets included. Raises BenchError if the two do not compute the same (see ``_check``) or
-    the disk is too small, BuildError beyond ``max_build_s`` for one index.
+    The scan reads lower-cased texts in memory; keyword_search is called as users call it, snippets
+    included. Raises BenchError if the two do not compute the same (see ``_check``) or the disk is
+    too small, BuildError beyond ``max_build_s`` for one index.
     """
     own, *by_round = _sets(bench, rounds, own_sets)
     rows: list[Row] = []

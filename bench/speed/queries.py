@@ -1,8 +1,8 @@
 """Queries drawn from a corpus, as a model writes them; the same queries for the same seed.
 
-Words are drawn by document frequency, from words that hardly any passage has to words that most
-have. The clauses of a query mostly come from one passage, so that an AND can match; excluded words
-come from another passage. bench/studies/speed.md has the shares of shapes and kinds.
+Words are drawn by document frequency, from very rare words to words that most passages have. The
+clauses of a query mostly come from one passage, so that an AND can match; excluded words come from
+another passage. bench/studies/speed.md has the shares of shapes and kinds.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def class_queries(
     """Draw up to ``count`` different queries of each class: a shape (``{a} AND NOT {n}``) and the
     kind of its clauses.
 
-    Small corpora give fewer. ``chunks`` may be a sample; what is rare in it is taken as rare.
+    Small corpora give fewer. ``chunks`` may be a sample; words that are rare in it count as rare.
     """
     drawer = _Drawer(chunks, seed)
     queries_by_class: dict[str, list[str]] = {}

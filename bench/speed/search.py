@@ -85,8 +85,8 @@ def _compare(
     prebuilt: Sequence[Any],
     bare: BareSearcher,
 ) -> int:
-    """Count the queries whose equal scores are in another order; raise BenchError for other
-    differences."""
+    """Count the queries whose hits with equal scores are in another order; raise BenchError for
+    other differences."""
     tied = 0
     for query, result, prebuilt_query in zip(queries, results, prebuilt, strict=True):
         ours = [(hit.id, hit.score) for hit in result.hits]

@@ -30,7 +30,7 @@ FIRST_SEARCH = (
 
 
 def measure(bench: Workbench, rounds: int = ROUNDS) -> Figure:
-    """Median times of fresh processes, files being in the system's cache."""
+    """Measure median times of fresh processes, with files in the system's cache."""
     say(f"startup: 1 + {rounds} rounds of fresh processes")
     place = [str(bench.index), QUERY]
     return figure(

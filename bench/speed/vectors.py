@@ -54,7 +54,7 @@ BATCHES = (1, 4, 64)
 TOP = 10
 ROUNDS = 7
 MOST_LISTS = 4_096
-"""Training more takes hours on two cores."""
+"""The maximum number of lists to train; more take hours on two cores."""
 
 _CHUNK_SENTENCES = 8
 _SHARD_ROWS = 40_000
@@ -126,7 +126,7 @@ def _in_process(
 
 
 def encoder_of(dimension: int) -> EncoderIdentity:
-    """Return the identity that stands for the encoder of synthetic vectors."""
+    """Return an identity for the encoder of synthetic vectors."""
     return EncoderIdentity(kind="hashing", name="synthetic", revision="1", dimension=dimension)
 
 

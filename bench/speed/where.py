@@ -7,7 +7,7 @@ Each passage has one generated vector, and words that a known share of all passa
 with the condition is compared with the same search without one, in interleaved rounds; both over
 flat vectors and over an inverted file. The recall of the inverted file, against the flat vectors
 under the same condition, is that of generated vectors: random directions around random centres.
-Without a condition it says how hard these are to find.
+Without a condition, it shows how hard these vectors are to find.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ _SAME = 1e-12  # values that are equal but for the order of summation are equal
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First less second, in the scale of the measure (of logarithms for a ratio).
-
-    ``interval`` is at the corrected level. ``p`` is of sign flips, or of McNemar's exact test
-    (``test`` says which); ``adjusted_p`` after Holm, None for single data sets, which are not
-    among the declared contrasts. Wins are questions on which the first is better.
+    """The difference of first and second, in the scale of the measure (of logarithms for a ratio).
+    ``interval`` is at the corrected level. ``p`` comes from a sign-flip test, or from McNemar's
+    exact test (``test`` says which); ``adjusted_p`` is corrected after Holm, and None for single
+    data sets, which are not among the declared contrasts. Wins are questions on which the first is
+    better.
     """
 
     interval: Interval
@@ -58,9 +58,9 @@ class Analysis:
 
     ``estimates`` are by measure, data set (or MACRO) and condition, at LEVEL; ``differences`` by
     contrast, data set (or MACRO) and policy; ``claims`` by primary contrast. ``policies`` were
-    measured. ``questions`` counts those with a value in every condition of a stratum, by
-    measure, data set and stratum. ``resamples`` is how many there were. ``plain_means`` are
-    arithmetic means of measures that are compared by ratios of geometric ones, as estimates.
+    measured. ``questions`` counts those with a value in every condition of a stratum, by measure,
+    data set and stratum. ``resamples`` is the number of resamples. ``plain_means`` are arithmetic
+    means, as estimates, of measures that are compared by ratios of geometric means.
     """
 
     design: Design
@@ -93,7 +93,7 @@ class Analysis:
 
     def plain_mean(self, measure: str, set_name: str, stratum: Stratum, level: str) -> float | None:
         """Return the arithmetic mean of a level under the main policy, or None if there is none or
-        the measure is no ratio."""
+        the measure is not a ratio."""
         condition = self.design.condition(stratum, self.design.main, level)
         return self.plain_means.get((measure, set_name, condition))
 
@@ -246,7 +246,7 @@ class _Measured:
         return estimates
 
     def plain_means(self) -> dict[tuple[str, str, Condition], float]:
-        """Return the arithmetic mean of every condition; nothing if the measure is no ratio."""
+        """Return the arithmetic mean of every condition; nothing if the measure is not a ratio."""
         import numpy as np
 
         if self.measure.scale != "ratio":

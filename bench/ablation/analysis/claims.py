@@ -1,9 +1,9 @@
 """The claim rule: when one condition beats another over all policies of a searcher.
 
 "A beats B" only if the corrected interval excludes 0 on A's side in enough of the policies (at
-least 5 of 6 orders of queries, in every regime of names) and on B's side in none. Anything else
-that is resolved somewhere "depends on policy". Two conditions are never equal: they are "not
-resolved".
+least 5 of 6 orders of queries, in every regime of names) and on B's side in none. Any other
+contrast that is resolved under some policy "depends on policy". Two conditions are never called
+equal: they are "not resolved".
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ Policy = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ClaimRule:
-    """Over which policies a claim has to hold.
-
-    It must be resolved under at least ``at_least`` of the levels of the factor ``most_of``, for
-    every combination of levels of all other policy factors. ``most_of`` "" asks for all policies.
+    """The policies over which a claim has to hold. It must be resolved under at least ``at_least``
+    of the levels of the factor ``most_of``, for every combination of levels of all other policy
+    factors. ``most_of`` "" requires all policies.
     """
 
     most_of: str = ""
@@ -74,8 +73,8 @@ def claim(
     declared: Collection[Policy] = (),
 ) -> Claim:
     """Return the claim that the intervals of first less second support, one interval for each
-    policy and all at the corrected level. ``declared`` are the policies that a claim has to hold
-    over, if not all of them were measured."""
+    policy and all at the corrected level. ``declared`` are the policies over which a claim has to
+    hold, if not all of them were measured."""
 
     def wins(interval: Interval, first: bool) -> bool:
         is_below = first == lower_is_better

@@ -1,4 +1,4 @@
-"""Estimates of parts of the questions: by number of hops, and by type."""
+"""Estimates for parts of the questions: by number of hops, and by type."""
 
 from __future__ import annotations
 

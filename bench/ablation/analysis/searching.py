@@ -1,7 +1,7 @@
 """The searches of a condition: rates over all of them together.
 
-A rate is the quotient of two sums over questions, so that a question counts by its searches; its
-interval resamples questions with all of their searches.
+A rate is the quotient of two sums over questions, so a question counts by the number of its
+searches. The interval of a rate resamples questions with all of their searches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""All values of an ablation in tables: a row a question, a column a condition, seeds averaged."""
+"""All values of an ablation in tables: one row per question, one column per condition, seeds
+averaged."""
 
 from __future__ import annotations
 
@@ -59,10 +60,10 @@ class SetValues:
     """The values of one data set.
 
     ``tables`` are by measure, of shape (questions, conditions), in the scale in which the measure
-    is compared (logarithms for a ratio); NaN is what could not be measured. ``is_seeded`` says
+    is compared (logarithms for a ratio); NaN marks what could not be measured. ``is_seeded`` says
     whether any condition has several seeds, ``records`` where the steps of a question are.
-    ``searched`` has what the searches of each question add up to, of shape (questions, SUMS),
-    all seeds together, for conditions that have them.
+    ``searched`` has the sums over the searches of each question, of shape (questions, SUMS), all
+    seeds together, for conditions that have searches.
     """
 
     name: str

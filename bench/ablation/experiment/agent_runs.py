@@ -60,9 +60,8 @@ def named_model(entry: ModelEntry, seed: int | None, preset: Preset) -> ChatMode
 
 class AgentExperiment:
     """An Experiment. ``limit`` takes fewer questions than the suite does, drawn the same way.
-
-    ``measures`` are names of some that are measured in addition to those of every row. With
-    ``judges``, whose model stays open, what they give is measured.
+    ``measures`` are names of measures in addition to those of every row. With ``judges``, whose
+    model stays open, their verdicts and scores are measured too.
     """
 
     def __init__(
@@ -118,8 +117,8 @@ class AgentExperiment:
         }
 
     def measure(self, key: Key) -> Iterable[CellRow]:
-        """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and what a run
-        raises."""
+        """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and the errors of a
+        run."""
         return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
 
     def close(self) -> None:
@@ -129,7 +128,7 @@ class AgentExperiment:
         self._indexes.clear()
 
     def _of_measures(self) -> dict[str, str]:
-        """Return the fingerprints of what is measured beyond the usual."""
+        """Return the fingerprints of additional measures."""
         judges = {"judge": self._judges.verdicts, "factuality judge": self._judges.factuality}
         more = ", ".join(map(str, self._measures[len(MEASURES) :]))
         return {

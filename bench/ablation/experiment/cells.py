@@ -70,8 +70,8 @@ class Cell:
 class Experiment(Protocol):
     """Something that can be measured under several conditions; the seam of the runner.
 
-    Conditions are measured in the order of ``keys``, one by one; what several of them share is the
-    experiment's to keep.
+    Conditions are measured in the order of ``keys``, one by one; the experiment keeps what several
+    of them share.
     """
 
     @property
@@ -95,8 +95,8 @@ class Experiment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A cell as a folder holds it. ``changed`` names the fingerprints that differ today, which
-    makes its rows outdated. Without ``exists`` the folder lacks the cell."""
+    """A cell as stored in a folder. ``changed`` names the fingerprints that differ now, which makes
+    its rows outdated. ``exists`` is false if the folder lacks the cell."""
 
     exists: bool
     changed: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ def write_cell(folder: Path, cell: Cell, rows: Iterable[CellRow]) -> int:
 
 
 def stored(folder: Path, cell: Cell) -> Stored:
-    """Look up a cell and the fingerprints that it was made of."""
+    """Look up a cell and the fingerprints with which it was measured."""
     path = folder / cell.file_name
     if not path.is_file():
         return Stored(False)

@@ -17,9 +17,10 @@ Scale = Literal["ratio", "difference", "rate"]
 class Comparable:
     """A measure with the scale on which conditions are compared.
 
-    A "ratio" is averaged as a geometric mean, values below 1 counting as 1, and two conditions are
-    compared by the ratio of these; "difference" and "rate" are averaged as they are and compared
-    by their difference, a rate being 0 or 1 for one question and seed. ``name`` is as printed.
+    A "ratio" is averaged as a geometric mean, with values below 1 counted as 1, and two conditions
+    are compared by the ratio of these means. "difference" and "rate" are averaged arithmetically
+    and compared by their difference; a rate is 0 or 1 for one question and seed. ``name`` is as
+    printed.
     """
 
     kind: Kind
@@ -33,7 +34,7 @@ class Comparable:
 
     @property
     def lower_is_better(self) -> bool:
-        """Which way is better."""
+        """Whether lower values are better."""
         return not self.kind.higher_is_better
 
 
@@ -103,8 +104,8 @@ def comparable(name: str) -> Comparable:
 
 
 def run_measure(name: str) -> Measure | None:
-    """Return the measure of runs with this name; None if there is none, as for those that benches
-    add."""
+    """Return the measure of runs with this name; None if there is none, as for measures that
+    benches add."""
     try:
         return parse_measure(name)
     except ArgumentError:

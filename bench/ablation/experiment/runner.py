@@ -12,8 +12,8 @@ from bench import BenchError
 from bench.ablation.experiment.cells import Cell, CellRow, Experiment, Key, stored, write_cell
 
 FAILED = "failed questions"
-"""The extra fingerprint of a cell with failed questions, which makes it never current: the next
-run asks these questions again."""
+"""The extra fingerprint of a cell with failed questions. It makes the cell outdated, so that the
+next run retries these questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def chosen_keys(keys: Sequence[Key], only: Mapping[str, str]) -> list[Key]:
 def run_cells(
     experiment: Experiment, keys: Sequence[Key], folder: Path, say: Callable[[str], None]
 ) -> Outcome:
-    """Measure the cells that the folder lacks, or that were made of something else."""
+    """Measure the cells that the folder lacks, or that were measured with other fingerprints."""
     began = time.monotonic()
     measured = kept = 0
     for number, key in enumerate(keys, 1):

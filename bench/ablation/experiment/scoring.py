@@ -21,7 +21,8 @@ from bench.ablation.experiment.measure import EVIDENCE_AREA
 from bench.ablation.experiment.search_sums import search_sums
 
 MEASURES = tuple(Measure(kind) for kind in names.KINDS if not kind.is_ranking)
-"""The measures of every row; a suite may show others too, of rankings and of single tools."""
+"""The measures of every row; a suite may show others too, such as those of rankings and of single
+tools."""
 
 Sets = Sequence[Sequence[EvidencePiece]]
 """The evidence of a question in the index: sets of pieces, any of which is enough."""
@@ -108,7 +109,7 @@ def curve_of(record: Record | None, sets: Sets) -> Curve:
 
 
 def _steps(tokens: Sequence[int], pieces: int) -> Curve:
-    """Return the curve of pieces that were reached after these tokens."""
+    """Return the curve of pieces that were found after these numbers of tokens."""
     reached = [(float(count), number / pieces) for number, count in enumerate(sorted(tokens), 1)]
     return [(0.0, 0.0), *reached]
 

@@ -2,7 +2,7 @@
 checked.
 
 The questions (``Comparison``) are declared before anything is measured: only these are tested, and
-all of them are corrected for.
+the correction counts all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.experiment.measure import comparable
 
 ENVIRONMENT = "environment"
-"""The name of a model in a suite that stands for what ARAG_MODEL names."""
+"""The name of a model in a suite that stands for the model in ARAG_MODEL."""
 
 
 def _level(value: object) -> object:
@@ -34,7 +34,7 @@ Some = Annotated[tuple[Level, ...], Field(min_length=1)]
 
 
 class Part(BaseModel):
-    """A part of a suite: every key known, nothing converted."""
+    """A part of a suite: unknown keys are rejected, and no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -58,7 +58,7 @@ class PresetEntry(Part):
 
 
 class ModelEntry(Part):
-    """A model as ``arag-search run`` takes it, or "environment"."""
+    """A model by the name that ``arag-search run`` takes, or "environment"."""
 
     model: str = Field(min_length=1)
     label: str = ""
@@ -86,7 +86,7 @@ class AgentRuns(Part):
     """Presets x question sets x models x seeds, through the agent.
 
     ``questions`` of each set are drawn by a seed; None takes all. ``passages`` are as published, or
-    "packed 500": several passages of together 500 tokens.
+    "packed 500": several passages joined up to 500 tokens.
     """
 
     kind: Literal["agent"]
@@ -139,10 +139,9 @@ class GoldChain(Part):
 
 
 class PolicyFactors(Part):
-    """The factors that stand for how a searcher behaves: a claim has to hold over their levels.
-
-    ``all`` names those of which every level counts, ``most`` one of which at least ``at_least``
-    levels do. ``main`` is the policy that tables and plots show.
+    """The factors that describe how a searcher behaves: a claim has to hold over their levels.
+    ``all`` names the factors for which a claim has to hold at every level, ``most`` the one for
+    which ``at_least`` levels are enough. ``main`` is the policy that tables and plots show.
     """
 
     all: tuple[str, ...] = ()
@@ -158,8 +157,8 @@ class PolicyFactors(Part):
 
 class Comparison(Part):
     """The declared questions: pairs of levels of a factor, compared by a primary measure, on which
-    claims rest, and by secondary ones. Each is asked ``apart`` for every combination of levels of
-    these factors."""
+    claims rest, and by secondary ones. Each is asked separately for every combination of levels of
+    the factors in ``apart``."""
 
     factor: str
     pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
@@ -197,7 +196,7 @@ class Suite(Part):
 
     @property
     def fingerprint(self) -> str:
-        """The same for suites that measure and ask the same."""
+        """A fingerprint that is equal for suites with the same measurements and questions."""
         content = orjson.dumps(
             self.model_dump(mode="json", exclude={"description"}), option=orjson.OPT_SORT_KEYS
         )
@@ -212,8 +211,8 @@ def load_suite(path: Path) -> Suite:
 
 
 def checked_suite(values: Mapping[Any, Any], where: str) -> Suite:
-    """Check the values, which are as YAML gives them, and return the suite. Raises ConfigError for
-    all problems at once."""
+    """Check the values, in the form in which YAML gives them, and return the suite. Raises
+    ConfigError for all problems at once."""
     try:
         # JSON knows lists alone, which strict tuples are read from.
         return Suite.model_validate_json(orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS))

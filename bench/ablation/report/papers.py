@@ -17,9 +17,9 @@ FILE = Path(__file__).parents[2] / "papers.yaml"
 
 
 class PaperTable(Part):
-    """Figures of one table: of which systems with which models, on which data, and where they were
-    read. ``figures`` are system, model, data set, measure and value; ``passages`` is the size of
-    the corpus by data set."""
+    """Figures of one table of a paper, with their systems, models, data and source. ``figures`` are
+    system, model, data set, measure and value; ``passages`` is the size of the corpus by data
+    set."""
 
     suites: tuple[str, ...]
     paper: str

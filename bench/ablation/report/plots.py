@@ -1,4 +1,4 @@
-"""Pictures of a report, whose lines differ by mark, dash and grey, and need no colour."""
+"""Plots of a report, whose lines differ by marker, dash and grey, so that they need no colour."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOKENS = ("TokensToEvidence", "RetrievedTokens")
-"""The candidates for the axis of tokens: the first that is measured."""
+"""The candidates for the axis of tokens; the first one that was measured is used."""
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
 _GREYS = ("0.0", "0.35", "0.55", "0.15", "0.45", "0.65", "0.25", "0.5")

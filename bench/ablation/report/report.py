@@ -74,7 +74,8 @@ def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path
 
 
 def declaration(design: Design) -> list[str]:
-    """Return the declared questions, as they stand before anything is measured."""
+    """Return the declared questions, in the form in which they are shown before anything is
+    measured."""
     suite, asked = design.suite, design.suite.comparison
     families = (("Primary", design.primary), ("Secondary", design.secondary))
     lines = [f"{suite.name}: {suite.description}", ""]
@@ -236,7 +237,7 @@ def differing_lines(report: Report, folder: Path) -> list[str]:
 
 
 def _link(record: str | None, work: Path, folder: Path) -> str:
-    """Return a link if the report is in the folder of the suite, else the place below that
+    """Return a link if the report is in the folder of the suite, else the path below that
     folder."""
     if record is None:
         return ""

@@ -26,8 +26,8 @@ from bench.report.statistics import MACRO
 
 
 def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """Return a table for each measure: what each level reaches under the main policy, and over all
-    policies."""
+    """Return a table for each measure: the value of each level under the main policy, and its range
+    over all policies."""
     lines: list[str] = []
     for name in analysis.design.suite.shown_measures:
         measure = comparable(name)
@@ -111,8 +111,8 @@ def _contrast_rows(analysis: Analysis, contrast: Contrast) -> list[list[str]]:
 
 
 def _ratio_of_means(analysis: Analysis, contrast: Contrast, set_name: str) -> str:
-    """Return the ratio of the arithmetic means of a contrast, as papers give the ratio of costs;
-    nothing for a measure that is compared by differences."""
+    """Return the ratio of the arithmetic means of a contrast, which papers use as the ratio of
+    costs; nothing for a measure that is compared by differences."""
     first, second = (
         analysis.plain_mean(contrast.measure, set_name, contrast.stratum, level)
         for level in (contrast.first, contrast.second)

@@ -63,7 +63,7 @@ def p_text(p: float | None) -> str:
 
 
 def tested_text(difference: Difference) -> str:
-    """Format p with the test that it is of."""
+    """Format p with the name of its test."""
     return f"{p_text(difference.p)} ({difference.test})"
 
 
