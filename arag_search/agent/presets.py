@@ -313,7 +313,7 @@ def _layers(path: Path) -> list[tuple[Path, dict[str, object]]]:
             files = [*seen.values()]
             ring = [*files[list(seen).index(path.resolve()) :], path]
             raise ConfigError(
-                "The presets extend each other in a ring.",
+                "The presets extend each other in a cycle.",
                 where=" -> ".join(map(str, ring)),
                 allowed="a chain that ends at a preset with every key",
                 do=f'Take the key "{EXTENDS}" out of one of them.',

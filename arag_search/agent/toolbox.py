@@ -38,7 +38,7 @@ def check_for_agent(preset: Preset) -> None:
     tools = [name for name in preset.tools if name in CONNECTOR_TOOLS]
     if tools:
         raise ConfigError(
-            f"Preset {preset.name} has tools for connectors alone: {', '.join(tools)}.",
+            f"Preset {preset.name} has only tools for connectors: {', '.join(tools)}.",
             allowed="arag-search mcp with this preset, or another preset",
             do="See them with: arag-search presets",
         )

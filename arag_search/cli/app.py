@@ -171,7 +171,7 @@ def _command() -> Any:
         fields_command
     )
     app.command("ask")(ask_command)
-    app.command("chat", short_help="Ask several questions, each of which may use the last ones.")(
+    app.command("chat", short_help="Ask several questions, each of which may use earlier ones.")(
         chat_command
     )
     app.command("conversations", short_help="List the conversations of chat, or print one.")(

@@ -19,7 +19,7 @@ def conversations_command(
     ] = None,
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print JSON: of one conversation the record of each question."),
+        typer.Option("--json", help="Print JSON; for one conversation, a record per question."),
     ] = False,
 ) -> int:
     """List the conversations that arag-search chat has written, or print one.

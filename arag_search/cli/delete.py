@@ -87,7 +87,7 @@ def _ids(data: bytes, where: str) -> list[str]:
         raise ArgumentError(
             "The ids are not UTF-8.",
             where=f"{where}, line {line}",
-            allowed="one id a line, in UTF-8",
+            allowed="one id per line, in UTF-8",
             do="Convert the file.",
         ) from error
     return [nfc(id) for line in text.split("\n") if (id := line.strip())]

@@ -39,7 +39,7 @@ def documents_command(
     ] = None,
     offset: Annotated[int, typer.Option(help="Documents to skip.", metavar="N")] = 0,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON lines, one document a line.")
+        bool, typer.Option("--json", help="Print JSON lines, one document per line.")
     ] = False,
     export: Annotated[
         str | None,

@@ -29,7 +29,7 @@ def fields_command(
     filter: Annotated[
         str | None,
         typer.Option(
-            help="Metadata clauses: only passages that obey them are counted.", metavar="CLAUSES"
+            help="Metadata clauses: only passages that match them are counted.", metavar="CLAUSES"
         ),
     ] = None,
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,

@@ -46,7 +46,7 @@ def read_command(
     lines: Annotated[
         int | None,
         typer.Option(
-            help="With --line: print so many lines.  [default: 60]",
+            help="With --line: print this many lines.  [default: 60]",
             metavar="N",
             min=1,
             max=20_000,

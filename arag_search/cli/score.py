@@ -58,7 +58,7 @@ def score_command(
     judge_repeats: Annotated[
         int,
         typer.Option(
-            help="Verdicts on each answer; the majority counts, of scores the mean.", metavar="K"
+            help="Verdicts on each answer: the majority counts, or the mean of scores.", metavar="K"
         ),
     ] = 1,
     judge_cache: Annotated[

@@ -126,7 +126,7 @@ class SearchOptions(NamedTuple):
     whole_up_to: Annotated[
         int | None,
         typer.Option(
-            help="Show passages of at most so many tokens whole; 0 for snippets alone.  "
+            help="Show passages of up to this many tokens whole; 0 for snippets alone.  "
             "[default: 160, as for a model]",
             metavar="N",
             min=0,
@@ -157,7 +157,7 @@ class SearchOptions(NamedTuple):
     per_document: Annotated[
         int | None,
         typer.Option(
-            help="With --tool logical: show at most so many passages of a document, 1 to 1,000.",
+            help="With --tool logical: show at most this many passages of a document, 1 to 1,000.",
             metavar="N",
         ),
     ] = None

@@ -55,5 +55,5 @@ def check_search_timeout(timeout_s: float | None) -> None:
         raise ArgumentError(
             f"The time limit of a search is {timeout_s:g} s.",
             allowed="more than 0 s, below 1,000,000 s",
-            do="None, or 0 on the command line, is no limit.",
+            do="None, or 0 on the command line, means no limit.",
         )

@@ -149,7 +149,7 @@ class RayMaking:
             raise ArgumentError(
                 f"--workers: the Ray cluster has room for {capacity:,} workers, not {count:,}.",
                 allowed=f"1 to {capacity:,}",
-                do="Ask for fewer --workers, or add machines to the cluster.",
+                do="Use fewer --workers, or add machines to the cluster.",
             )
         maker: Any = self._ray.remote(**needs)(_Maker)
         self._actors = [maker.remote(self._choice, self._piece_rows) for _ in range(count)]
@@ -230,5 +230,5 @@ class RayMaking:
             raise WorkerLostError(
                 "A worker of the Ray cluster has ended.",
                 where=str(error).splitlines()[0],
-                do="Give its machine more memory, or ask for fewer --workers.",
+                do="Give its machine more memory, or use fewer --workers.",
             ) from error

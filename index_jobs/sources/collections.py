@@ -155,7 +155,7 @@ def _beir_corpus(name: str, folder: Path) -> str | None:
         raise SourceError(
             f"There are both {names[0]} and {names[1]}.",
             where=name,
-            do="Give the one that is meant as the source.",
+            do="Name the intended one as the source.",
         )
     if not names:
         return None

@@ -112,7 +112,7 @@ class ObjectFormat:
                 raise SourceError(
                     f'There is no field "{self._id_field}".',
                     where=where,
-                    allowed=f"one of the fields there are: {', '.join(record)}",
+                    allowed=f"one of the existing fields: {', '.join(record)}",
                     do=f"Name the field of the id with --id-field. {SKIP}",
                 )
             return checked_id(f"{self._stem}-{number}", where)
@@ -360,7 +360,7 @@ def clean(text: str, name: str, where: str) -> str:
             text.encode()
         except UnicodeEncodeError as error:
             raise SourceError(
-                f'The field "{name}" holds half a character (a lone surrogate).',
+                f'The field "{name}" holds a lone surrogate (half a character).',
                 where=f"{where}, character {error.start + 1} of the field",
                 do=SKIP,
             ) from None
@@ -434,7 +434,7 @@ def _absent(record: Mapping[str, Any], name: str, where: str) -> SourceError:
     return SourceError(
         f'There is no field "{name}".',
         where=where,
-        allowed=f"one of the fields there are: {', '.join(record) or 'none'}",
+        allowed=f"one of the existing fields: {', '.join(record) or 'none'}",
         do=f"Name the field of the text with --text-field. {SKIP}",
     )
 

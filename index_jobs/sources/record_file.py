@@ -223,7 +223,7 @@ def detect_record(record: Any, name: str, fields: Fields) -> Format:
         raise SourceError(
             f"The format is not recognised: the first record has {wanted}.",
             where=name,
-            allowed=f"one of the fields there are: {', '.join(value) or 'none'}",
+            allowed=f"one of the existing fields: {', '.join(value) or 'none'}",
             do="Name the field of the text with --text-field, and the format with --format "
             f"{'|'.join(FORMATS)}.",
         )

@@ -265,7 +265,7 @@ class _Worker(Generic[Done]):
         error = WorkerLostError(
             f"A worker process {how}.",
             where=f"process {self._process.pid}",
-            do="Give the machine more memory, or ask for fewer --workers.",
+            do="Give the machine more memory, or use fewer --workers.",
         )
         with self._lock:
             self._lost = error

@@ -61,7 +61,7 @@ def test_a_script_that_is_over_says_how_long_it_was() -> None:
     with pytest.raises(ModelReplyError) as raised:
         model.reply(request_of("b", question_id="q7"))
     assert str(raised.value) == (
-        "The script is over: it has 1 replies, and reply 2 was asked for.\nWhere: question q7"
+        "The script is over: it has 1 replies, and reply 2 was requested.\nWhere: question q7"
     )
     assert [request.messages[0].content for request in model.requests] == ["a", "b"]
 

@@ -67,7 +67,7 @@ def test_without_arguments_the_commands_are_listed(
         "  search         Search an index and print the reply that a model would see.",
         "  fields         List the fields of an index and their values.",
         "  ask            Answer a question from an index, with its evidence.",
-        "  chat           Ask several questions, each of which may use the last ones.",
+        "  chat           Ask several questions, each of which may use earlier ones.",
         "  conversations  List the conversations of chat, or print one.",
         "  mcp            Serve indexes to models, over the Model Context Protocol.",
         "  read           Print chunks, or a whole document, in full.",

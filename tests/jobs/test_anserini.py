@@ -80,10 +80,10 @@ def test_a_document_without_text_among_others_is_named() -> None:
     write("index", [{"id": "1", "contents": "a"}, {"id": "2"}, {"contents": "c"}])
     assert problems(source_at("index")) == [
         'There is no field "text".\nWhere: index, document 1\n'
-        "Allowed: one of the fields there are: id\n"
+        "Allowed: one of the existing fields: id\n"
         f"Do: Name the field of the text with --text-field. {FIX}",
         'There is no field "id".\nWhere: index, document 2\n'
-        "Allowed: one of the fields there are: contents\n"
+        "Allowed: one of the existing fields: contents\n"
         f"Do: Name the field of the id with --id-field. {FIX}",
     ]
 

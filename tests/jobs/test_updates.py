@@ -242,7 +242,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     Path("ids.txt").write_bytes(b"a\n\xff")
     assert arag("delete", "index", "--from", "ids.txt").err == (
         "arag-search: The ids are not UTF-8.\nWhere: ids.txt, line 2\n"
-        "Allowed: one id a line, in UTF-8\nDo: Convert the file.\n"
+        "Allowed: one id per line, in UTF-8\nDo: Convert the file.\n"
     )
     assert arag("index", SAMPLE, "--to", "index", "--add", "--overwrite").err == (
         "arag-search: --add: --overwrite applies to new indexes only.\n"

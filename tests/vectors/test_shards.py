@@ -148,7 +148,7 @@ def test_vectors_that_do_not_fit_the_chunks_are_refused(tmp_path: Path) -> None:
         write_shard(tmp_path, 0, keys_of(VIVALDI), {"passage": unit_vectors(4)}, dtype="float32")
     assert str(raised.value) == (
         "There are vectors of shape 4 x 16 for 5 rows.\nWhere: unit passage\n"
-        "Allowed: one vector a row"
+        "Allowed: one vector per row"
     )
     assert list(tmp_path.iterdir()) == []
 

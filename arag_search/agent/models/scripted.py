@@ -42,7 +42,7 @@ class ScriptedModel:
         if position >= len(self._script):
             raise ModelReplyError(
                 f"The script is over: it has {len(self._script)} replies, "
-                f"and reply {position + 1} was asked for.",
+                f"and reply {position + 1} was requested.",
                 where=f"question {request.question_id}" if request.question_id else "",
             )
         entry = self._script[position]

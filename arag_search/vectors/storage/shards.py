@@ -195,7 +195,7 @@ def _check_vectors(unit: VectorUnit, rows: NDArray[Any], expected: int) -> None:
         raise ArgumentError(
             f"There are vectors of shape {shape} for {expected} rows.",
             where=f"unit {unit}",
-            allowed="one vector a row",
+            allowed="one vector per row",
         )
     if not np.isfinite(rows).all():
         raise ArgumentError(

@@ -252,7 +252,7 @@ def _check(queries: FloatArray, n: int, dimension: int) -> None:
     if queries.ndim != 2 or queries.shape[1] != dimension:
         shape = " x ".join(map(str, queries.shape))
         raise ArgumentError(
-            f"The queries have the shape {shape}.", allowed=f"one row a query, {dimension} columns"
+            f"The queries have the shape {shape}.", allowed=f"a row per query, {dimension} columns"
         )
     if not np.isfinite(queries).all():
         raise ArgumentError("A query is not finite.", allowed="neither infinite nor NaN")

@@ -45,7 +45,7 @@ class _RowConverter:
                 raise SourceError(
                     f'There is no column "{name}".',
                     where=where,
-                    allowed=f"one of the columns there are: {', '.join(columns)}",
+                    allowed=f"one of the existing columns: {', '.join(columns)}",
                     do=f"Name another column with {option}.",
                 )
 

@@ -84,7 +84,7 @@ def test_a_bad_article_of_kilt_is_named_with_its_line() -> None:
     assert problems(source) == [
         f'The field "text[]" is a number.\nWhere: k.json, line 2\nAllowed: a string\nDo: {FIX}',
         'There is no field "wikipedia_id".\nWhere: k.json, line 3\n'
-        "Allowed: one of the fields there are: wikipedia_title, text\n"
+        "Allowed: one of the existing fields: wikipedia_title, text\n"
         f"Do: Name the field of the id with --id-field. {FIX}",
         'The field "text" is a string.\nWhere: k.json, line 4\n'
         f"Allowed: a list of strings\nDo: {FIX}",
@@ -223,5 +223,5 @@ def test_a_folder_without_a_corpus_or_with_two_is_no_beir_folder() -> None:
         source_at("nf")
     assert str(caught.value) == (
         "There are both corpus.jsonl and corpus.jsonl.gz.\nWhere: nf\n"
-        "Do: Give the one that is meant as the source."
+        "Do: Name the intended one as the source."
     )

@@ -178,7 +178,7 @@ def test_fields_may_have_other_names() -> None:
     source = source_of("c.jsonl", '{"name": "N", "body": "B"}', fields=fields)
     assert problems(source) == [
         'There is no field "key".\nWhere: c.jsonl, line 1\n'
-        "Allowed: one of the fields there are: name, body\n"
+        "Allowed: one of the existing fields: name, body\n"
         f"Do: Name the field of the id with --id-field. {FIX}"
     ]
 
@@ -224,7 +224,7 @@ def test_gzip_is_recognised_by_content_and_left_out_of_generated_ids() -> None:
         (
             '{"title": "t", "body": "b"}',
             'There is no field "text".\nWhere: c.jsonl, line 2\n'
-            "Allowed: one of the fields there are: title, body\n"
+            "Allowed: one of the existing fields: title, body\n"
             "Do: Name the field of the text with --text-field. F",
         ),
         (
@@ -381,7 +381,7 @@ def test_an_array_that_ends_early_is_an_error_after_its_last_item() -> None:
             "q.jsonl",
             '{"id": 1, "question": "Who?"}',
             'The format is not recognised: the first record has neither "text" nor "sentences".\n'
-            "Where: q.jsonl\nAllowed: one of the fields there are: id, question\n"
+            "Where: q.jsonl\nAllowed: one of the existing fields: id, question\n"
             "Do: Name the field of the text with --text-field, and the format with --format "
             f"{'|'.join(FORMATS)}.",
         ),

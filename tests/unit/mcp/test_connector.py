@@ -77,7 +77,7 @@ def test_the_preset_of_connectors_is_for_one_index_and_for_no_agent() -> None:
         "are 2.\nWhere: preset connector\nAllowed: one index, or another preset\n"
         "Do: Start a server for each index, each with a port of its own."
     )
-    with pytest.raises(ConfigError, match="has tools for connectors alone: connector_search"):
+    with pytest.raises(ConfigError, match="has only tools for connectors: connector_search"):
         Agent(index_of(*VIVALDI), CONNECTOR, ScriptedModel([]))
 
 
