@@ -52,11 +52,11 @@ def chat_command(
         bool, typer.Option("--json", help="Print the record of each question as JSON.")
     ] = False,
 ) -> int:
-    """Ask questions one after another; each may use what was found for those before.
+    """Ask questions one after another; each may use what was found for earlier ones.
 
     Questions are read line by line, from the terminal or from a file (< questions.txt). The
     conversation is written after every answer, so that it can be continued after an interruption;
-    arag-search conversations lists, prints and exports those that there are.
+    arag-search conversations lists, prints and exports stored conversations.
 
     Examples:
 

@@ -91,7 +91,8 @@ def _parsed_json(query: str, parsed: ParsedQuery) -> dict[str, Any]:
 
 
 def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
-    """Return a node for JSON. ``among`` is what passages match that a PREFER or DEMOTE changes."""
+    """Return a node for JSON. ``among`` says what a passage must match for a PREFER or DEMOTE to
+    change its score."""
     from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf, condition_of
 
     kind = type(node).__name__

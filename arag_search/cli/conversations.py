@@ -1,4 +1,4 @@
-"""arag-search conversations: those that chat has written."""
+"""arag-search conversations: list or print the conversations that chat has written."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def conversations_command(
 ) -> int:
     """List the conversations that arag-search chat has written, or print one.
 
-    One is printed as Markdown, to be read or kept: questions, answers and sources. With --json it
-    is a list of records, as arag-search run writes them.
+    A conversation is printed as Markdown: questions, answers and sources. With --json it is a list
+    of records, as arag-search run writes them.
 
     Examples:
 
@@ -51,7 +51,7 @@ def conversations_command(
 
 
 def _list(json: bool) -> int:
-    """Print all conversations, the last changed first; files that are none are named."""
+    """Print all conversations, the last changed first; other files are named."""
     from arag_search.agent.conversation import read_conversation
     from arag_search.cli.options.conversation import ENDING, conversations_folder
     from arag_search.cli.output.messages import say

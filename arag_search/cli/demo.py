@@ -51,7 +51,7 @@ def demo_command(
     It runs five queries and shows the replies that a model would get: a broad one, a narrow one,
     one that excludes, one that matches nothing and one with mistakes. Then the agent answers three
     questions, and you see what to type next. This takes seconds and needs no key, no server and no
-    installed Java: plain rules stand in for a language model (offline).
+    installed Java: built-in rules stand in for a language model (offline).
     """
     import shlex
     from importlib.resources import as_file, files

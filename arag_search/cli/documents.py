@@ -56,10 +56,10 @@ def documents_command(
 ) -> int:
     """List the documents of an index, or export them.
 
-    Documents are in corpus order; a list has their ids, titles, sizes and metadata.
-    With --export, they are written with their whole texts (Unicode NFC) and metadata, so
-    that an index of the same passages can be built from them. The command for that is printed.
-    The file is complete or not there.
+    Documents are in corpus order; a list has their ids, titles, sizes and metadata. With --export,
+    they are written with their whole texts (Unicode NFC) and metadata, so that an index of the same
+    passages can be built from them. The command for that is printed. The file appears only when it
+    is complete.
 
     Examples:
 
@@ -69,8 +69,8 @@ def documents_command(
       arag-search documents my-index --export documents.jsonl
       arag-search documents my-index --export - | gzip > documents.jsonl.gz
 
-    Every passage before the last document that is shown is read, in the filter: --offset costs as
-    much as showing what it skips.
+    All passages in the filter up to the last document shown are read, so --offset costs as much as
+    showing the documents that it skips.
     """
     _check(limit, offset, json, export, overwrite)
     from arag_search.search.index import open_index
@@ -201,7 +201,8 @@ def _export_path(name: str, overwrite: bool) -> Path:
 
 @contextmanager
 def _new_file(path: Path) -> Generator[Callable[[bytes], object]]:
-    """Yield a function that writes to a file, which appears when the block has ended well."""
+    """Yield a function that writes to a file, which appears when the block has ended without an
+    error."""
     from arag_search.system.durable import replacing, sync
 
     temporary: Path | None = None

@@ -44,7 +44,7 @@ def presets_command(
 
     A preset says which tools, which prompt and which limits a model gets. To make one of your own,
     write a file with "extends: logical_read" and the keys that you change, and give its path where
-    a preset is asked for.
+    a preset is expected.
 
     Examples:
 
@@ -115,7 +115,7 @@ def _preset_json(preset: Preset) -> dict[str, object]:
 
 
 def _tools(preset: Preset, location: str, filter: str | None) -> dict[str, Tool]:
-    """Return the tools of a preset over an index, which is closed again."""
+    """Return the tools of a preset over an index, and close the index again."""
     from arag_search.agent.toolbox import tools_of
     from arag_search.search.index import open_index
 

@@ -1,4 +1,4 @@
-"""A file of queries: one a line, or JSON lines."""
+"""A file of queries: one per line, or JSON lines."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class AskedQuery:
 def read_queries(path: Path, tool: str) -> list[AskedQuery]:
     """Read the queries of a file, or of standard input for ``-``.
 
-    A file whose first line starts with ``{`` is JSON lines. A plain line is a query, its id the
-    line number; with the keyword tool it is keywords with tabs between. Raises SourceError naming
-    file and line, also for two queries with one id.
+    A file whose first line starts with ``{`` is JSON lines. A plain line is a query, and its id is
+    the line number; with the keyword tool, a line is keywords separated by tabs. Raises SourceError
+    naming file and line, also for two queries with one id.
     """
     queries: dict[str, AskedQuery] = {}
     as_json: bool | None = None

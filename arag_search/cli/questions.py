@@ -36,7 +36,7 @@ def questions_command(
     """Describe a file of questions before it is run or measured.
 
     Reports the data set that the file is read as, the number of questions by type and number of
-    hops, what their answers are like and which evidence they name, and shows three of them. It also
+    hops, the kinds of their answers and the evidence they name, and shows three of them. It also
     lists problems that would make figures doubtful: duplicate questions, and questions that name no
     evidence.
 
@@ -49,7 +49,7 @@ def questions_command(
     Files are JSON lines or a JSON array of {"id", "question", "answer"}, with "question_type",
     "answer_aliases", "supporting_titles", "supporting_passages", "evidence" and "hops" where known;
     those of A-RAG, 2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, WixQA and FinanceBench
-    are read as they are, and so is a folder of BEIR with queries.jsonl and qrels/*.tsv.
+    are read without conversion, and so is a folder of BEIR with queries.jsonl and qrels/*.tsv.
 
     Examples:
 

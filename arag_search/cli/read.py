@@ -136,7 +136,8 @@ def read_command(
 def _print_lines(
     index: Index, doc_id: str, line: int | None, count: int, patterns: list[str], json: bool
 ) -> int:
-    """Print lines of a document, or where patterns are, as the tools open and find show them."""
+    """Print lines of a document, or the places of patterns, as the tools open and find show
+    them."""
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.tools.base import ReadSet
     from arag_search.tools.document_settings import DocumentSettings

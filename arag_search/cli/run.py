@@ -79,12 +79,12 @@ def run_command(
     Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
     2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, BEIR, WixQA and FinanceBench are read
-    as they are (arag-search questions FILE describes one). Questions without an id are q1, q2, ...
-    by their position.
+    without conversion (arag-search questions FILE describes one). Questions without an id are q1,
+    q2, ... by their position.
 
     Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at
-    --max-cost: recorded questions are skipped, failed ones are asked again. All records in a folder
-    are of the same preset, index, model, question file and encoder.
+    --max-cost: recorded questions are skipped, failed ones are retried. All records in a folder are
+    of the same preset, index, model, question file and encoder.
 
     Examples:
 
@@ -158,7 +158,7 @@ def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
 
 
 def same_command(context: typer.Context) -> str:
-    """Return the command as one can type it again."""
+    """Return the command in a form that can be typed again."""
     words = ["arag-search", str(context.info_name)]
     named: list[str] = []
     for parameter in context.command.params:

@@ -293,7 +293,8 @@ class SearchOptions(NamedTuple):
         alone: bool = False,
     ) -> SearchResult:
         """Run one query: a tuple is keywords, a string is for the tool, and a logical query with
-        the keyword tool. A query ``alone``, not of a file, gets all that a model would get."""
+        the keyword tool. A query ``alone``, not from a file, gets everything that a model would
+        get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
         if not isinstance(query, str):
             return index.keyword_search(

@@ -17,7 +17,7 @@ def show_command(
 ) -> int:
     """Show one question of a run, step by step.
 
-    Every step is printed as the model saw it, then its answer and the totals. If a question was
+    Every step is printed as the model saw it, then the answer and the totals. If a question was
     asked more than once, its last record is shown.
     """
     from arag_search.cli.output.results import print_json, print_text

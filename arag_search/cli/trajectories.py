@@ -1,4 +1,4 @@
-"""A question as it is shown at a terminal: its steps, its answer with the evidence, its totals."""
+"""A question as shown on a terminal: its steps, its answer with the evidence, its totals."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _answer_with_sources(record: Record, index: Index, earlier: Sequence[Record]
 
 
 def _evidence(chunk: Chunk, words: frozenset[str], answer: str) -> str:
-    """Return the sentences that hold the answer or, after those, most of the words, in text
+    """Return the sentences that hold the answer and then those with most of the words, in text
     order."""
     sentences = chunk.sentences()
     points = [

@@ -20,8 +20,8 @@ def update_command(
     json: bool,
     **update_options: bool,
 ) -> int:
-    """Add the sources to the index, or make it equal to them. Only those build options count that
-    were passed, and they must be those of the index."""
+    """Add the sources to the index, or make it equal to them. Only build options that were passed
+    count, and they must be those of the index."""
     from arag_search.cli.output.reports import run_job
     from arag_search.errors import ArgumentError
     from index_jobs.updates.addition import AddOptions, add_documents, sync_documents

@@ -1,5 +1,5 @@
-"""What each part of a query finds alone: counts, and the best passage of a branch of an OR that has
-none on the page."""
+"""The results of each part of a query alone: counts, and the best passage of a branch of an OR that
+has no passage on the page."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ MAX_COUNTED = 8
 
 
 class Branches:
-    """The parts of a query that are worth a count of their own, and the searches for them.
-
-    Those are the alternatives of an OR that are more than plain words and, elsewhere, phrases and
-    clauses on titles; at most MAX_COUNTED, and none if there is only one. Each is a search for one
+    """The parts of a query that are worth a count of their own, and the searches for them. These
+    parts are the alternatives of an OR that are more than plain words and, elsewhere, phrases and
+    clauses on titles; at most MAX_COUNTED, and none if there is only one. Each search is for one
     passage, so that count and best passage take no further request.
     """
 

@@ -54,7 +54,8 @@ OLD_VECTORS = (
     "the vectors are older than the index: passages that changed since may not be found by meaning."
 )
 MAX_LISTED = 100_000
-"""The most passages that a condition on text may match on a server, which lists them by pages."""
+"""The maximum number of passages that a condition on text may match on a server, which lists them
+by pages."""
 TOO_MANY = (
     f"more than {MAX_LISTED:,} passages match this condition, and a server lists so many for a "
     "search by meaning. Narrow it with AND and a rarer word or a metadata clause."
@@ -269,8 +270,8 @@ class VectorSearch:
         return [note] if note else []
 
     def _lacking(self, opened: OpenVectors, missing: int) -> list[str]:
-        """Return the notes on passages that vectors do not find. Their numbers are those of the
-        whole index, or of passages that may be out of scope since: a scope does not say them."""
+        """Return the notes on passages that vectors do not find. Their numbers count the whole
+        index, or passages that may now be out of scope, so they are omitted within a scope."""
         if self._scope is not None:
             return [] if opened.note is None else [OLD_VECTORS]
         notes = [] if opened.note is None else [opened.note]
@@ -282,7 +283,8 @@ class VectorSearch:
     def _understood(
         self, query: str, filter: str | None, where: str | None
     ) -> tuple[str, Conditions]:
-        """Return the query as it is encoded, and the conditions, whose words begin with it."""
+        """Return the query in the form that is encoded, and the conditions, whose wording begins
+        with it."""
         text = _checked(query)
         schema = self._engine.manifest.query_schema
         asked = conditions(self._scope, filter, where, schema)
@@ -296,8 +298,9 @@ class VectorSearch:
         return near_passages(opened.vectors, unit, encoded[0], n, within)
 
     def _selected(self, asked: Conditions) -> Scope | Ordinals | None:
-        """Return the scope, or what it selects, if that takes an engine: vectors evaluate metadata
-        themselves. Raises QueryError for a condition that too many passages of a server meet."""
+        """Return the scope, or the passages that it selects if that takes an engine: vectors
+        evaluate metadata themselves. Raises QueryError for a condition that too many passages of a
+        server meet."""
         scope = asked.scope
         if scope is None or not scope.searches_text:
             return scope

@@ -28,7 +28,7 @@ class FieldSummary:
     ``passages`` counts passages with a value; in a text field, with a word. A keyword field has the
     number of its ``distinct`` values, and the most frequent ``values`` with their passages. A
     number or date has the ``least`` and the ``greatest`` value, as queries write them; a date is
-    the beginning of the period that a passage names. What does not apply is None or empty.
+    the beginning of the period that a passage names. Values that do not apply are None or empty.
     """
 
     name: str
@@ -58,9 +58,9 @@ def fields_of(
 ) -> FieldsResult:
     """Return the fields with these names; all if there are none.
 
-    Of all fields, ``doc_id`` has its number of passages alone, since it has as many values as there
-    are documents. Raises ArgumentError for an unknown field or a number of values that is not
-    allowed, and QueryTimeoutError.
+    If all fields are requested, ``doc_id`` has only its number of passages, since it has as many
+    values as there are documents. Raises ArgumentError for an unknown field or a number of values
+    that is not allowed, and QueryTimeoutError.
     """
     started = time.perf_counter()
     schema = engine.manifest.query_schema
@@ -80,7 +80,7 @@ def metadata_fields(
 ) -> tuple[FieldSummary, ...]:
     """Return the declared fields with their most frequent values, at most KEPT_VALUES, or ranges.
 
-    They are those of the manifest, without a request, if it has them and there is no scope. Else
+    They come from the manifest, without a request, if it has them and there is no scope. Otherwise
     they are counted within the scope, in one round trip; if that takes too long, they are left out.
     """
     schema = engine.manifest.query_schema
@@ -96,16 +96,16 @@ def metadata_fields(
 
 
 class Contents(NamedTuple):
-    """What there is in a scope: ``has_titles`` if a passage has a title, ``has_neighbours`` if one
-    has another before or after it."""
+    """The contents of a scope: ``has_titles`` if a passage has a title, ``has_neighbours`` if a
+    passage has another one before or after it."""
 
     has_titles: bool
     has_neighbours: bool
 
 
 def contents_of(engine: SearchEngine, scope: Scope | None, deadline: Deadline | None) -> Contents:
-    """Return what passages in a scope have. Without a scope the manifest says it; else it takes one
-    request. What cannot be counted in time, or at once, is taken to be there."""
+    """Return what passages in a scope have. Without a scope, the manifest says this; otherwise it
+    takes one request. What cannot be counted in time, or at once, is assumed to be present."""
     manifest = engine.manifest
     several = manifest.already_chunked or manifest.chunks > manifest.documents
     if scope is None or not (several or manifest.has_titles):

@@ -230,20 +230,21 @@ class Index:
 
         ``sort`` orders passages by a metadata field instead: ``year`` or ``year:asc`` (least value
         first) or ``year:desc``. Passages without a value come last; equal values are in order of
-        score. ``per_document`` shows at most so many passages of a document, 1 to 1,000; the total
-        counts all. ``nearest_values`` names, where a metadata clause matches nothing, the nearest
-        values of its field, which takes one request more. ``hints`` adds notes on rarer syntax that
-        would help: a slop, a weight, the granularity.
+        score. ``per_document`` shows at most this many passages of a document, 1 to 1,000; the
+        total counts all. Where a metadata clause matches nothing, ``nearest_values`` names the
+        nearest values of its field, which takes one more request. ``hints`` adds notes on rarer
+        syntax that would help: a slop, a weight, the granularity.
 
         With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages, those
-        that miss the fewest of its conditions, by the score of the others. Exclusions and scope
-        hold. They are found in the same request as the counts of the parts. ``branches`` counts, in
-        the request of the search itself, the phrases, title clauses and alternatives of a query
-        that has several, and adds to a first page the best passage of each alternative of an OR
-        that has none on it. None of these are hits.
+        that miss the fewest of its conditions, ranked by the score of the others. Exclusions and
+        scope still apply. They are found in the same request as the counts of the parts.
+        ``branches`` counts, in the request of the search itself, the phrases, title clauses and
+        alternatives of a query that has several, and adds to a first page the best passage of each
+        alternative of an OR that has none on it. None of these are hits.
 
-        ``published`` reads the query as presets that reproduce a paper do: PREFER and DEMOTE are
-        words, and words do not match their possessives. So it is without ``operators``.
+        With ``published``, the query is read as in presets that reproduce a paper: PREFER and
+        DEMOTE are words, and words do not match their possessives. The same applies without
+        ``operators``.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -318,8 +319,8 @@ class Index:
         )
 
     def _preference_notes(self, request: SearchRequest, page: Page) -> list[str]:
-        """Return the notes on preferences that no passage meets; counts those that none of the
-        passages shown does."""
+        """Return the notes on preferences that no passage meets. Only preferences that no shown
+        passage meets are counted."""
         unmet = unmet_preferences(request, page.hits, self.manifest.metadata)
         if not unmet:
             return []
@@ -335,7 +336,7 @@ class Index:
         ]
 
     def _executed(self, request: SearchRequest, options: _Extras) -> _Executed:
-        """Return what a search has found, in one round trip, or in two if it is nothing.
+        """Return the result of a search, in one round trip, or in two if it finds nothing.
 
         On a server, values of fields take one more.
         """
@@ -489,9 +490,10 @@ class Index:
         in the query that no passage contains, which takes a request for their counts.
 
         ``where`` is a logical query that passages must match, without effect on their order: the
-        result has the nearest among those. The engine lists them, up to 100,000 on a server; more
-        are a QueryError. If none matches, the result is that of a logical search for ``where``,
-        with its feedback, and with ``relax`` the passages that miss the fewest conditions.
+        result has the nearest of the matching passages. The engine lists them, up to 100,000 on a
+        server; more are a QueryError. If none matches, the result is that of a logical search for
+        ``where``, with its feedback, and with ``relax`` the passages that miss the fewest
+        conditions.
 
         Raises QueryError for a query that is empty or too long, for the filter and for the
         condition, ArgumentError, NotServedError if there are no sentence vectors,
@@ -525,8 +527,8 @@ class Index:
         either may be empty, and then takes the words of the other. The rankings are merged as
         ``fusion.fuse_logical`` says.
 
-        ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which has
-        the same conditions, which both rankings obey, and errors. The search by words may raise
+        ``vectors`` are those of passages, or of sentences as in ``semantic_search``. Conditions,
+        which apply to both rankings, and errors are as there. The search by words may raise
         QueryTimeoutError.
         """
         result = self._by_vectors.hybrid(
@@ -590,8 +592,8 @@ class Index:
     def chunk_read(self, ids: Sequence[str], *, filter: str | None = None) -> list[ReadChunk]:
         """Return the chunks with these ids in full, in the same order.
 
-        ``filter`` narrows the scope as in ``logical_search``: also the neighbours obey it. Raises
-        UnknownChunkError naming every id that the index (or the scope) does not hold, and
+        ``filter`` narrows the scope as in ``logical_search``; it applies to the neighbours too.
+        Raises UnknownChunkError naming every id that the index (or the scope) does not hold, and
         QueryError for the filter.
         """
         scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
@@ -628,9 +630,9 @@ class Index:
     def documents(self, *, filter: str | None = None) -> Iterator[IndexDocument]:
         """Stream the documents in the scope, narrowed by ``filter``, in corpus order.
 
-        Every document is read with its passages; one is held at a time. Raises QueryError for the
-        filter, and IndexDamagedError if passages of a document are missing, because a server
-        changed it while it was read.
+        Every document is read with its passages; one document is held in memory at a time. Raises
+        QueryError for the filter, and IndexDamagedError if passages of a document are missing,
+        because a server changed it while it was read.
         """
         return documents_of(self.scan(filter=filter), self.location)
 
@@ -655,8 +657,9 @@ class Index:
     def document_lines(self, doc_ids: Sequence[str]) -> list[DocumentLines | None]:
         """Return the numbered lines of documents; None for one that the scope does not hold.
 
-        The lines of the last documents are kept: those are checked against the first passage of the
-        document as it is now, all in one request, and the others are read in another.
+        The lines of the last documents are cached. Cached lines are checked against the current
+        first passage of the document, all in one request; other documents are read in another
+        request.
         """
         ids = list(dict.fromkeys(map(nfc, doc_ids)))
         scope = self.scope

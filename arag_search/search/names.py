@@ -1,5 +1,5 @@
 """The names in a query by meaning, and which of them no passage contains: vectors find something
-near to every query, also to one about a name that the corpus does not know."""
+near to every query, even to one about a name that is not in the corpus."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _WORD = re.compile(r"[^\W_][\w'’.-]*", re.UNICODE)
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names in a text: what stands in quotation marks, and runs of words that begin with
-    a capital, apart from the first word of a sentence. At most MAX_NAMES, each once."""
+    """Return the names in a text: texts in quotation marks, and runs of words that begin with a
+    capital, apart from the first word of a sentence. At most MAX_NAMES, each once."""
     names = [next(filter(None, match.groups())) for match in _QUOTED.finditer(text)]
     run: list[str] = []
     previous = "."

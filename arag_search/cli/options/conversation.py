@@ -1,4 +1,5 @@
-"""The files of conversations: where they are kept, and what the commands that use them share."""
+"""The files of conversations: where they are kept, and the common code of commands that use
+them."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ def conversations_folder() -> Path:
 
 
 def conversation_file(given: str) -> Path:
-    """Return the file that a name or a path means: a bare name is in the folder of conversations,
-    unless there is such a file here."""
+    """Return the file for a name or a path: a bare name is in the folder of conversations, unless
+    there is such a file here."""
     path = Path(given)
     if path.name != given or path.suffix == ENDING or path.exists():
         return path

@@ -1,4 +1,4 @@
-"""The options of a model, shared by all commands that ask one."""
+"""The options of a model, shared by all commands that use one."""
 
 from __future__ import annotations
 

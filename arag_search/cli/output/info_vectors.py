@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DescribedSidecar(NamedTuple):
-    """A sidecar as JSON and in words, and whether nothing wrong was found."""
+    """A sidecar as JSON and in words, and whether it is free of problems."""
 
     json: dict[str, Any]
     text: str
