@@ -1,4 +1,4 @@
-"""Published files of questions are read as they are."""
+"""Published files of questions are read without conversion."""
 
 from __future__ import annotations
 

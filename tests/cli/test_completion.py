@@ -1,4 +1,4 @@
-"""Shell completion: what a shell gets when it asks for the words of a command line."""
+"""Shell completion: the suggestions that a shell gets for a command line."""
 
 from __future__ import annotations
 

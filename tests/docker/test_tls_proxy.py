@@ -43,7 +43,7 @@ def node_behind_a_proxy(
 def run(
     stack: Stack, command: str, location: str, *, ca: str = "/ca.pem", password: str = "right"
 ) -> str:
-    """Return the output of a command in a container; of a server, what it says at its start."""
+    """Return the output of a command in a container; for a server, its output at the start."""
     words = [word.format(location) for word in COMMANDS[command]]
     values = {
         "OPENSEARCH_USERNAME": "arag_build",

@@ -65,7 +65,7 @@ def stage(capsys: pytest.CaptureFixture[str], *arguments: str) -> CommandResult:
 
 
 def kill_stage(name: str, moment: int, *sources: str, workers: int = 0) -> None:
-    """Run a stage in a process that kills itself when so many documents are written."""
+    """Run a stage in a process that kills itself after writing a number of documents."""
     child = process(CHILD, name, str(moment), str(workers), *sources, ARAG_JVM_HEAP="128m")
     _, errors = child.communicate()
     assert child.returncode == -signal.SIGKILL, errors

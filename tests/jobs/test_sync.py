@@ -39,7 +39,7 @@ def changes(report: AddReport) -> tuple[int, int, int, int]:
 
 
 def notes(**contents: str) -> None:
-    """Make the folder ``notes`` hold these files and no others."""
+    """Make the folder ``notes`` contain exactly these files."""
     Path("notes").mkdir(exist_ok=True)
     for path in Path("notes").iterdir():
         path.unlink()

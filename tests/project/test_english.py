@@ -1,4 +1,4 @@
-"""Names and docstrings keep to plain English, as arag_search/README.md ("English") asks."""
+"""Names and docstrings keep to plain English: the checks that a program can make."""
 
 import ast
 from collections.abc import Iterator

@@ -37,7 +37,8 @@ _QUOTED = re.compile(r"(['\"“])([A-Z][^\n\"“”]*?\?)['\"”]")
 
 
 def questions_in_guide(text: str) -> set[str]:
-    """Return the questions in code and in quotation marks; prose may ask what it likes."""
+    """Return the questions in code and in quotation marks; other prose may contain any
+    questions."""
     code = "\n".join(_CODE.findall(text))
     return {
         question

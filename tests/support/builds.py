@@ -60,7 +60,7 @@ def corpus(name: str, documents: int, words: int = 30) -> str:
 
 
 class InterruptingProgress(SilentProgress):
-    """A progress that presses Ctrl-C after so many documents, and records notes."""
+    """A progress that presses Ctrl-C after a number of documents, and records notes."""
 
     def __init__(self, documents: int) -> None:
         self.notes: list[str] = []
@@ -173,7 +173,7 @@ def command(
 def kill_build_at_random(
     chance: random.Random, documents: int, *sources: str, to: str, workers: int
 ) -> None:
-    """Kill a build at a random moment after it has written so many documents."""
+    """Kill a build at a random moment after it has written a number of documents."""
     child = command("SLOW", 0, *sources, to=to, workers=workers)
     assert child.stdout is not None
     written = 0

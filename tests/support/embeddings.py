@@ -37,7 +37,7 @@ def with_options(**changes: object) -> EmbedOptions:
 
 
 def build_small_index(documents: int, words: int = 30) -> None:
-    """Build ``index``: so many passages, each of one short and two long sentences."""
+    """Build ``index`` with a number of passages, each of one short and two long sentences."""
     build_index([corpus("index.jsonl", documents, words)], Path("index"), PLAIN)
 
 
@@ -90,7 +90,7 @@ class NotingProgress(SilentProgress):
 
 
 class InterruptingProgress(NotingProgress):
-    """A progress that presses Ctrl-C when so many rows are encoded."""
+    """A progress that presses Ctrl-C when a number of rows are encoded."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()

@@ -16,8 +16,8 @@ NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 def long_document(
     number: int, doc_id: str, title: str, text: str, passage: int = 300, **metadata: MetadataValue
 ) -> list[Chunk]:
-    """Return the passages of a text, of about so many characters; a sentence ends after each period
-    or line feed, and at the end."""
+    """Return the passages of a text of about a given number of characters; a sentence ends after
+    each period or line feed, and at the end."""
     ends = [at + 1 for at, character in enumerate(text) if character in ".\n"]
     if text and (not ends or ends[-1] < len(text)):
         ends.append(len(text))

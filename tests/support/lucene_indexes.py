@@ -61,7 +61,7 @@ def build(
     sentences: bool = True,
     already_chunked: bool = False,
 ) -> LuceneEngine:
-    """Index the chunks into ``folder``, in about so many segments, and open it."""
+    """Index the chunks into ``folder``, in about ``segments`` segments, and open it."""
     writer = LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=False)
     size = max(1, -(-len(chunks) // segments))
     for start in range(0, len(chunks), size):

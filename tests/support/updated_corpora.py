@@ -62,7 +62,7 @@ class Corpus:
         self._files = 0
 
     def sample_ids(self, count: int) -> list[str]:
-        """Draw so many ids of documents of the corpus, or all if there are fewer."""
+        """Draw a number of ids of documents of the corpus, or all if there are fewer."""
         return self._random.sample(sorted(self.documents), min(count, len(self.documents)))
 
     def document(self, identifier: str) -> dict[str, object]:

@@ -42,7 +42,8 @@ def unit_vectors(rows: int, seed: int = 0, dimension: int = DIMENSION) -> Vector
 
 
 def chunks_of(count: int, sentences: int = 3, first: int = 0) -> list[Chunk]:
-    """Build chunks of so many sentences; each chunk is a document with a year and a language."""
+    """Build chunks with given numbers of sentences; each chunk is a document with a year and a
+    language."""
     return [
         chunk(
             number,
