@@ -72,8 +72,8 @@ def ask_command(
     """Answer a question from an index, with its evidence.
 
     A language model searches step by step and then answers. With no model, key or base URL set,
-    plain rules stand in for it (offline), and the output says so. In a terminal, each step is shown
-    as it happens.
+    built-in rules stand in for it (offline), and the output says so. In a terminal, each step is
+    shown as it happens.
 
     Examples:
 

@@ -154,7 +154,7 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
 
 
 def check_passages(opened: Index) -> None:
-    """Raise IndexDamagedError if the passages, or their places, are not those of the manifest.
+    """Raise IndexDamagedError if the passages or their places differ from those of the manifest.
     All passages are read."""
     from arag_search.errors import IndexDamagedError
     from arag_search.manifest import CorpusDigest, fingerprint_hex

@@ -1,11 +1,11 @@
 """The folder of a batch run: the description of the run, and the records of its questions.
 
     DIR/run.json       preset, index, model and questions, with their fingerprints
-    DIR/records.jsonl  a line a question, in the order in which they finished
+    DIR/records.jsonl  one line per question, in the order in which they finished
 
-A record is one write of a whole line, on disk before the next one is written. The last record of
-a question is the one that counts, so that a failed question can be asked again. An incomplete
-line that a crash left at the end of the file is dropped; nothing else ever is.
+A record is one write of a whole line, on disk before the next one is written. The last record of a
+question is the one that counts, so that a failed question can be retried. An incomplete line that a
+crash left at the end of the file is dropped; nothing else ever is.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ COMPARED = ("preset", "index", "model", "questions", "encoder")
 class RunDescription(BaseModel):
     """The content of run.json: names for people, and fingerprints to compare.
 
-    ``count`` is the number of questions in the file, ``limit`` how many of them were asked for
-    (None: all). ``filter`` is the scope of the index, ``encoder`` what made its vectors and encodes
+    ``count`` is the number of questions in the file, ``limit`` the number of them to answer (None:
+    all). ``filter`` is the scope of the index, ``encoder`` the encoder of its vectors and of
     queries, None if the preset needs none.
     """
 
@@ -130,7 +130,7 @@ class Foreign(NamedTuple):
 
 
 class RunRecords(NamedTuple):
-    """The records of a run, the last of each question, and what is not of the run, by question."""
+    """The records of a run, the last of each question, and records of other runs, by question."""
 
     own: dict[str, Record]
     foreign: dict[str, Foreign]
@@ -227,13 +227,14 @@ def _broken_error(what: str, path: Path, number: int) -> RunError:
 class RunFolder:
     """A folder that this process alone writes to, until it is closed. A context manager.
 
-    ``records`` is what it held when it was opened, ``earlier`` what the run was then (None: new).
+    ``records`` are those in it when it was opened, ``earlier`` is the run's description then (None:
+    new).
     """
 
     def __init__(self, folder: Path, description: RunDescription) -> None:
         """Create the folder, or reopen it for the same run.
 
-        Raises RunError for another run, a folder in use, and one that holds other things.
+        Raises RunError for another run, a folder in use, and one with other contents.
         """
         self.folder = folder
         _check_usable(folder)

@@ -36,7 +36,7 @@ class Prices:
 
     @classmethod
     def load(cls, file: Path | str) -> Prices:
-        """Return the prices in a YAML file, one entry a model:
+        """Return the prices in a YAML file, one entry per model:
 
         gpt-5-mini: {prompt: 0.25, completion: 2}
 
@@ -66,8 +66,8 @@ class Prices:
 
 
 def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> None:
-    """Raise ConfigError if a limit cannot be kept: it is not above 0, or nothing says what
-    ``model`` costs."""
+    """Raise ConfigError if a limit cannot be enforced: it is not above 0, or ``model`` has no
+    price."""
     if not (math.isfinite(max_cost_usd) and max_cost_usd > 0):
         raise ConfigError(
             f"The cost limit {max_cost_usd:g} is not allowed.", allowed="USD, above 0"

@@ -59,10 +59,10 @@ class RunOptions:
 class Tally:
     """The progress of a run.
 
-    ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, those of
-    earlier runs into the folder included, unless they are asked again. ``asked`` were recorded by
-    this run, in ``seconds``. Tokens are of model calls of this run, ``cost_usd`` of the whole
-    folder, None if there are no prices.
+    ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, including
+    those of earlier runs into the folder, unless they are retried. ``asked`` were recorded by this
+    run, in ``seconds``. Tokens are of model calls of this run, ``cost_usd`` of the whole folder,
+    None if there are no prices.
     """
 
     total: int
@@ -250,7 +250,7 @@ class _Batch:
         self._stopped: Stopped | None = None
 
     def run(self, questions: Sequence[Question], records: Mapping[str, Record]) -> RunOutcome:
-        """Answer those of the questions that lack an answer in the records of the run."""
+        """Answer the questions that have no answer in the records of the run."""
         stored = self._folder.records
         waiting = [question for question in questions if _is_unanswered(records.get(question.id))]
         self._waiting = waiting[::-1]  # taken from the end

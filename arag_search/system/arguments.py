@@ -46,9 +46,9 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Make a function raise ArgumentError for an argument that its annotation does not allow.
 
     Understood are strings, numbers, flags, paths, classes, literals, optional values, mappings and
-    sequences or iterables of these. A flag is no number, and a string is no sequence of strings.
-    Integers of other libraries are converted to int. Items of an iterator are not
-    checked, because that would consume it. O(items) for each call.
+    sequences or iterables of these. A flag is not a number, and a string is not a sequence of
+    strings. Integers of other libraries are converted to int. Items of an iterator are not checked,
+    because that would consume it. O(items) for each call.
     """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]

@@ -1,8 +1,8 @@
 """Optional dependencies, and the errors that name the line to install them.
 
 The line depends on how the program was installed: in a clone, as a tool of uv, or in another
-environment. Nothing is published under the project's name on a package index, so that a line names
-the folder or wheel that the program was installed from.
+environment. Nothing is published under the project's name on a package index, so the line names the
+folder or wheel from which the program was installed.
 """
 
 from __future__ import annotations

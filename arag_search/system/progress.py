@@ -31,8 +31,8 @@ class Progress(Protocol):
     ) -> None:
         """Begin work of ``total`` units (None: unknown), ``done`` of which an earlier run has done.
 
-        ``counted`` names what ``update`` counts ("documents"). An earlier run has counted
-        ``count`` of them; None takes the first update for that.
+        ``counted`` names what ``update`` counts ("documents"). An earlier run has counted ``count``
+        of them; if it is None, the first update gives this number.
         """
         ...
 
@@ -42,7 +42,7 @@ class Progress(Protocol):
         ...
 
     def stage(self, name: str, done: int, total: int) -> None:
-        """Show that so many steps of a stage are done, such as ``training sentence``."""
+        """Show how many steps of a stage, such as ``training sentence``, are done."""
         ...
 
     def note(self, text: str) -> None:

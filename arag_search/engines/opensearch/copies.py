@@ -19,7 +19,7 @@ from arag_search.engines.opensearch.hosts import Host
 
 _PROBE_S = 1.0
 _MOST_HUNG = 3
-"""If so many nodes do not answer, the whole cluster is slow."""
+"""If this many nodes do not answer, the whole cluster is slow."""
 _EXCLUDED_S = 120.0
 """Longer than a cluster takes, by its defaults, to remove a node that hangs."""
 

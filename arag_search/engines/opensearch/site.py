@@ -44,8 +44,8 @@ from arag_search.system.processes import Process, this_process
 SIGNATURE_KEY = "signature"
 BUILDER_KEY = "builder"
 SEEN_S = 900.0
-"""A builder on another machine counts as running for so long after it was last seen: longer than
-it waits for a lost node."""
+"""The time for which a builder on another machine counts as running after it was last seen: longer
+than it waits for a lost node."""
 
 GREEN_S = 600.0
 """How long to wait for the copies of the shards before an index is published."""

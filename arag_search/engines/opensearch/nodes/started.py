@@ -1,6 +1,6 @@
 """The list of local clusters that were started, in the cache folder: a file for each data folder.
 
-It is how ``down`` and ``status`` find a cluster whose data folder they are not told.
+With this list, ``down`` and ``status`` find a cluster whose data folder is not given.
 """
 
 from __future__ import annotations
