@@ -194,4 +194,4 @@ def _state(status: ClusterStatus) -> str:
         return f"does not run{ended}"
     health = "no answer" if status.health is None else status.health.status
     started = f"; {status.started} started now" if status.started else ""
-    return f"at {status.url}: {health}, {status.running} of {every} nodes run{started}"
+    return f"at {status.url}: {health}, {status.running} of {every} nodes running{started}"

@@ -298,7 +298,7 @@ def test_down_finds_the_cluster_that_runs_or_names_all_that_do(
     several = arag("opensearch", "down")
     assert (several.code, several.err) == (
         1,
-        "arag-search: 2 local clusters run.\n"
+        "arag-search: 2 local clusters are running.\n"
         f"Allowed: --data '{first}' or --data {second}\nDo: Name one with --data.\n",
     )
     assert arag("opensearch", "status").err == several.err
@@ -371,7 +371,7 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
         f"Address of an index: {url}/NAME",
         f"To stop the cluster: arag-search opensearch down --data {data}",
     ]
-    running = [f"OpenSearch 3.8.0 at {url}: green, 1 of 1 nodes run", node, *end]
+    running = [f"OpenSearch 3.8.0 at {url}: green, 1 of 1 nodes running", node, *end]
     assert arag("opensearch", "up", "--data", str(data)).lines == running
     assert arag("opensearch", "status", "--data", str(data)).lines == running
     wrong = arag("opensearch", "up", "--data", str(data), "--port", "9400")

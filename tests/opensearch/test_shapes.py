@@ -121,7 +121,7 @@ def test_fewer_answers_than_searches_are_an_error_with_four_parts(
         searches(client, 2)
     assert str(caught.value) == (
         "The server does not answer POST _msearch as OpenSearch does: the number of responses is"
-        f" 1.\nWhere: {server.url}\nAllowed: 2, as was asked for\n"
+        f" 1.\nWhere: {server.url}\nAllowed: 2, as requested\n"
         "Do: See what answers at this address: a proxy may change or cut answers."
     )
 

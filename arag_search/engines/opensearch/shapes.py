@@ -149,7 +149,7 @@ def _digits(holder: Mapping[str, Any], name: str, at: str) -> None:
 
 def _length(values: Sequence[Any], due: int, at: str) -> None:
     if len(values) != due:
-        raise _WrongShapeError(f"the number of {at}", len(values), f"{due:,}, as was asked for")
+        raise _WrongShapeError(f"the number of {at}", len(values), f"{due:,}, as requested")
 
 
 # Shards

@@ -110,7 +110,7 @@ def running_data() -> Path:
     running = running_folders(default_data())
     if len(running) > 1:
         raise ArgumentError(
-            f"{len(running)} local clusters run.",
+            f"{len(running)} local clusters are running.",
             allowed=" or ".join(f"--data {shlex.quote(str(folder))}" for folder in running),
             do="Name one with --data.",
         )
