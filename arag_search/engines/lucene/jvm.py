@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import signal
 import sys
@@ -42,8 +43,6 @@ FIXED_FLAGS = (
     # cores, above all during the start.
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
-    # JPype asks for a collection of the whole heap at many of Python's own collections.
-    "-XX:+DisableExplicitGC",
     # Python handles the signals: Ctrl-C raises KeyboardInterrupt, SIGTERM does what Python says.
     "-Xrs",
     # Java would log to stdout. Its errors reach Python as exceptions anyway.
@@ -236,7 +235,7 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
         *(more_flags or cache_flags(aot_cache(jars))),
     ]
     try:
-        with _without_announced_options(), _without_interrupts():
+        with _without_announced_options(), _without_interrupts(), _with_collectors_apart():
             jpype.startJVM(*flags, jvmpath=jvm_library(), classpath=jars, interrupt=False)
         if threading.current_thread() is not threading.main_thread():
             # Java treats the thread that starts it as its main thread, and the exit of the process
@@ -249,6 +248,21 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
             do=f"Another library may have started Java in this process by other means: run "
             f"arag_search in a separate process. Otherwise lower {HEAP_VARIABLE}.",
         ) from error
+
+
+@contextlib.contextmanager
+def _with_collectors_apart() -> Generator[None]:
+    """Keep the garbage collectors of Python and of the Java that the block starts apart.
+
+    JPype has each start the other: every collection of Java, and texts cause many, becomes a full
+    one of Python, which takes longest in large programs. Nothing here has references in a circle
+    through both.
+    """
+    before = len(gc.callbacks)
+    yield
+    for coupling in gc.callbacks[before:]:
+        coupling("start", {})  # during a collection of Python, Java does not start another
+        gc.callbacks.remove(coupling)
 
 
 @contextlib.contextmanager
