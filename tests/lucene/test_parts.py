@@ -14,7 +14,7 @@ from tests.support.examples import examples
 from tests.support.parts import METADATA, check_random_parts
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + examples(30)))
+@pytest.mark.parametrize("seed", range(100, 100 + examples(20)))
 def test_a_part_answers_as_an_index_of_its_passages_alone(tmp_path: Path, seed: int) -> None:
     def indexed(chunks: Sequence[Chunk], memory: MemoryEngine) -> LuceneEngine:
         writer = LuceneWriter(tmp_path, metadata=METADATA, sentences=True, resume=False)

@@ -16,13 +16,14 @@ from bench.cluster.cluster import LocalCluster
 from bench.data import CORPUS
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from tests.support.examples import examples
 from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.passages import index_of_texts
 from tests.support.shared_data import DATA
 
 PASSAGES = 600
 LOGICAL = 30
-PHRASES = 200
+PHRASES = examples(200)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_all_modules_that_ask_for_the_cluster_or_the_model_go_to_the_same_worker
 @pytest.mark.parametrize(
     ("arguments", "cores", "workers"),
     [
-        ([TESTS], 2, 3),
-        ([TESTS / "unit", TESTS / "cli"], 8, 3),
+        ([TESTS], 2, 4),
+        ([TESTS / "unit", TESTS / "cli"], 8, 4),
         ([TESTS], 1, 0),
         ([TESTS / "conftest.py"], 2, 0),
         ([TESTS / "unit", f"{TESTS}/cli/test_app.py::test_x"], 2, 0),

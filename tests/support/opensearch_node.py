@@ -15,7 +15,7 @@ import pytest
 from arag_search.engines.opensearch.nodes import cluster, training
 from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.errors import EngineError
-from bench.cluster.cluster import LocalCluster, local_cluster
+from bench.cluster.cluster import LocalCluster, discard, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
 """A cluster to test against, ``http://host:port``; tests only create ``arag-test-<uuid>-*``."""
@@ -39,7 +39,7 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         no_server(str(error))
     else:
         yield status.url
-        cluster.down(data)
+        discard(data)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +64,7 @@ def own_node(
     snapshot repository."""
     data = tmp_path_factory.mktemp("own-node")
     yield cluster.up(data, port=0, owned=True, short_lived=True)
-    cluster.down(data)
+    discard(data)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from tests.support.passages import SCHEMA, VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 
 
-@pytest.mark.parametrize("seed", range(examples(60)))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_a_part_answers_as_an_index_of_its_passages_alone(seed: int) -> None:
     check_random_parts(lambda _, memory: memory, seed)
 
