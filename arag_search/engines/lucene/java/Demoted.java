@@ -6,7 +6,11 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.index.Term;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.DisjunctionMaxQuery;
@@ -20,6 +24,7 @@ import org.apache.lucene.search.ScoreDoc;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.ScorerSupplier;
+import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.search.TopDocs;
 import org.apache.lucene.search.TwoPhaseIterator;
 import org.apache.lucene.search.Weight;
@@ -35,7 +40,7 @@ import org.apache.lucene.search.Weight;
  * is in 64 bits, and rounded with the score, which is what a function_score of OpenSearch computes.
  */
 final class Demoted extends Query {
-    private static final int MORE_RANKED = 16;
+    private static final int MORE_RANKED = 8;
     private static final Comparator<ScoreDoc> BY_SCORE =
             Comparator.<ScoreDoc>comparingDouble(hit -> -hit.score)
                     .thenComparingLong(Demoted::ordinalOf);
@@ -94,14 +99,14 @@ final class Demoted extends Query {
      */
     TopDocs top(int n, IndexSearcher searcher, Ranking ranking) throws IOException {
         Query plain = searcher.rewrite(query);
-        List<List<Weight>> weights = weights(searcher);
+        List<Lowering> lowering = lowering(searcher);
         for (int size = n + n / 2 + MORE_RANKED; ; size *= 4) {
             TopDocs ranked = ranking.first(plain, size);
             ScoreDoc[] hits = ranked.scoreDocs;
             boolean all = hits.length < size;
             float lastScore = all ? 0 : scoreOf(hits[size - 1]);
             long lastOrdinal = all ? 0 : ordinalOf(hits[size - 1]);
-            lower(hits, weights, searcher.getIndexReader().leaves());
+            lower(hits, lowering, searcher.getIndexReader().leaves());
             if (all || isBefore(hits[n - 1], lastScore, lastOrdinal)) {
                 return new TopDocs(ranked.totalHits, Arrays.copyOf(hits, Math.min(n, hits.length)));
             }
@@ -113,7 +118,8 @@ final class Demoted extends Query {
     }
 
     /** Lower the scores of documents, and sort them by score and ordinal. */
-    private void lower(ScoreDoc[] hits, List<List<Weight>> weights, List<LeafReaderContext> leaves)
+    private void lower(
+            ScoreDoc[] hits, List<Lowering> lowering, List<LeafReaderContext> leaves)
             throws IOException {
         ScoreDoc[] forwards = hits.clone();
         Arrays.sort(forwards, Comparator.comparingInt(hit -> hit.doc));
@@ -121,7 +127,7 @@ final class Demoted extends Query {
         for (ScoreDoc hit : forwards) {
             LeafReaderContext leaf = leaves.get(ReaderUtil.subIndex(hit.doc, leaves));
             if (inLeaf == null || inLeaf.leaf != leaf) {
-                inLeaf = new Factors(weights, factors, leaf);
+                inLeaf = new Factors(lowering, factors, leaf);
             }
             hit.score = inLeaf.lower(scoreOf(hit), hit.doc - leaf.docBase);
             if (hit instanceof FieldDoc sorted) {
@@ -160,29 +166,36 @@ final class Demoted extends Query {
         if (!mode.needsScores()) {
             return weight;
         }
-        return new LoweredWeight(this, weight, weights(searcher), factors);
+        return new LoweredWeight(this, weight, lowering(searcher), factors);
     }
 
+    /** What lowers a score by one factor: any of these terms, and any of these queries. */
+    private record Lowering(List<Term> terms, List<Weight> weights) {}
+
     /**
-     * Return the weights of the queries that lower, of each of their alternatives. These are asked in
-     * turn whether they match a document, which for a few documents costs less than a disjunction, or
-     * a look into the cache of the searcher.
+     * Return what lowers scores. Alternatives are asked in turn whether they match a document, which
+     * for a few documents costs less than a disjunction, or a look into the cache of the searcher.
      */
-    private List<List<Weight>> weights(IndexSearcher searcher) throws IOException {
-        List<List<Weight>> weights = new ArrayList<>(lowering.size());
+    private List<Lowering> lowering(IndexSearcher searcher) throws IOException {
+        List<Lowering> all = new ArrayList<>(lowering.size());
         for (Query other : lowering) {
+            Lowering alternatives = new Lowering(new ArrayList<>(), new ArrayList<>());
             Query rewritten = searcher.rewrite(other);
-            List<Weight> alternatives = new ArrayList<>();
             for (Query alternative :
                     rewritten instanceof DisjunctionMaxQuery any
                             ? any.getDisjuncts()
                             : List.of(rewritten)) {
-                alternatives.add(
-                        alternative.createWeight(searcher, ScoreMode.COMPLETE_NO_SCORES, 1f));
+                if (alternative instanceof TermQuery term) {
+                    alternatives.terms.add(term.getTerm());
+                } else {
+                    alternatives.weights.add(
+                            alternative.createWeight(
+                                    searcher, ScoreMode.COMPLETE_NO_SCORES, 1f));
+                }
             }
-            weights.add(alternatives);
+            all.add(alternatives);
         }
-        return weights;
+        return all;
     }
 
     @Override
@@ -216,11 +229,10 @@ final class Demoted extends Query {
 
     private static final class LoweredWeight extends Weight {
         private final Weight weight;
-        private final List<List<Weight>> lowering;
+        private final List<Lowering> lowering;
         private final float[] factors;
 
-        LoweredWeight(
-                Query query, Weight weight, List<List<Weight>> lowering, float[] factors) {
+        LoweredWeight(Query query, Weight weight, List<Lowering> lowering, float[] factors) {
             super(query);
             this.weight = weight;
             this.lowering = lowering;
@@ -259,14 +271,14 @@ final class Demoted extends Query {
 
     /** The factors of the documents of a segment, asked for in ascending order. */
     private static final class Factors {
-        private final List<List<Weight>> lowering;
+        private final List<Lowering> lowering;
         private final float[] factors;
         private final LeafReaderContext leaf;
         private List<List<Candidates>> candidates;
         private int document = -1;
         private double product = 1;
 
-        Factors(List<List<Weight>> lowering, float[] factors, LeafReaderContext leaf) {
+        Factors(List<Lowering> lowering, float[] factors, LeafReaderContext leaf) {
             this.lowering = lowering;
             this.factors = factors;
             this.leaf = leaf;
@@ -294,15 +306,32 @@ final class Demoted extends Query {
 
         private void open() throws IOException {
             candidates = new ArrayList<>(lowering.size());
-            for (List<Weight> weights : lowering) {
-                List<Candidates> inLeaf = new ArrayList<>(weights.size());
-                for (Weight weight : weights) {
+            for (Lowering alternatives : lowering) {
+                List<Candidates> inLeaf = new ArrayList<>();
+                addTerms(alternatives.terms, inLeaf);
+                for (Weight weight : alternatives.weights) {
                     Scorer scorer = weight.scorer(leaf);
                     if (scorer != null) {
                         inLeaf.add(Candidates.of(scorer));
                     }
                 }
                 candidates.add(inLeaf);
+            }
+        }
+
+        /** Look terms up in one pass over each field: a word and its possessives are neighbours. */
+        private void addTerms(List<Term> terms, List<Candidates> inLeaf) throws IOException {
+            String field = null;
+            TermsEnum dictionary = null;
+            for (Term term : terms) {
+                if (!term.field().equals(field)) {
+                    field = term.field();
+                    dictionary = Terms.getTerms(leaf.reader(), field).iterator();
+                }
+                if (dictionary.seekExact(term.bytes())) {
+                    PostingsEnum documents = dictionary.postings(null, PostingsEnum.NONE);
+                    inLeaf.add(new Candidates(documents, null));
+                }
             }
         }
 
