@@ -1,4 +1,4 @@
-"""Parts of indexes of Lucene, against indexes in memory of their passages alone."""
+"""Parts of indexes of Lucene and in memory, against indexes in memory of their passages alone."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +12,11 @@ from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.memory.engine import MemoryEngine
 from tests.support.examples import examples
 from tests.support.parts import METADATA, check_random_parts
+
+
+@pytest.mark.parametrize("seed", range(examples(20)))
+def test_a_part_in_memory_answers_as_an_index_of_its_passages_alone(seed: int) -> None:
+    check_random_parts(lambda _, memory: memory, seed)
 
 
 @pytest.mark.parametrize("seed", range(100, 100 + examples(20)))

@@ -28,10 +28,13 @@ LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucen
 def worker_count(arguments: Sequence[str], cores: int) -> int:
     """Return how many workers run these arguments of pytest: none where modules or tests are
     named, because starting workers takes longer than a few tests; and none for containers, which
-    several workers would build."""
+    several workers would build. The fast tests wait for nothing, and have a worker for each of two
+    cores."""
     folders = [Path(argument) for argument in arguments]
     whole_folders = all(folder.is_dir() and folder.name != "docker" for folder in folders)
-    return WORKERS if whole_folders and cores >= CORES else 0
+    if not whole_folders or cores < CORES:
+        return 0
+    return CORES if all("unit" in folder.parts for folder in folders) else WORKERS
 
 
 def group_of(module: str) -> str:

@@ -15,15 +15,8 @@ from arag_search.query.tree import Scope
 from arag_search.search import index as index_module
 from arag_search.search.by_vectors import OLD_VECTORS
 from arag_search.search.index import Index
-from tests.support.examples import examples
-from tests.support.parts import check_random_parts
 from tests.support.passages import SCHEMA, VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
-
-
-@pytest.mark.parametrize("seed", range(examples(20)))
-def test_a_part_answers_as_an_index_of_its_passages_alone(seed: int) -> None:
-    check_random_parts(lambda _, memory: memory, seed)
 
 
 def test_a_part_shares_engine_and_vectors_and_closing_it_closes_neither() -> None:
