@@ -15,6 +15,7 @@ from arag_search.engines.lucene import reader
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.query.parser import parse
 from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
@@ -64,6 +65,15 @@ def test_lucene_finds_the_passages_nearest_to_a_query_that_matches_nothing(
 
 def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     agreement.agree_on_pages(pairs)
+
+
+def test_each_of_two_groups_with_a_demote_lowers_its_own_score(pairs: list[Pair]) -> None:
+    request = SearchRequest(parse("(opera DEMOTE born)^2 AND (venice DEMOTE in)^3").tree)
+    for memory, lucene in pairs:
+        agreement.assert_equal(lucene.search(request), memory.search(request))
+    request = SearchRequest(parse("(opera DEMOTE born) AND (venice DEMOTE in)").tree)
+    for memory, lucene in pairs:
+        agreement.assert_equal(lucene.search(request), memory.search(request))
 
 
 def test_lucene_selects_the_passages_of_a_condition_that_memory_selects(pairs: list[Pair]) -> None:

@@ -81,7 +81,9 @@ final class Demoted extends Query {
         for (BooleanClause clause : bool.clauses()) {
             if (clause.occur() == BooleanClause.Occur.FILTER) {
                 inner.add(clause);
-            } else if (clause.isRequired() && clause.query() instanceof Demoted scoring) {
+            } else if (demoted == null
+                    && clause.isRequired()
+                    && clause.query() instanceof Demoted scoring) {
                 demoted = scoring;
                 inner.add(scoring.query, clause.occur());
             } else {
