@@ -15,6 +15,8 @@ from arag_search.errors import ConfigError
 
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_NUMBER_CHARACTERS = 1_000
+_MAX_DEPTH = 100
+"""Nodes are composed and read recursively, in C, which does not survive a deep recursion."""
 
 
 def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[object, object]:
@@ -28,7 +30,9 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
 
     where = str(file)
     try:
-        loader = _loader_class()(file.read_text("utf-8"))
+        text = file.read_text("utf-8")
+        _check_events(text)
+        loader = _loader_class()(text)
         root = loader.get_single_node()
         content: object = None if root is None else loader.construct_document(root)
     except _AliasError as error:
@@ -40,9 +44,9 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
         ) from None
     except OSError as error:
         raise ConfigError(f"The {what} cannot be read ({error.strerror}).", where=where) from error
-    except RecursionError:
+    except _DepthError:
         raise ConfigError(
-            f"The {what} is not YAML: nested too deeply.", where=where, allowed=allowed
+            f"The {what} is nested too deeply.", where=where, allowed=f"{_MAX_DEPTH} levels"
         ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # ValueError: not UTF-8, or the 45th of a month; OverflowError: a number like 59:59:...:59
@@ -93,24 +97,40 @@ class _AliasError(Exception):
         self.line = line
 
 
-@functools.cache
-def _loader_class() -> Any:
-    """Return PyYAML's safe loader without aliases and without endless numbers."""
+class _DepthError(Exception):
+    """A value in a file that lies within too many others."""
+
+
+def _check_events(text: str) -> None:
+    """Raise _AliasError or _DepthError for what must not be composed, and YAMLError."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        """A safe loader that raises for aliases and endless numbers."""
+    depth = 0
+    for event in cast(Any, yaml).parse(text, Loader=_loader_class()):
+        if isinstance(event, yaml.AliasEvent):
+            raise _AliasError(str(event.anchor), event.start_mark.line + 1)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MAX_DEPTH:
+            raise _DepthError
 
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            event = cast(Any, self).peek_event()
-            if isinstance(event, yaml.AliasEvent):
-                raise _AliasError(str(event.anchor), event.start_mark.line + 1)
-            return super().compose_node(parent, index)
+
+@functools.cache
+def _loader_class() -> Any:
+    """Return PyYAML's safe loader, in C where it was built so, without endless numbers."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):
+        """A safe loader that raises for endless numbers."""
 
         def construct_scalar(self, node: Any) -> Any:
             if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER_CHARACTERS:
                 problem = f"a number has {len(node.value):,} characters"
                 raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-            return super().construct_scalar(node)
+            return base.construct_scalar(self, node)
 
     return Loader

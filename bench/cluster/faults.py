@@ -82,11 +82,15 @@ class Outcome:
 
 
 class Clients:
-    """Threads that ask an index one question after another, until they are stopped."""
+    """Threads that ask an index one question after another, each with a pause of ``pause_s``
+    seconds between them, until they are stopped."""
 
-    def __init__(self, index: Index, known: Sequence[Known], count: int = CLIENTS) -> None:
+    def __init__(
+        self, index: Index, known: Sequence[Known], count: int = CLIENTS, pause_s: float = 0.0
+    ) -> None:
         self._index = index
         self._known = known
+        self._pause_s = pause_s
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._times: list[tuple[float, float]] = []
@@ -119,7 +123,7 @@ class Clients:
 
     def _ask(self, seed: int) -> None:
         random = Random(seed)
-        while not self._stop.is_set():
+        while not self._stop.wait(self._pause_s):
             known = random.choice(self._known)
             began = time.monotonic()
             wrong: list[str] = []

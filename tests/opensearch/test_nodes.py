@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -456,8 +457,9 @@ def test_of_two_simultaneous_starts_one_reports_the_node_that_the_other_started(
 
 @pytest.mark.usefixtures("opensearch_jars")
 def test_three_nodes_form_a_cluster_and_a_killed_one_is_started_again(
-    arag: Command, tmp_path: Path
+    arag: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cluster, "up", partial(cluster.up, short_lived=True))
     data = ("--data", str(tmp_path))
     try:
         first = arag("opensearch", "up", "--nodes", "3", "--port", "0", *data, "--json")

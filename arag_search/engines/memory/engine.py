@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from heapq import nsmallest
 from itertools import islice
 
@@ -82,24 +83,10 @@ class MemoryEngine:
             if count < len(self._chunks):
                 raise ArgumentError(f"Two chunks have the same {what}.")
         self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
-        titles = [analysis.terms(chunk.title) for chunk in self._chunks]
-        contents = [analysis.terms(chunk.content) for chunk in self._chunks]
-        fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
-        self._by_chunk = ScoredDocuments(self._chunks, fields, metadata)
-        # A sentence is a document that has the title and the metadata of its chunk.
-        self._sentences: list[tuple[int, int]] = []  # number of the chunk, number within it
-        self._by_sentence: ScoredDocuments | None = None
-        if sentences:
-            parts = [chunk.sentences() for chunk in self._chunks]
-            self._sentences = [(c, s) for c, texts in enumerate(parts) for s in range(len(texts))]
-            sentences_of = [analysis.terms(parts[c][s]) for c, s in self._sentences]
-            fields = {
-                TITLE: TextField([titles[c] for c, _ in self._sentences], k1, b),
-                CONTENT: TextField(sentences_of, k1, b),
-            }
-            self._by_sentence = ScoredDocuments(
-                [self._chunks[c] for c, _ in self._sentences], fields, metadata
-            )
+        self._metadata = metadata
+        self._titles = [analysis.terms(chunk.title) for chunk in self._chunks]
+        contents = (analysis.terms(chunk.content) for chunk in self._chunks)
+        self._by_chunk = self._index_of(range(len(self._chunks)), contents)
         self._closed = False
 
     @property
@@ -297,13 +284,40 @@ class MemoryEngine:
         self._check_open()
         if granularity == "chunk":
             return self._by_chunk.until(deadline)
-        if self._by_sentence is None:
+        if not self._manifest.has_sentences:
             raise NotServedError(
                 "The index holds no sentences.",
                 allowed="granularity chunk",
                 do="Build it again without leaving sentences out.",
             )
         return self._by_sentence.until(deadline)
+
+    @cached_property
+    def _sentences(self) -> list[tuple[int, int]]:
+        """The number of its chunk, and its number within it, of each sentence."""
+        return [
+            (number, at)
+            for number, chunk in enumerate(self._chunks)
+            for at in range(len(chunk.sentences()))
+        ]
+
+    @cached_property
+    def _by_sentence(self) -> ScoredDocuments:
+        """Each sentence as a document that has the title and the metadata of its chunk. Indexed at
+        the first search in sentences."""
+        texts = (analysis.terms(text) for chunk in self._chunks for text in chunk.sentences())
+        return self._index_of([number for number, _ in self._sentences], texts)
+
+    def _index_of(
+        self, owners: Sequence[int], contents: Iterable[Sequence[str]]
+    ) -> ScoredDocuments:
+        """Index documents that belong to the chunks of these numbers."""
+        k1, b = self._manifest.k1, self._manifest.b
+        fields = {
+            TITLE: TextField((self._titles[number] for number in owners), k1, b),
+            CONTENT: TextField(contents, k1, b),
+        }
+        return ScoredDocuments([self._chunks[number] for number in owners], fields, self._metadata)
 
     def _best_sentences(
         self, scores: Mapping[int, float]

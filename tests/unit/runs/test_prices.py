@@ -90,7 +90,7 @@ def test_a_price_list_that_is_no_yaml_or_missing_is_rejected(tmp_path: Path) -> 
     assert problems(tmp_path, "a: 2024-13-45") == (
         "The price list is not YAML: month must be in 1..12."
     )
-    assert problems(tmp_path, "[" * 1_000) == "The price list is not YAML: nested too deeply."
+    assert problems(tmp_path, "[" * 1_000) == "The price list is nested too deeply."
     (tmp_path / "prices.yaml").unlink()
     with pytest.raises(ConfigError) as raised:
         Prices.load(tmp_path / "prices.yaml")

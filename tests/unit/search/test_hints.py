@@ -43,25 +43,33 @@ class CountingEngine(MemoryEngine):
         return super().counts(queries, scope, deadline)
 
 
-def notes(query: str, *chunks: Chunk, **options: object) -> tuple[str, ...]:
+@pytest.fixture(scope="module")
+def common() -> CountingEngine:
+    return CountingEngine(COMMON)
+
+
+def notes(
+    query: str, chunks: Sequence[Chunk] | CountingEngine, **options: object
+) -> tuple[str, ...]:
     """Return the notes that hints add, having checked that they take no request."""
+    engine = chunks if isinstance(chunks, CountingEngine) else CountingEngine(chunks)
     noted: list[tuple[str, ...]] = []
     requests: list[int] = []
     for hints in (True, False):
-        with Index(CountingEngine(chunks), "memory") as index:
-            result = index.logical_search(query, hints=hints, **options)  # type: ignore[arg-type]
-            noted.append(result.notes)
-            requests.append(index.engine.requests)  # type: ignore[attr-defined]
+        engine.requests = 0
+        index = Index(engine, "memory")
+        noted.append(index.logical_search(query, hints=hints, **options).notes)  # type: ignore[arg-type]
+        requests.append(engine.requests)
     assert requests[0] == requests[1]
     return tuple(note for note in noted[0] if note not in noted[1])
 
 
 def test_a_phrase_that_occurs_only_loosened_is_shown_with_a_slop() -> None:
-    assert notes('"carlo venice"', *VIVALDI) == ()
-    assert notes('"goldoni carlo"', *VIVALDI) == (
+    assert notes('"carlo venice"', VIVALDI) == ()
+    assert notes('"goldoni carlo"', VIVALDI) == (
         '"goldoni carlo"~5 (words near each other) finds 1.',
     )
-    assert notes('"antonio vivaldi" AND "opera antonio"', *VIVALDI) == (
+    assert notes('"antonio vivaldi" AND "opera antonio"', VIVALDI) == (
         '"opera antonio"~5 (words near each other) finds 1.',
     )
     # It occurs, or is loosened already, or is excluded, or is one word.
@@ -71,25 +79,28 @@ def test_a_phrase_that_occurs_only_loosened_is_shown_with_a_slop() -> None:
         'nowhere NOT "opera antonio"',
         '"nowhere"',
     ):
-        assert notes(query, *VIVALDI) == (), query
+        assert notes(query, VIVALDI) == (), query
 
 
 def test_only_the_first_phrases_are_loosened() -> None:
     query = " AND ".join(f'"goldoni carlo {word}"' for word in ("the", "young", "by", "was", "in"))
-    assert len(notes(query, *VIVALDI)) <= MAX_LOOSENED
+    assert len(notes(query, VIVALDI)) <= MAX_LOOSENED
 
 
-def test_too_many_matches_of_a_conjunction_suggest_single_sentences() -> None:
-    assert notes("opera AND venice", *COMMON) == (BY_SENTENCE,)
-    assert notes("opera AND venice", *COMMON[:50]) == ()
-    assert notes("opera AND venice", *COMMON, offset=5) == ()
-    assert notes("opera OR venice", *COMMON) == ()
-    assert notes("opera AND long", *COMMON, granularity="sentence") == ()
+def test_too_many_matches_of_a_conjunction_suggest_single_sentences(
+    common: CountingEngine,
+) -> None:
+    assert notes("opera AND venice", common) == (BY_SENTENCE,)
+    assert notes("opera AND venice", COMMON[:50]) == ()
+    assert notes("opera AND venice", common, offset=5) == ()
+    assert notes("opera OR venice", common) == ()
+    assert notes("opera AND long", common, granularity="sentence") == ()
 
 
 def test_a_phrase_that_a_common_word_crowds_out_is_shown_with_a_weight() -> None:
+    engine = CountingEngine([*COMMON, RARE])
     query = 'opera OR "was long" OR "this opera"'
-    assert notes(query, *COMMON, RARE) == (
+    assert notes(query, engine) == (
         'no passage here has "this opera": "this opera"^3 would weigh more.',
     )
     for other in (
@@ -97,7 +108,7 @@ def test_a_phrase_that_a_common_word_crowds_out_is_shown_with_a_weight() -> None
         'opera OR "this opera"^2',  # the syntax is known
         '"the opera" OR "this opera"',  # no common word
     ):
-        assert notes(other, *COMMON, RARE) == (), other
+        assert notes(other, engine) == (), other
 
 
 @pytest.mark.parametrize("name", ["logical_read", "logicalrag", "logicalrag_syntax_only"])
