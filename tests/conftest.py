@@ -43,8 +43,8 @@ from tests.support.shared_data import prepare
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Java in this process compiles its code once and quickly, as short-lived nodes do, because compiling
-# well takes longer than it saves in tests. The processes that tests start compile as usual.
+# Java in this process compiles its code once and quickly, as short-lived nodes do, because better
+# code saves less time here than it takes. The processes that tests start compile as usual.
 _cache_flags = jvm.cache_flags
 jvm.cache_flags = lambda cache: [*_cache_flags(cache), "-XX:TieredStopAtLevel=1"]
 

@@ -13,16 +13,21 @@ from bench.__main__ import BENCHES, listing, main
 from bench.arguments import BenchParser, command_line, names_from
 
 
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    return listing().splitlines()
+
+
 @pytest.mark.parametrize("name", BENCHES)
 def test_every_bench_has_help_and_a_summary_of_one_sentence(
-    name: str, capsys: pytest.CaptureFixture[str]
+    name: str, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit:
         main([name, "--help"])
     assert exit.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: python -m bench {name} ")
     assert callable(importlib.import_module(BENCHES[name]).main)
-    (line,) = [line for line in listing().splitlines() if line.startswith(f"  {name} ")]
+    (line,) = [line for line in lines if line.startswith(f"  {name} ")]
     summary = line.split(maxsplit=1)[1]
     assert re.fullmatch(r"[A-Z][^;.]*\.", summary), summary
     assert len(line) <= 100

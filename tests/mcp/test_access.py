@@ -39,6 +39,7 @@ from tests.support.mcp_http import (
     connected,
     over_http,
     ping_status,
+    web_client,
 )
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.parts import METADATA, guarded_corpus, part_of, vectors_of
@@ -86,7 +87,7 @@ async def session_of(listening: Listening, token: str) -> str:
 
 
 async def ping(listening: Listening, session: str, token: str) -> int:
-    async with httpx.AsyncClient(timeout=20, headers=bearer(token)) as http:
+    async with web_client(bearer(token)) as http:
         return await ping_status(http, listening.url, session)
 
 
@@ -204,7 +205,7 @@ def test_clients_without_a_known_token_are_refused(file: Path, headers: dict[str
 def test_the_session_of_a_token_is_unknown_to_other_tokens(file: Path) -> None:
     async def talk(listening: Listening) -> None:
         session = await session_of(listening, ANN)
-        async with httpx.AsyncClient(timeout=20, headers=bearer(BOB)) as http:
+        async with web_client(bearer(BOB)) as http:
             headers = {**HEADERS, "Mcp-Session-Id": session}
             assert (await http.delete(listening.url, headers=headers)).status_code == 404
             assert (await http.get(listening.url, headers=headers)).status_code == 404

@@ -33,6 +33,7 @@ from tests.support.mcp_http import (
     connected,
     over_http,
     ping_status,
+    web_client,
 )
 from tests.support.mcp_servers import LocalServer, MoodyEngine, cancel_last, text_of, until
 
@@ -109,7 +110,7 @@ def test_a_session_whose_client_has_vanished_is_freed() -> None:
     async def talk(listening: Listening) -> None:
         first = (await begin_session(listening)).headers["mcp-session-id"]
         await anyio.sleep(0.4)
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             assert await ping_status(http, listening.url, first) == 404
         assert (await begin_session(listening)).status_code == 200
 
@@ -118,7 +119,7 @@ def test_a_session_whose_client_has_vanished_is_freed() -> None:
 
 def test_a_newcomer_takes_the_place_of_the_session_that_has_been_idle_the_longest() -> None:
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             first, second = [
                 (await begin_session(listening)).headers["mcp-session-id"] for _ in range(2)
             ]
@@ -138,7 +139,7 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
     engine = MoodyEngine()
 
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http, anyio.create_task_group() as group:
+        async with web_client() as http, anyio.create_task_group() as group:
             busy, streaming = [
                 (await begin_session(listening)).headers["mcp-session-id"] for _ in range(2)
             ]
@@ -227,7 +228,7 @@ def test_several_requests_of_the_same_id_in_flight_are_all_answered() -> None:
     answers: list[httpx.Response] = []
 
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http, anyio.create_task_group() as group:
+        async with web_client() as http, anyio.create_task_group() as group:
             session = (await begin_session(listening)).headers["mcp-session-id"]
             headers = {**HEADERS, "Mcp-Session-Id": session}
 
@@ -264,7 +265,7 @@ def test_the_answer_to_a_request_whose_client_left_goes_to_no_other_request_of_i
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
 
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             session = (await begin_session(listening)).headers["mcp-session-id"]
             headers = {**HEADERS, "Mcp-Session-Id": session}
             engine.gate.clear()
@@ -298,7 +299,7 @@ def test_a_body_that_is_not_a_message_is_a_protocol_error_and_is_not_logged(
     body: bytes, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             session = (await begin_session(listening)).headers["mcp-session-id"]
             for known in ({}, {"Mcp-Session-Id": session}):
                 headers = {**HEADERS, **known}
@@ -343,7 +344,7 @@ def test_only_clients_with_the_token_are_let_in(token: str) -> None:
 
 def test_anybody_may_ask_for_the_health_and_learns_no_name(token: str) -> None:
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             health = listening.url.replace("/mcp", "/health")
             answer = await http.get(health, headers={"Host": "10.1.2.3:8765"})
             assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')
@@ -439,7 +440,7 @@ def test_a_refusal_names_the_wrong_header_and_says_what_to_do(
 def test_the_server_has_one_path() -> None:
     async def talk(listening: Listening) -> None:
         base = listening.url.removesuffix("/mcp")
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             for path in ("", "/", "/mcp2", "/mcp/x", "/docs"):
                 answer = await http.get(f"{base}{path}")
                 assert (answer.status_code, answer.text) == (
@@ -454,7 +455,7 @@ def test_the_server_has_one_path() -> None:
 
 def test_a_request_that_is_too_large_or_too_slow_is_ended() -> None:
     async def talk(listening: Listening) -> None:
-        async with httpx.AsyncClient(timeout=20) as http:
+        async with web_client() as http:
             answer = await http.post(listening.url, content=b"x" * 2_000, headers=HEADERS)
             assert answer.status_code == 413
         head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
@@ -52,11 +52,16 @@ def over_http(
         served.run(main)
 
 
+def web_client(headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+    """Return a client without certificates, which take longer to load than most tests take."""
+    return httpx.AsyncClient(verify=False, headers=headers, timeout=20)
+
+
 @asynccontextmanager
 async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientSession]:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
-        httpx.AsyncClient(headers=headers, timeout=20) as http,
+        web_client(headers) as http,
         streamable_http_client(url, http_client=http) as (from_server, to_server, _),
         ClientSession(from_server, to_server) as client,
     ):
@@ -66,7 +71,7 @@ async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientS
 
 async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
     """Send a request that begins a session, and return the answer."""
-    async with httpx.AsyncClient(timeout=20) as http:
+    async with web_client() as http:
         return await http.post(listening.url, json=INITIALIZE, headers={**HEADERS, **headers})
 
 
