@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -89,10 +89,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parallel.longest_first(items)
 
 
-def pytest_collection_finish() -> None:
-    """Leave what exists before the first test out of garbage collections: a tenth of the time."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collections, and leave what exists before the first test out of
+    later ones: a tenth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

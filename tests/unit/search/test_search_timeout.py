@@ -20,7 +20,7 @@ from tests.support.lucene_indexes import METADATA, chunk
 
 
 def test_the_memory_engine_stops_between_documents() -> None:
-    engine = MemoryEngine([chunk(n, "a b " * 50) for n in range(2_000)], metadata=METADATA)
+    engine = MemoryEngine([chunk(n, "a b " * 50) for n in range(200)], metadata=METADATA)
     past = Deadline(1e-9)
     for call in (
         lambda: engine.search(SearchRequest(Phrase("a b"), deadline=past)),
