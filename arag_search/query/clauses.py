@@ -28,8 +28,8 @@ from arag_search.query.limits import (
 )
 from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import Findings, fill, shortened
+from arag_search.query.spellings import APOSTROPHES, inner_apostrophes, is_prefix
 from arag_search.query.tree import (
-    APOSTROPHES,
     EXACT_MARK,
     DateRange,
     KeywordEquals,
@@ -42,8 +42,6 @@ from arag_search.query.tree import (
     Term,
     TextField,
     all_of,
-    inner_apostrophes,
-    is_prefix,
 )
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")

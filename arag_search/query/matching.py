@@ -10,7 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from arag_search.query.tree import Phrase, Prefix, Spellings, Term, TextLeaf
+from arag_search.query.spellings import Spellings
+from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
 
 Positions = Sequence[Sequence[int]]
 """For each word of a phrase, in order, the positions at which a text has it."""

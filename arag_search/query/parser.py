@@ -33,8 +33,8 @@ from arag_search.query.limits import (
     PREFIX_SHARES,
 )
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
+from arag_search.query.spellings import APOSTROPHES
 from arag_search.query.tree import (
-    APOSTROPHES,
     And,
     Demote,
     Leaf,

@@ -12,20 +12,16 @@ Nots, Prefers and Demotes, each kind in the order typed.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
-from arag_search.corpus import is_unicode, nfc
 from arag_search.errors import ArgumentError
-from arag_search.query import analysis
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import is_field_name
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
-    MAX_APOSTROPHES,
     MAX_POSSESSIVE_WORDS,
     MAX_SLOP,
     MAX_WEIGHT,
@@ -43,14 +39,19 @@ from arag_search.query.printing import (
     weight_text,
     word_text,
 )
+from arag_search.query.spellings import (
+    POSSESSIVES,
+    Spellings,
+    checked_text,
+    is_prefix,
+    possessive_spellings,
+    spellings_of,
+)
 
 TextField = Literal["title", "content"] | None
-Spellings = tuple[tuple[str, ...], ...]
 Span = tuple[float, float] | None
 """The least and greatest product of weights from a node to its text leaves; None without any."""
 
-APOSTROPHES = ("\u0027", "\u2019")
-_POSSESSIVES = tuple(f"{apostrophe}s" for apostrophe in APOSTROPHES)
 EXACT_MARK = "="
 """At the beginning of a phrase: its words are searched without their possessives."""
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
@@ -124,7 +125,7 @@ class Prefix(_Printed):
                 f'The prefix "{self.text}*".',
                 allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
             )
-        _set(self, "spellings", _spellings(self.text))
+        _set(self, "spellings", spellings_of(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class KeywordEquals(_Printed):
     value: str
 
     def __post_init__(self) -> None:
-        _set(self, "value", _checked_text(self.value))
+        _set(self, "value", checked_text(self.value))
         _check_field_name(self.field)
         if not self.value:
             raise ArgumentError("An empty value.", where=f"field {self.field}")
@@ -430,7 +431,7 @@ def with_possessives(query: Node) -> Node:
     If its leaves then have more than MAX_WORDS words in all spellings, only single words get them,
     and if these still are too many, none does.
     """
-    for most in (MAX_POSSESSIVE_WORDS, 1 + len(_POSSESSIVES), 0):
+    for most in (MAX_POSSESSIVE_WORDS, 1 + len(POSSESSIVES), 0):
         expanded = _expanded(query, most)
         words = (spelled_words(leaf) for leaf in leaves(expanded) if isinstance(leaf, TextLeaf))
         if sum(words) <= MAX_WORDS:
@@ -453,16 +454,6 @@ def _expanded(node: N, most: int) -> N:
         case _:
             changed = node
     return cast(N, changed)
-
-
-def is_prefix(text: str) -> bool:
-    """Return whether a ``*`` may follow the text: it is long enough, and exactly one token."""
-    if len(text) < MIN_PREFIX_CHARACTERS:
-        return False
-    if _is_one_token(text):
-        return True
-    tokens = analysis.tokens(text)
-    return len(tokens) == 1 and tokens[0].start == 0 and tokens[0].end == len(text)
 
 
 # Printing
@@ -522,111 +513,22 @@ def _set(node: object, name: str, value: object) -> None:
 def _set_text(leaf: TextLeaf) -> None:
     """Check text and weight of a leaf; store the text in NFC."""
     if not leaf.text.isascii():
-        _set(leaf, "text", _checked_text(leaf.text))
+        _set(leaf, "text", checked_text(leaf.text))
     if leaf.weight != 1:
         _check_weight(leaf.weight, leaf.weight)
 
 
 def _set_spellings(leaf: Term | Phrase, *, exact: bool) -> None:
-    spellings = _spellings(leaf.text)
+    spellings = spellings_of(leaf.text)
+    if not spellings:
+        raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
     if leaf.possessives and not exact:
-        expanded = _possessive_spellings(spellings)
+        expanded = possessive_spellings(spellings)
         if sum(map(len, expanded)) > MAX_POSSESSIVE_WORDS:
             _set(leaf, "possessives", False)
         else:
             spellings = expanded
     _set(leaf, "spellings", spellings)
-
-
-def _possessive_spellings(spellings: Spellings) -> Spellings:
-    """Return the spellings, and those in which one word is its possessive, with each apostrophe.
-
-    Nothing is added to more than MAX_POSSESSIVE_WORDS words.
-    """
-    if sum(map(len, spellings)) > MAX_POSSESSIVE_WORDS:
-        return spellings
-    expanded = dict.fromkeys(spellings)
-    for words in spellings:
-        for at, word in enumerate(words):
-            if _has_possessive(word):
-                for ending in _POSSESSIVES:
-                    expanded[(*words[:at], word + ending, *words[at + 1 :])] = None
-    return tuple(expanded)
-
-
-def _has_possessive(word: str) -> bool:
-    """Return whether 's after a token makes another token. It does not after a digit."""
-    if word.endswith(_POSSESSIVES):
-        return False
-    return all(analysis.terms(word + ending) == [word + ending] for ending in _POSSESSIVES)
-
-
-def _checked_text(text: str) -> str:
-    if text.isascii():
-        return text
-    if not is_unicode(text):
-        raise ArgumentError("A text with a lone surrogate.", allowed="Unicode characters")
-    return nfc(text)
-
-
-def _spellings(text: str) -> Spellings:
-    if _is_one_token(text):
-        return ((text.lower(),),)
-    places = inner_apostrophes(text)
-    if len(places) > MAX_APOSTROPHES:
-        raise ArgumentError(
-            f"A text with {len(places)} apostrophes in its words.",
-            allowed=f"at most {MAX_APOSTROPHES}",
-            do="Write several phrases, joined by AND.",
-        )
-    if places:
-        result = tuple(dict.fromkeys(tuple(analysis.terms(mix)) for mix in _mixes(text, places)))
-    else:
-        result = (tuple(analysis.terms(text)),)
-    if not result[0]:
-        raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
-    return result
-
-
-def spellings_of(text: str) -> Spellings:
-    """Return the tokens that a text stands for, once per spelling; none for a text without tokens.
-
-    Raises ArgumentError for more than MAX_APOSTROPHES.
-    """
-    return Phrase(text).spellings if analysis.terms(nfc(text)) else ()
-
-
-def inner_apostrophes(text: str) -> list[int]:
-    """Return the offsets of the apostrophes whose spelling changes the tokens. O(len(text)).
-
-    If all apostrophes of the text had one spelling, these would be inside a token. (After a Hebrew
-    letter, only U+0027 would be.)
-    """
-    if not any(apostrophe in text for apostrophe in APOSTROPHES):
-        return []
-    inner: set[int] = set()
-    for apostrophe in APOSTROPHES:
-        uniform = text.translate(dict.fromkeys(map(ord, APOSTROPHES), apostrophe))
-        for token in analysis.tokens(uniform):
-            at = uniform.find(apostrophe, token.start, token.end)
-            while at >= 0:
-                inner.add(at)
-                at = uniform.find(apostrophe, at + 1, token.end)
-    return sorted(inner)
-
-
-def _mixes(text: str, places: list[int]) -> Iterator[str]:
-    """Yield the text with every mix of apostrophes at these offsets, first with straight ones."""
-    cuts = [0, *(at + 1 for at in places)]
-    ends = [*places, len(text)]
-    pieces = [text[start:end] for start, end in zip(cuts, ends, strict=True)]
-    for mix in itertools.product(APOSTROPHES, repeat=len(places)):
-        yield "".join(itertools.chain.from_iterable(zip(pieces, (*mix, ""), strict=True)))
-
-
-def _is_one_token(text: str) -> bool:
-    """Return whether a text is plainly one token, as most words are; False means unknown."""
-    return text.isascii() and text.isalnum() and len(text) <= analysis.MAX_UNITS
 
 
 def _check_weight(lowest: float, highest: float) -> None:

@@ -13,7 +13,7 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.matching import Pattern
 from arag_search.query.problems import shortened, symbol_note
-from arag_search.query.tree import spellings_of
+from arag_search.query.spellings import spellings_of
 
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200

@@ -19,14 +19,8 @@ from arag_search.query.analysis import Token
 from arag_search.query.fields import Schema
 from arag_search.query.limits import MIN_PREFIX_CHARACTERS
 from arag_search.query.parser import parse
-from arag_search.query.tree import (
-    Node,
-    Phrase,
-    Prefix,
-    Term,
-    TextLeaf,
-    is_prefix,
-)
+from arag_search.query.spellings import is_prefix
+from arag_search.query.tree import Node, Phrase, Prefix, Term, TextLeaf
 from bench import BenchError
 
 # Upper bounds of document frequency as a share of the passages; each band is drawn as often.

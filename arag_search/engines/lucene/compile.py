@@ -22,6 +22,7 @@ from arag_search.engines.compiling import (
 )
 from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
 from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -35,7 +36,6 @@ from arag_search.query.tree import (
     Term,
     TextLeaf,
     scores,
-    spellings_of,
 )
 
 EVERYTHING = "*\0"

@@ -21,6 +21,7 @@ from arag_search.engines.compiling import (
 )
 from arag_search.engines.opensearch.schema import exact_field, opensearch_field
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -35,7 +36,6 @@ from arag_search.query.tree import (
     TextLeaf,
     positive_leaves,
     scores,
-    spellings_of,
 )
 
 Dsl = dict[str, Any]

@@ -12,15 +12,8 @@ from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_APOSTROPHES
-from arag_search.query.tree import (
-    APOSTROPHES,
-    Not,
-    Phrase,
-    Prefix,
-    Term,
-    all_of,
-    inner_apostrophes,
-)
+from arag_search.query.spellings import APOSTROPHES, inner_apostrophes
+from arag_search.query.tree import Not, Phrase, Prefix, Term, all_of
 from arag_search.search.keywords import checked_keywords
 from arag_search.search.marking import marks
 from tests.support.examples import examples

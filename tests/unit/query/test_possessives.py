@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_POSSESSIVE_WORDS, MAX_WORDS
 from arag_search.query.parser import parse
+from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import (
     Node,
     Phrase,
@@ -13,7 +14,6 @@ from arag_search.query.tree import (
     TextLeaf,
     leaves,
     spelled_words,
-    spellings_of,
     with_possessives,
 )
 from tests.support.examples import examples

@@ -14,7 +14,8 @@ from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.matching import Pattern
 from arag_search.query.parser import parse
-from arag_search.query.tree import Phrase, Prefix, Term, is_prefix
+from arag_search.query.spellings import is_prefix
+from arag_search.query.tree import Phrase, Prefix, Term
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import join_sentences
 from arag_search.search.snippets import Snippets, keyword_sentences
