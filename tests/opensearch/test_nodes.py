@@ -226,6 +226,33 @@ def test_an_ended_child_that_nobody_waited_for_does_not_run() -> None:
         assert not process.runs
 
 
+def test_a_node_ends_whichever_of_its_threads_gets_the_signal() -> None:
+    script = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from arag_search.engines.opensearch.nodes import node
+
+class Runner:
+    def close(self):
+        print("closed")
+
+def signal_later():
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+def start(*arguments):
+    threading.Thread(target=signal_later, daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # of the main thread alone
+    return Runner()
+
+node._start = start
+node.NodeFile.read = lambda folder: None
+sys.exit(node.main(Path("."), False))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=10)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"closed\n", b"")
+
+
 # The record of a cluster
 
 

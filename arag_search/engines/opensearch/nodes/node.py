@@ -48,27 +48,32 @@ class NodeFile:
 
 def main(folder: Path, owned: bool) -> int:
     """Run the node in ``folder`` until it is stopped. Return the exit code."""
-    stop = threading.Event()
-
-    def on_signal(*_: object) -> None:
-        stop.set()
-
+    # A signal writes into the pipe whichever thread gets it, so that none is missed: an event would
+    # be set by Python's main thread alone, which may wait for the event already.
+    stopped, stop = os.pipe()
+    os.set_blocking(stop, False)
+    signal.set_wakeup_fd(stop)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
+        signal.signal(number, _note)
     if owned:
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     runner = _start(NodeFile.read(folder), folder)
     if runner is None:
         return 1
-    stop.wait()
+    os.read(stopped, 1)
     runner.close()
     return 0
 
 
-def _stop_with_input(stop: threading.Event) -> None:
+def _note(number: int, frame: object) -> None:
+    """Handle a signal whose number is in the pipe already."""
+
+
+def _stop_with_input(stop: int) -> None:
+    """Write into the pipe ``stop`` when the input ends."""
     while os.read(0, 4096):
         pass
-    stop.set()
+    os.write(stop, b"\0")
 
 
 def _start(file: NodeFile, folder: Path) -> Any:
