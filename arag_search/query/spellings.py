@@ -73,6 +73,8 @@ def possessive_spellings(spellings: Spellings) -> Spellings:
 
 def _has_possessive(word: str) -> bool:
     """Return whether 's after a token makes another token. It does not after a digit."""
+    if _is_one_token(word) and len(word) <= analysis.MAX_UNITS - 2:
+        return word[-1].isalpha()
     if word.endswith(POSSESSIVES):
         return False
     return all(analysis.terms(word + ending) == [word + ending] for ending in POSSESSIVES)

@@ -83,7 +83,7 @@ class Term(_Printed):
 
     def __post_init__(self) -> None:
         _set_text(self)
-        _set_spellings(self, exact=False)
+        _set_spellings(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Phrase(_Printed):
 
     def __post_init__(self) -> None:
         _set_text(self)
-        _set_spellings(self, exact=self.text.startswith(EXACT_MARK))
+        _set_spellings(self)
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(self.spellings[0]) < 2:
@@ -300,6 +300,7 @@ Leaf = TextLeaf | MetadataLeaf
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
 N = TypeVar("N", bound=Node | Modifier)
+C = TypeVar("C", bound="_Printed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +422,11 @@ def spelled_words(leaf: TextLeaf) -> int:
 
     It is 0 for a single word of one spelling.
     """
-    words = sum(map(len, leaf.spellings))
+    return _lookups(leaf.spellings)
+
+
+def _lookups(spellings: Spellings) -> int:
+    words = sum(map(len, spellings))
     return words if words > 1 else 0
 
 
@@ -444,16 +449,35 @@ def _expanded(node: N, most: int) -> N:
     changed: Node | Modifier
     match node:
         case Term() | Phrase():
-            leaf = dataclasses.replace(node, possessives=True)
-            changed = leaf if spelled_words(leaf) <= most else node
+            changed = _with_forms(node, most)
         case And() | Or():
-            children = tuple(_expanded(child, most) for child in node.children)
-            changed = dataclasses.replace(node, children=children)
+            children = tuple([_expanded(child, most) for child in node.children])
+            changed = _changed(node, children=children)
         case Not() | Prefer() | Demote():
-            changed = dataclasses.replace(node, child=_expanded(node.child, most))
+            changed = _changed(node, child=_expanded(node.child, most))
         case _:
             changed = node
     return cast(N, changed)
+
+
+def _with_forms(leaf: Term | Phrase, most: int) -> Term | Phrase:
+    """Return a leaf with possessives, or as it is if it would have more than ``most`` words."""
+    if leaf.possessives:
+        return leaf
+    spellings = leaf.spellings
+    if not _is_exact(leaf):
+        spellings = possessive_spellings(spellings)
+    if _lookups(spellings) > min(most, MAX_POSSESSIVE_WORDS):
+        return leaf
+    return _changed(leaf, possessives=True, spellings=spellings)
+
+
+def _changed(node: C, **values: object) -> C:
+    """Return a copy of a node with other values, which are known to be right and not checked."""
+    copy = object.__new__(type(node))
+    for name in node.__slots__:
+        _set(copy, name, values[name] if name in values else getattr(node, name))
+    return copy
 
 
 # Printing
@@ -518,17 +542,22 @@ def _set_text(leaf: TextLeaf) -> None:
         _check_weight(leaf.weight, leaf.weight)
 
 
-def _set_spellings(leaf: Term | Phrase, *, exact: bool) -> None:
+def _set_spellings(leaf: Term | Phrase) -> None:
     spellings = spellings_of(leaf.text)
     if not spellings:
         raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
-    if leaf.possessives and not exact:
+    if leaf.possessives and not _is_exact(leaf):
         expanded = possessive_spellings(spellings)
         if sum(map(len, expanded)) > MAX_POSSESSIVE_WORDS:
             _set(leaf, "possessives", False)
         else:
             spellings = expanded
     _set(leaf, "spellings", spellings)
+
+
+def _is_exact(leaf: Term | Phrase) -> bool:
+    """Return whether a leaf is a phrase that is marked as having no possessives."""
+    return isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
 
 
 def _check_weight(lowest: float, highest: float) -> None:
