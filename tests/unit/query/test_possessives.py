@@ -1,12 +1,15 @@
 """A word, also in a phrase, matches its possessives; what else does not, and when none does."""
 
+import string
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_POSSESSIVE_WORDS, MAX_WORDS
 from arag_search.query.parser import parse
-from arag_search.query.spellings import spellings_of
+from arag_search.query.spellings import APOSTROPHES, possessive_spellings, spellings_of
 from arag_search.query.tree import (
     Node,
     Phrase,
@@ -89,6 +92,15 @@ def test_one_token_at_a_time_takes_the_form_unless_it_ends_in_a_digit_or_has_it(
     assert set(expanded.spellings[len(plain.spellings) :]) == possessives
 
 
+def test_the_quick_answer_for_plain_words_is_that_of_the_analyser() -> None:
+    random = Random(11)
+    for length in [*range(1, 8), *range(250, 256)] * 20:
+        word = "".join(random.choices(string.ascii_lowercase + string.digits, k=length))
+        forms = [f"{word}{apostrophe}s" for apostrophe in APOSTROPHES]
+        made = [(form,) for form in forms if analysis.terms(form) == [form]]
+        assert possessive_spellings(((word,),)) == ((word,), *made)
+
+
 def test_a_long_phrase_is_searched_without_possessives_and_a_note_says_so() -> None:
     assert len(Phrase("a b c d e", possessives=True).spellings) == 11
     long = Phrase("a b c d e f", possessives=True)
@@ -121,6 +133,7 @@ def test_possessives_are_tokens_within_the_limits_and_parsing_gives_them(tree: N
     assert all_words == plain_words or all_words <= MAX_WORDS
     for leaf in texts:
         plain = type(leaf)(leaf.text).spellings
+        assert type(leaf)(leaf.text, possessives=leaf.possessives).spellings == leaf.spellings
         assert leaf.spellings[: len(plain)] == plain
         if leaf.spellings != plain:
             assert sum(map(len, leaf.spellings)) <= MAX_POSSESSIVE_WORDS
