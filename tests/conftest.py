@@ -91,13 +91,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without garbage collections, and leave what exists before the first test out of
-    later ones: a tenth of the time."""
+    """Collect tests without garbage collections, which are rarer later, and leave out what exists
+    before the first test: together a sixth of the time of the fast tests."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
         gc.enable()
 
 
