@@ -19,7 +19,7 @@ from arag_search.query.limits import (
 )
 
 Spellings = tuple[tuple[str, ...], ...]
-"""The tokens of a text, once per spelling."""
+"""The tokens of a text in each of its spellings."""
 
 APOSTROPHES = ("\u0027", "\u2019")
 POSSESSIVES = tuple(f"{apostrophe}s" for apostrophe in APOSTROPHES)
@@ -35,7 +35,7 @@ def checked_text(text: str) -> str:
 
 
 def spellings_of(text: str) -> Spellings:
-    """Return the tokens that a text stands for, once per spelling; none for a text without tokens.
+    """Return the tokens of a text in each of its spellings; no spelling for a text without tokens.
 
     Raises ArgumentError for more than MAX_APOSTROPHES and for lone surrogates.
     """
@@ -55,20 +55,20 @@ def spellings_of(text: str) -> Spellings:
     return (terms,) if terms else ()
 
 
-def possessive_spellings(spellings: Spellings) -> Spellings:
+def possessive_spellings(spellings: Spellings) -> Spellings | None:
     """Return the spellings, and those in which one word is its possessive, with each apostrophe.
 
-    Nothing is added to more than MAX_POSSESSIVE_WORDS words.
+    None if they have more than MAX_POSSESSIVE_WORDS words.
     """
     if sum(map(len, spellings)) > MAX_POSSESSIVE_WORDS:
-        return spellings
+        return None
     expanded = dict.fromkeys(spellings)
     for words in spellings:
         for at, word in enumerate(words):
             if _has_possessive(word):
                 for ending in POSSESSIVES:
                     expanded[(*words[:at], word + ending, *words[at + 1 :])] = None
-    return tuple(expanded)
+    return tuple(expanded) if sum(map(len, expanded)) <= MAX_POSSESSIVE_WORDS else None
 
 
 def _has_possessive(word: str) -> bool:

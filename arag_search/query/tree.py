@@ -68,7 +68,7 @@ class _Printed:
 
 @dataclass(frozen=True, slots=True)
 class Term(_Printed):
-    """A word as typed. ``spellings`` are the tokens it stands for, once per spelling.
+    """A word as typed. ``spellings`` are its tokens in each of its spellings.
 
     A word that the analyser splits is the phrase of its tokens. With ``possessives`` the spellings
     include those in which one token ends in 's; if they have more than MAX_POSSESSIVE_WORDS words,
@@ -300,7 +300,6 @@ Leaf = TextLeaf | MetadataLeaf
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
 N = TypeVar("N", bound=Node | Modifier)
-C = TypeVar("C", bound="_Printed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,11 +421,7 @@ def spelled_words(leaf: TextLeaf) -> int:
 
     It is 0 for a single word of one spelling.
     """
-    return _lookups(leaf.spellings)
-
-
-def _lookups(spellings: Spellings) -> int:
-    words = sum(map(len, spellings))
+    words = sum(map(len, leaf.spellings))
     return words if words > 1 else 0
 
 
@@ -449,7 +444,11 @@ def _expanded(node: N, most: int) -> N:
     changed: Node | Modifier
     match node:
         case Term() | Phrase():
-            changed = _with_forms(node, most)
+            forms = None if node.possessives else _forms(node, node.spellings)
+            changed = node
+            if forms is not None:
+                leaf = _changed(node, possessives=True, spellings=forms)
+                changed = leaf if spelled_words(leaf) <= most else node
         case And() | Or():
             children = tuple([_expanded(child, most) for child in node.children])
             changed = _changed(node, children=children)
@@ -460,19 +459,7 @@ def _expanded(node: N, most: int) -> N:
     return cast(N, changed)
 
 
-def _with_forms(leaf: Term | Phrase, most: int) -> Term | Phrase:
-    """Return a leaf with possessives, or as it is if it would have more than ``most`` words."""
-    if leaf.possessives:
-        return leaf
-    spellings = leaf.spellings
-    if not _is_exact(leaf):
-        spellings = possessive_spellings(spellings)
-    if _lookups(spellings) > min(most, MAX_POSSESSIVE_WORDS):
-        return leaf
-    return _changed(leaf, possessives=True, spellings=spellings)
-
-
-def _changed(node: C, **values: object) -> C:
+def _changed(node: N, **values: object) -> N:
     """Return a copy of a node with other values, which are known to be right and not checked."""
     copy = object.__new__(type(node))
     for name in node.__slots__:
@@ -546,18 +533,20 @@ def _set_spellings(leaf: Term | Phrase) -> None:
     spellings = spellings_of(leaf.text)
     if not spellings:
         raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
-    if leaf.possessives and not _is_exact(leaf):
-        expanded = possessive_spellings(spellings)
-        if sum(map(len, expanded)) > MAX_POSSESSIVE_WORDS:
+    if leaf.possessives:
+        forms = _forms(leaf, spellings)
+        if forms is None:
             _set(leaf, "possessives", False)
         else:
-            spellings = expanded
+            spellings = forms
     _set(leaf, "spellings", spellings)
 
 
-def _is_exact(leaf: Term | Phrase) -> bool:
-    """Return whether a leaf is a phrase that is marked as having no possessives."""
-    return isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
+def _forms(leaf: Term | Phrase, spellings: Spellings) -> Spellings | None:
+    """Return the spellings of a leaf with its possessives, of which an exact phrase has none; None
+    if they are too many."""
+    exact = isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
+    return spellings if exact else possessive_spellings(spellings)
 
 
 def _check_weight(lowest: float, highest: float) -> None:

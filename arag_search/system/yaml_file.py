@@ -16,7 +16,7 @@ from arag_search.errors import ConfigError
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_NUMBER_CHARACTERS = 1_000
 _MAX_DEPTH = 100
-"""Nodes are composed and read recursively, in C, which does not survive a deep recursion."""
+"""libyaml composes nodes recursively, and very deep nesting would overflow the stack."""
 
 
 def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[object, object]:
@@ -98,11 +98,11 @@ class _AliasError(Exception):
 
 
 class _DepthError(Exception):
-    """A value in a file that lies within too many others."""
+    """Values in a file that are nested too deeply."""
 
 
 def _check_events(text: str) -> None:
-    """Raise _AliasError or _DepthError for what must not be composed, and YAMLError."""
+    """Raise _AliasError for an alias, _DepthError for deep nesting, YAMLError for invalid YAML."""
     import yaml
 
     depth = 0
@@ -119,13 +119,13 @@ def _check_events(text: str) -> None:
 
 @functools.cache
 def _loader_class() -> Any:
-    """Return PyYAML's safe loader, in C where it was built so, without endless numbers."""
+    """Return PyYAML's safe loader, in C if there is one, which also rejects very long numbers."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):
-        """A safe loader that raises for endless numbers."""
+        """A safe loader that rejects very long numbers."""
 
         def construct_scalar(self, node: Any) -> Any:
             if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER_CHARACTERS:

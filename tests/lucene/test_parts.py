@@ -1,4 +1,4 @@
-"""Parts of indexes of Lucene and in memory, against indexes in memory of their passages alone."""
+"""Parts of an index, in Lucene and in memory, against an index of only their passages."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -462,7 +462,7 @@ def agree_on_frequent_words(pairs: Sequence[Pair]) -> None:
 
 
 def _is_within_limits(query: Node) -> bool:
-    """Return whether a query may be written; prefixes of a tree, say, may be too many for that."""
+    """Return whether a query is within the limits: a random tree may have too many prefixes."""
     try:
         parse(str(query), SCHEMA)
     except QueryError:

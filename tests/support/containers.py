@@ -16,14 +16,12 @@ from pathlib import Path
 from random import Random
 
 import anyio
-import httpx
 import pytest
-from mcp import ClientSession
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
 from bench.cluster.faults import Known
+from tests.support.mcp_http import connected
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "opensearch"
@@ -156,13 +154,7 @@ def ask_over_mcp(url: str, query: str, token: str = TOKEN) -> str:
     """Return the reply of a search over MCP."""
 
     async def ask() -> str:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with (
-            httpx.AsyncClient(headers=headers, timeout=20) as http,
-            streamable_http_client(url, http_client=http) as (from_server, to_server, _),
-            ClientSession(from_server, to_server) as client,
-        ):
-            await client.initialize()
+        async with connected(url, token) as client:
             result = await client.call_tool("logical_search", {"query": query})
             assert isinstance(result.content[0], TextContent)
             return result.content[0].text

@@ -28,8 +28,7 @@ LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucen
 def worker_count(arguments: Sequence[str], cores: int) -> int:
     """Return how many workers run these arguments of pytest: none where modules or tests are
     named, because starting workers takes longer than a few tests; and none for containers, which
-    several workers would build. The fast tests wait for nothing, and have a worker for each of two
-    cores."""
+    several workers would build. The fast tests never wait, so two workers are enough."""
     folders = [Path(argument) for argument in arguments]
     whole_folders = all(folder.is_dir() and folder.name != "docker" for folder in folders)
     if not whole_folders or cores < CORES:

@@ -73,7 +73,6 @@ class MemoryEngine:
             if count < len(self._chunks):
                 raise ArgumentError(f"Two chunks have the same {what}.")
         self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
-        self._metadata = metadata
         self._titles = [analysis.terms(chunk.title) for chunk in self._chunks]
         contents = (analysis.terms(chunk.content) for chunk in self._chunks)
         self._by_chunk = self._index_of(range(len(self._chunks)), contents)
@@ -288,7 +287,7 @@ class MemoryEngine:
         return [
             (number, at)
             for number, chunk in enumerate(self._chunks)
-            for at in range(len(chunk.sentences()))
+            for at in range(len(chunk.sentence_ends))
         ]
 
     @cached_property
@@ -307,7 +306,8 @@ class MemoryEngine:
             TITLE: TextField((self._titles[number] for number in owners), k1, b),
             CONTENT: TextField(contents, k1, b),
         }
-        return ScoredDocuments([self._chunks[number] for number in owners], fields, self._metadata)
+        chunks = [self._chunks[number] for number in owners]
+        return ScoredDocuments(chunks, fields, self._manifest.metadata)
 
     def _best_sentences(
         self, scores: Mapping[int, float]

@@ -54,7 +54,7 @@ def main(folder: Path, owned: bool) -> int:
     os.set_blocking(stop, False)
     signal.set_wakeup_fd(stop)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _note)
+        signal.signal(number, _do_nothing)
     if owned:
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
     runner = _start(NodeFile.read(folder), folder)
@@ -65,8 +65,8 @@ def main(folder: Path, owned: bool) -> int:
     return 0
 
 
-def _note(number: int, frame: object) -> None:
-    """Handle a signal whose number is in the pipe already."""
+def _do_nothing(number: int, frame: object) -> None:
+    """Do nothing about a signal, whose number is in the pipe already."""
 
 
 def _stop_with_input(stop: int) -> None:
