@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arag_search.corpus import Chunk, Document
-    from arag_search.engines.memory.engine import MemoryEngine
     from arag_search.errors import AragError
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
@@ -28,7 +27,6 @@ __all__ = [
     "Chunk",
     "Document",
     "Index",
-    "MemoryEngine",
     "QueryError",
     "SearchHit",
     "SearchResult",
@@ -41,7 +39,6 @@ _HOMES = {
     "Chunk": "corpus",
     "Document": "corpus",
     "Index": "search.index",
-    "MemoryEngine": "engines.memory.engine",
     "QueryError": "query.problems",
     "SearchHit": "search.results",
     "SearchResult": "search.results",

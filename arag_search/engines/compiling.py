@@ -1,6 +1,6 @@
 """What the compilers of both engines share, independent of the form of an engine's queries.
 
-MemoryEngine, which tests compare them with, implements all of this on its own.
+The oracle, which tests compare them with, implements all of this on its own.
 """
 
 from __future__ import annotations

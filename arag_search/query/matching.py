@@ -1,6 +1,6 @@
 """How text leaves match tokens: the only place that knows, apart from engines that compile.
 
-Snippets, marking, the scores of keywords and the engine in memory ask here, so that a new kind of
+Snippets, marking, judging and the scores of keywords ask here, so that a new kind of
 text leaf is taught to all of them at once.
 """
 

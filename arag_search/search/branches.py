@@ -24,7 +24,7 @@ from arag_search.query.tree import (
     positive_leaves,
 )
 from arag_search.search.feedback import ClauseCount
-from arag_search.search.relaxing import meeting
+from arag_search.search.judging import meeting
 from arag_search.search.results import BranchHit, hit_of
 from arag_search.search.snippets import Snippets
 

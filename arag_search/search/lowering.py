@@ -11,7 +11,7 @@ from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, SearchRequest
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import And, Demote, Node, Or, Prefer, all_of, condition_of
-from arag_search.search.relaxing import meeting
+from arag_search.search.judging import meeting
 
 
 def lowered_by(

@@ -10,12 +10,10 @@ from dataclasses import replace
 from itertools import combinations
 from math import comb
 
-from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, Page, SearchRequest
-from arag_search.engines.memory.documents import Documents
-from arag_search.engines.memory.field import ScannedField
-from arag_search.query.fields import CONTENT, TITLE, MetadataType
+from arag_search.query.fields import MetadataType
 from arag_search.query.tree import And, Modifier, Node, Not, Or, all_of, any_of, leaves
+from arag_search.search.judging import meeting
 from arag_search.search.results import NearestHit, hit_of
 from arag_search.search.snippets import Snippets
 
@@ -114,41 +112,6 @@ def _lacking(
             if hit.id not in out and len(own) < max(len(conditions), 2) and is_fewer:
                 lacks[hit.id] = tuple(dict.fromkeys(own))
     return lacks
-
-
-def meeting(
-    conditions: Sequence[Node], hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
-) -> list[set[str]]:
-    """Return for each condition the ids of the hits, which carry their text, that match it.
-
-    O(length of their texts x (1 + conditions)), less where texts lack the words of conditions.
-    """
-    if not conditions:
-        return []
-    chunks = [_chunk(hit, metadata) for hit in hits]
-    fields = {
-        TITLE: ScannedField([chunk.title for chunk in chunks]),
-        CONTENT: ScannedField([chunk.content for chunk in chunks]),
-    }
-    documents = Documents(chunks, fields, metadata)
-    return [
-        {hits[number].id for number in documents.matches(condition)} for condition in conditions
-    ]
-
-
-def _chunk(hit: Hit, metadata: Mapping[str, MetadataType]) -> Chunk:
-    declared = {name: value for name, value in hit.metadata.items() if name in metadata}
-    return Chunk(
-        id=hit.id,
-        doc_id=hit.doc_id,
-        title=hit.title,
-        content=hit.content or "",
-        part=hit.part,
-        parts=hit.parts,
-        ordinal=hit.ordinal,
-        sentence_ends=hit.sentence_ends,
-        metadata=declared,
-    )
 
 
 def _alternatives(query: Node) -> list[tuple[list[Node], list[Modifier]]]:

@@ -40,7 +40,6 @@ from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
 from arag_search.system.progress import SilentProgress
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
-from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.place import sidecars
@@ -57,6 +56,7 @@ from index_jobs.embedding.plan import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents
+from tests.support.oracle.vectors import MemoryVectors
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from arag_search.engines.memory.field import kept_length
 from arag_search.query.spellings import spellings_of
 from arag_search.search.index import Index
 from bench.quality.question_words import words_query
 from bench.replay.peers import Scored
 from bench.report.rows import Row, Target
+from tests.support.oracle.field import kept_length
 
 TOP = 10
 

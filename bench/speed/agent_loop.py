@@ -26,7 +26,6 @@ from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, Tool, ToolResult
@@ -36,6 +35,7 @@ from bench import BenchError
 from bench.arguments import BenchParser
 from bench.report.fingerprints import preset_fingerprints
 from bench.report.rows import Figure, Row, Target, circumstances, show
+from tests.support.oracle.engine import MemoryEngine
 
 PRESET = "logical_read"
 DOCUMENT_PRESET = "agentic_rag"

@@ -14,7 +14,6 @@ from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import MAX_REPLY_BYTES
 from arag_search.endpoints.host import HttpHost, UnreadableReplyError
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.connection import ConnectionOptions
@@ -32,6 +31,7 @@ from arag_search.search.index import Index
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.endpoint import Answer, Endpoint, completion, embeddings, running_endpoint
 from tests.support.openai_asking import FINAL, KEY
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.raw_server import HEAD, RawServer, byte_by_byte, raw_server, reply
 from tests.support.unruly_server import version
 

@@ -27,7 +27,6 @@ from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import Retry
 from arag_search.endpoints.settings import OPENAI_URL
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     AragError,
     ConfigError,
@@ -38,6 +37,7 @@ from arag_search.errors import (
 )
 from arag_search.search.index import Index
 from tests.support.endpoint import completion, refusal, running_endpoint
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk
 
 

@@ -10,11 +10,11 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import AragError, ModelAccessError
 from arag_search.search.index import Index
 from tests.support.endpoint import Answer, Endpoint, completion, refusal, running_endpoint
 from tests.support.openai_asking import FINAL
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.secrets import KEY, forms_of
 
 

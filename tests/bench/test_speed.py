@@ -8,7 +8,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.tree import Prefix, leaves
 from arag_search.search.index import Index
 from bench import BenchError
@@ -20,6 +19,7 @@ from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
 from tests.support.bench_passages import chunk, passages
+from tests.support.oracle.engine import MemoryEngine
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,11 +14,11 @@ from arag_search.engines.deletions import check_compact
 from arag_search.engines.lucene import reader
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.parser import parse
 from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.strategies import METADATA, trees
 
 CORPORA = 20 if EXAMPLES > 150 else 3

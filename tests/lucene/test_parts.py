@@ -9,8 +9,8 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
-from arag_search.engines.memory.engine import MemoryEngine
 from tests.support.examples import examples
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.parts import METADATA, check_random_parts
 
 

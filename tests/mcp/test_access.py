@@ -22,7 +22,6 @@ from pydantic import AnyUrl
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server import access as access_module
 from arag_search.mcp_server.access import AccessFile, Parts
@@ -42,6 +41,7 @@ from tests.support.mcp_http import (
     web_client,
 )
 from tests.support.mcp_servers import LocalServer, text_of
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.parts import METADATA, guarded_corpus, part_of, vectors_of
 from tests.support.passages import chunk
 

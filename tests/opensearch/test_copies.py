@@ -9,13 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch import copies, hosts
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.place import Place, Places, Searcher
 from arag_search.errors import UnavailableError
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.unruly_server import WHOLE, Answer, refusal, unruly, version
 
 ATTEMPT_S = 0.3

@@ -11,7 +11,6 @@ import arag_search
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli import documents as command
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
 from index_jobs.build.new_index import build_index
@@ -21,6 +20,7 @@ from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE, Command
 from tests.support.examples import examples
 from tests.support.opensearch_indexes import Site
+from tests.support.oracle.engine import MemoryEngine
 
 OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, chunk_tokens=60)
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from arag_search.engines.base import KeywordRequest, SearchRequest
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import (
@@ -26,6 +25,7 @@ from arag_search.query.tree import Node, NumberRange, Phrase, Scope, Term, all_o
 from arag_search.search.index import open_index
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import LONG, Server
+from tests.support.oracle.engine import MemoryEngine
 
 CHUNKS = [
     chunk(0, "Vivaldi wrote operas.\nHe was born in Venice.\n", title="Vivaldi",

@@ -9,7 +9,6 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.tools.base import ReadSet
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -19,6 +18,7 @@ from tests.support.commands import file_of
 from tests.support.examples import examples
 from tests.support.opensearch_indexes import Site
 from tests.support.opensearch_server import Server
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.parts import check_random_parts
 from tests.support.updated_corpora import document
 

@@ -4,11 +4,11 @@ import pytest
 
 from arag_search.engines.base import Granularity, SearchRequest
 from arag_search.engines.deadline import Deadline
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.tree import Node, Phrase, Term, any_of
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import Server
+from tests.support.oracle.engine import MemoryEngine
 
 
 def test_opensearch_treats_a_query_out_of_time_as_an_error(opensearch_url: str) -> None:

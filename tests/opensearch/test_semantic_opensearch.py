@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.problems import QueryError
 from arag_search.search import by_vectors
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
 from tests.support.opensearch_server import Server
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, VIVALDI
 from tests.support.semantic_indexes import random_corpus
 

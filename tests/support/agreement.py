@@ -29,7 +29,6 @@ from arag_search.engines.base import (
     SearchRequest,
     SortBy,
 )
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.parser import parse, parse_filter
 from arag_search.query.problems import QueryError
@@ -49,8 +48,9 @@ from arag_search.search.frequent import FrequentWords
 from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.vectors import MemoryVectors
 from tests.support.strategies import (
     METADATA,
     SCHEMA,

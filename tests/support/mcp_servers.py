@@ -16,7 +16,6 @@ from mcp.shared.memory import create_connected_server_and_client_session
 from arag_search.agent.presets import Preset, load_preset
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Page, SearchRequest
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import UnavailableError
 from arag_search.mcp_server.access import AccessFile, Parts
 from arag_search.mcp_server.catalogue import Catalogue
@@ -25,6 +24,7 @@ from arag_search.mcp_server.served import ServedIndex
 from arag_search.mcp_server.workers import Workers
 from arag_search.query.tree import Scope
 from arag_search.search.index import Index
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI
 
 PRESET = load_preset("logical_read")

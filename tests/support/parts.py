@@ -17,7 +17,6 @@ from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import AragError
 from arag_search.mcp_server.addresses import read_address
 from arag_search.mcp_server.catalogue import Catalogue
@@ -30,9 +29,10 @@ from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.document_settings import SearchBackend
 from arag_search.tools.references import References
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
 from tests.support.long_documents import long_document
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.vectors import MemoryVectors
 
 METADATA: dict[str, MetadataType] = {
     "acl": "keyword", "deny": "keyword", "owner": "keyword", "year": "number", "on": "date"

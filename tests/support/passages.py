@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from arag_search.corpus import Chunk, MetadataValue, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse_scope
 from arag_search.search.index import Index
+from tests.support.oracle.engine import MemoryEngine
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"})
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.questions.files import Question
 from arag_search.search.index import Index
 from arag_search.system.progress import SilentProgress
+from tests.support.oracle.engine import MemoryEngine
 
 TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
 

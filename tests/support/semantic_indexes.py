@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.parser import parse_scope
 from arag_search.search.index import Index
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, chunk
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, Nearest, VectorUnit
@@ -26,6 +25,7 @@ from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench.speed.vectors import ManifestIndex as Untouched
 from bench.speed.vectors import open_placement
 from bench.speed.vectors import stored_shards as shards_in
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk
 from tests.support.strategies import METADATA
 

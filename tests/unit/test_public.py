@@ -14,7 +14,6 @@ PUBLIC = [
     "Chunk",
     "Document",
     "Index",
-    "MemoryEngine",
     "QueryError",
     "SearchHit",
     "SearchResult",

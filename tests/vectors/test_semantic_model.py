@@ -11,8 +11,8 @@ import pytest
 
 from arag_search.cli.app import run
 from arag_search.search.index import Index, open_index
-from arag_search.vectors.memory import MemoryVectors
 from tests.support.commands import SAMPLE
+from tests.support.oracle.vectors import MemoryVectors
 
 ARTICLES = 12
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
     IndexClosedError,
@@ -24,9 +23,10 @@ from arag_search.search.results import HybridRanks, SearchResult
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.identity import check_same_encoder
-from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import NotedVectors, VectorSource
 from arag_search.vectors.storage.rows import rows_of
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.semantic_indexes import TableEncoder, random_corpus, vector_index
 

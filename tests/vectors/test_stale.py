@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import VectorsMismatchError, VectorsStaleError
 from arag_search.query.tree import KeywordEquals, Scope
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
@@ -17,6 +16,7 @@ from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from index_jobs.embedding.reuse import find_reuse
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.strategies import METADATA
 from tests.support.vector_shards import (
     ENCODER,

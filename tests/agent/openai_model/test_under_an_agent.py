@@ -11,13 +11,13 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ConfigError,
 )
 from arag_search.search.index import Index
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import KEY, QUESTION
+from tests.support.oracle.engine import MemoryEngine
 
 # Under an agent
 

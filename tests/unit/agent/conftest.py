@@ -8,9 +8,9 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset, load_preset
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index
 from tests.support.asking import CHUNKS, QUESTION, Ask, AskedQuestion
+from tests.support.oracle.engine import MemoryEngine
 
 
 @pytest.fixture

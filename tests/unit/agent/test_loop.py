@@ -17,7 +17,6 @@ from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State, message_tokens
 from arag_search.agent.wording import citation_warning
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
     ContextLengthError,
@@ -27,6 +26,7 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.search.index import Index
 from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
+from tests.support.oracle.engine import MemoryEngine
 
 # One question
 

@@ -16,12 +16,12 @@ from arag_search.agent.models.offline import RULES, OfflineModel
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.text_match import exact_match
 from arag_search.search.index import Index
 from arag_search.tools.logical_search import LogicalSearch
 from index_jobs.cutting.sentences import sentence_ends
+from tests.support.oracle.engine import MemoryEngine
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS: dict[str, Mapping[str, Any]] = {

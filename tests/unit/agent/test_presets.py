@@ -22,12 +22,12 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.cli.app import run
 from arag_search.cli.ask import ask_command
 from arag_search.cli.run import run_command
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
 from arag_search.tools.base import Tool
 from arag_search.tools.document_settings import DocumentSettings
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.corpus import Document, nfc
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import SourceError
 from arag_search.manifest import FIRST_SENTENCE_RULE, Manifest
 from arag_search.search.documents import IndexDocument
@@ -20,6 +19,7 @@ from index_jobs.cutting.chunking import cut
 from index_jobs.cutting.sentences import SENTENCE_RULE, SENTENCE_RULES
 from index_jobs.sources.formats import Documents, Fields, PreChunked, joined
 from index_jobs.sources.metadata import MetadataReader
+from tests.support.oracle.engine import MemoryEngine
 
 METADATA: Any = {"year": "number", "lang": "keyword", "day": "date"}
 MANIFEST = MemoryEngine([], metadata=METADATA).manifest

@@ -12,7 +12,6 @@ from mcp import ClientSession, McpError, types
 from pydantic import AnyUrl
 
 from arag_search.agent.presets import changed_preset, load_preset
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.mcp_server.session import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
@@ -26,6 +25,7 @@ from tests.support.mcp_servers import (
     text_of,
     until,
 )
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk
 
 READ = {"chunk_ids": ["scarlatti.1"]}

@@ -8,7 +8,6 @@ import pytest
 
 from arag_search.corpus import MetadataValue
 from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ArgumentError
 from arag_search.query.dates import date_text, period_ms
 from arag_search.query.fields import MetadataType
@@ -16,6 +15,7 @@ from arag_search.query.parser import parse_scope
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.search.nearest import nearest_values
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of
 
 TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "published": "date"}

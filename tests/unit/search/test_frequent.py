@@ -4,11 +4,11 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity, Page, SearchRequest
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
 from arag_search.tools.logical_search import LogicalSearch
 from tests.support.lucene_indexes import METADATA, chunk
+from tests.support.oracle.engine import MemoryEngine
 
 NOTE = (
     "only very frequent words rank here, each in more than half of all passages: add a rarer one."

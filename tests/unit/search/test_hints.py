@@ -11,10 +11,10 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity, Page, SearchRequest
 from arag_search.engines.deadline import Deadline
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.tree import Node, Scope
 from arag_search.search.hints import BY_SENTENCE, MAX_LOOSENED
 from arag_search.search.index import Index
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of
 
 COMMON = [

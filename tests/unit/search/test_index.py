@@ -5,16 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import arag_search
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.search.index import Index
-from tests.support.passages import SCHEMA, VIVALDI, index_of
+from tests.support.passages import VIVALDI, index_of
 
 SEARCHES = tuple(name for name in dir(Index) if name.endswith("_search"))
 METHODS = (*SEARCHES, "parse", "read", "chunk_read", "scan", "encode_queries", "with_neighbours")
@@ -37,8 +35,7 @@ def test_every_search_has_the_same_first_parameters(name: str) -> None:
 
 def checked_functions() -> list[tuple[str, Callable[..., Any]]]:
     methods = [(name, getattr(index_of(*VIVALDI), name)) for name in METHODS]
-    return [*methods, ("open_index", arag_search.open_index), ("parse", arag_search.parse),
-            ("MemoryEngine", MemoryEngine)]  # fmt: skip
+    return [*methods, ("open_index", arag_search.open_index), ("parse", arag_search.parse)]
 
 
 @pytest.mark.parametrize(("name", "function"), checked_functions())
@@ -48,7 +45,7 @@ def test_every_public_argument_of_a_wrong_type_is_refused(
     parameters = inspect.signature(function).parameters.values()
     right: dict[str, Any] = {
         "query": "opera", "text": "opera", "keywords": ["opera"], "queries": ["opera"],
-        "ids": ["page.1"], "chunk": VIVALDI[0], "location": "nowhere", "chunks": VIVALDI,
+        "ids": ["page.1"], "chunk": VIVALDI[0], "location": "nowhere",
     }  # fmt: skip
     needed = {key: right[key] for key in (p.name for p in parameters) if key in right}
     for parameter in parameters:
@@ -145,10 +142,3 @@ def test_results_are_dictionaries_of_json(index: Index) -> None:
 def test_feedback_counts_within_the_filter(index: Index) -> None:
     result = index.logical_search("goldoni AND opera", filter="year:1721")
     assert str(result.feedback).startswith("Alone: goldoni occurs nowhere; opera 1.")
-
-
-def test_an_index_of_the_memory_engine_needs_passages_and_types(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"^chunks\[1\] is 7, a whole number"):
-        MemoryEngine([VIVALDI[0], 7], metadata=SCHEMA.metadata)  # type: ignore[list-item]
-    with pytest.raises(arag_search.AragError, match="nothing"):
-        arag_search.open_index(tmp_path / "nothing")

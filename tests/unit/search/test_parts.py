@@ -8,13 +8,13 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import FieldsPage, FieldsRequest, Page, SearchRequest
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import IndexClosedError, UnknownDocumentError
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import Scope
 from arag_search.search import index as index_module
 from arag_search.search.by_vectors import OLD_VECTORS
 from arag_search.search.index import Index
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 

@@ -5,33 +5,15 @@ No test measures time: each query would run for minutes if it were not stopped.
 
 import pytest
 
-from arag_search.engines.base import KeywordRequest, SearchRequest
-from arag_search.engines.deadline import Deadline
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_reply
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query.parser import parse
-from arag_search.query.tree import Phrase, Term
 from arag_search.search.index import Index, open_index
 from arag_search.search.narrowing import narrowing
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from tests.support.lucene_indexes import METADATA, chunk
-
-
-def test_the_memory_engine_stops_between_documents() -> None:
-    engine = MemoryEngine([chunk(n, "a b " * 50) for n in range(200)], metadata=METADATA)
-    past = Deadline(1e-9)
-    for call in (
-        lambda: engine.search(SearchRequest(Phrase("a b"), deadline=past)),
-        lambda: engine.search(SearchRequest(Term("a"), granularity="sentence", deadline=past)),
-        lambda: engine.counts([(Term("a"), "chunk")], None, past),
-        lambda: engine.explain(SearchRequest(Term("a"), deadline=past), ["d0.1"]),
-        lambda: engine.keyword_search(KeywordRequest(("a",), deadline=past)),
-        lambda: engine.keyword_search(KeywordRequest(("a",), matching="substring", deadline=past)),
-    ):
-        with pytest.raises(QueryTimeoutError):
-            call()
+from tests.support.oracle.engine import MemoryEngine
 
 
 @pytest.mark.parametrize(

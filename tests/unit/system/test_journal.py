@@ -15,7 +15,6 @@ from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import AragError, RunError
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.files import Question
@@ -25,6 +24,7 @@ from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
 from tests.support.openai_asking import QUESTION
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.records import record
 
 

@@ -15,7 +15,6 @@ from arag_search.agent.presets import load_preset, preset_names
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import QueryTimeoutError
 from arag_search.field_counts import counts_of_fields, kept_counts
 from arag_search.query.fields import MetadataType
@@ -32,6 +31,7 @@ from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.semantic_search import SemanticSearch
 from tests.support.examples import examples
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
 
 TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "day": "date"}

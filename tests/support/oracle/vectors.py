@@ -1,7 +1,7 @@
 """MemoryVectors: the exact nearest rows of chunks in memory, with numpy alone.
 
-This is the fake for tests and examples, and the oracle that sidecars are tested against.
-Cosines are computed in 64 bits and rounded to 32, so that equal texts have equal scores.
+Sidecars are tested against it. Cosines are computed in 64 bits and rounded to 32, so that equal
+texts have equal scores.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from arag_search.corpus import Chunk
-from arag_search.engines.memory.documents import Documents
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import Scope
-from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.base import (
+    VECTOR_UNITS,
+    Encoder,
+    EncoderIdentity,
+    Nearest,
+    VectorUnit,
+)
 from arag_search.vectors.storage.rows import KEY_BYTES, row_key, rows_of
+from tests.support.oracle.documents import Documents
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from arag_search.vectors.base import FloatArray, Ordinals
 
 _NO_METADATA: Mapping[str, MetadataType] = {}
@@ -49,8 +55,6 @@ class MemoryVectors:
     ) -> None:
         """Encode the chunks, which may come in any order. ``metadata`` declares the fields that a
         scope may name."""
-        import numpy as np
-
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._documents = Documents(held, {}, metadata)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
@@ -87,8 +91,6 @@ class MemoryVectors:
         within: Scope | Ordinals | None = None,
     ) -> list[list[Nearest]]:
         """See Vectors. O(queries x rows)."""
-        import numpy as np
-
         if self._closed:
             raise IndexClosedError("The vectors in memory are closed.", do="Make them again.")
         if unit not in self._rows:
@@ -112,12 +114,9 @@ class MemoryVectors:
 
     def _allowed(self, within: Scope | Ordinals) -> NDArray[np.int64]:
         """Return the numbers of the chunks in a scope, or with these ordinals."""
-        import numpy as np
-
         if not isinstance(within, Scope):
             return np.flatnonzero(np.isin(self._ordinals, within))
-        allowed = self._documents.within(within)
-        return np.array(range(self._documents.size) if allowed is None else sorted(allowed))
+        return np.array(sorted(self._documents.within(within)), np.int64)
 
     def close(self) -> None:
         """See Vectors. May be called again."""

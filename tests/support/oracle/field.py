@@ -1,5 +1,4 @@
-"""Text fields in memory: inverted, with the positions of each term and their BM25 scores, or only
-scanned.
+"""Text fields: the positions of each term in each document, and their BM25 scores.
 
 Scores equal those of Lucene's BM25Similarity to the last bit. That requires its arithmetic: every
 step is rounded to 32 bits, and the length of a text is stored in one byte, so that lengths from 40
@@ -10,15 +9,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import c_float
 
-from arag_search.engines.deadline import Deadline
-from arag_search.query import analysis
 from arag_search.query.matching import Pattern, Positions, loose_matches, phrase_starts
-
-_EXACT_LENGTHS = 24  # the byte of a norm holds this many lengths unchanged
 
 
 def float32(value: float) -> float:
@@ -36,25 +30,14 @@ class TextField:
     def __init__(self, texts: Iterable[Sequence[str]], k1: float, b: float) -> None:
         """Index the terms of each document, in order. A document without terms does not count."""
         self._postings: dict[str, dict[int, list[int]]] = {}
-        self._norms: list[int] = []
-        self._documents = 0
-        self._deadline: Deadline | None = None
-        length = 0
+        lengths: list[int] = []
         for document, terms in enumerate(texts):
             for position, term in enumerate(terms):
                 self._postings.setdefault(term, {}).setdefault(document, []).append(position)
-            self._norms.append(_length_byte(len(terms)))
-            self._documents += bool(terms)
-            length += len(terms)
-        self._dictionary = sorted(self._postings)
-        average = length / max(self._documents, 1)
-        self._inverse_norms = _inverse_norms(set(self._norms), average, k1, b)
-
-    def until(self, deadline: Deadline) -> TextField:
-        """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
-        limited = copy(self)
-        limited._deadline = deadline
-        return limited
+            lengths.append(len(terms))
+        self._documents = sum(map(bool, lengths))
+        average = sum(lengths) / max(self._documents, 1)
+        self._inverse_norms = [_inverse_norm(length, average, k1, b) for length in lengths]
 
     def scores(self, pattern: Pattern, boost: float) -> dict[int, float]:
         """Return the BM25 score, times ``boost``, of each document that matches.
@@ -66,20 +49,11 @@ class TextField:
             return dict.fromkeys(frequencies, boost)
         (terms,) = pattern.spellings
         weight = float32(boost * float32(sum(self._idf(term) for term in terms)))
-        known: dict[tuple[float, int], float] = {}
         scores: dict[int, float] = {}
         for document, frequency in frequencies.items():
-            key = frequency, self._norms[document]
-            score = known.get(key)
-            if score is None:
-                part = float32(1 + float32(frequency * self._inverse_norms[key[1]]))
-                score = known[key] = float32(weight - float32(weight / part))
-            scores[document] = score
+            part = float32(1 + float32(frequency * self._inverse_norms[document]))
+            scores[document] = float32(weight - float32(weight / part))
         return scores
-
-    def matching(self, pattern: Pattern) -> Collection[int]:
-        """Return the documents that match a pattern of one spelling."""
-        return self.frequencies(pattern).keys()
 
     def frequencies(self, pattern: Pattern) -> Mapping[int, float]:
         """Return how often each document matches a pattern of one spelling.
@@ -88,37 +62,21 @@ class TextField:
         """
         (terms,) = pattern.spellings
         if pattern.is_prefix:
-            return dict.fromkeys(self._with_prefix(terms[0]), 1.0)
-        if self._deadline is not None:
-            self._deadline.check()
+            with_prefix = (
+                postings for term, postings in self._postings.items() if term.startswith(terms[0])
+            )
+            return {document: 1.0 for postings in with_prefix for document in postings}
         lists = [self._postings.get(term, {}) for term in terms]
-        if len(terms) == 1:
-            return {document: len(positions) for document, positions in lists[0].items()}
-        shortest = min(lists, key=len)
         repeats = len(set(terms)) < len(terms)
-        frequencies: dict[int, float] = {}
-        for document in shortest:
-            if self._deadline is not None:
-                self._deadline.check()
-            if all(document in postings for postings in lists):
-                positions = [postings[document] for postings in lists]
-                frequency = _frequency(positions, pattern.slop, repeats)
-                if frequency:
-                    frequencies[document] = frequency
-        return frequencies
+        frequencies = {
+            document: _frequency([postings[document] for postings in lists], pattern.slop, repeats)
+            for document in set(lists[0]).intersection(*lists)
+        }
+        return {document: frequency for document, frequency in frequencies.items() if frequency}
 
     def documents(self) -> set[int]:
         """Return the documents with a term."""
         return set[int]().union(*self._postings.values())
-
-    def _with_prefix(self, prefix: str) -> Iterator[int]:
-        """Yield the documents with a term that begins so, perhaps several times."""
-        for at in range(bisect_left(self._dictionary, prefix), len(self._dictionary)):
-            if not self._dictionary[at].startswith(prefix):
-                break
-            if self._deadline is not None:
-                self._deadline.check()
-            yield from self._postings[self._dictionary[at]]
 
     def _idf(self, term: str) -> float:
         holding = len(self._postings.get(term, ()))
@@ -127,65 +85,22 @@ class TextField:
         return float32(math.log(1 + (self._documents - holding + 0.5) / (holding + 0.5)))
 
 
-class ScannedField:
-    """A field of a few texts, which are read again for each pattern: less work than to invert them.
-
-    Only a text that has all words of a pattern, perhaps within other words, is analysed.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._low = [analysis.fold(text) for text in texts]
-        self._terms: dict[int, list[str]] = {}
-
-    def matching(self, pattern: Pattern) -> Collection[int]:
-        """Return the documents that match a pattern of one spelling. O(length of the texts)."""
-        (words,) = pattern.spellings
-        return [
-            document
-            for document, low in enumerate(self._low)
-            if all(word in low for word in words) and pattern.matches(self._terms_of(document))
-        ]
-
-    def _terms_of(self, document: int) -> list[str]:
-        if document not in self._terms:
-            self._terms[document] = analysis.terms(self._texts[document])
-        return self._terms[document]
-
-
 def kept_length(length: int) -> int:
-    """Return a length as Lucene's byte keeps it: exact below 40, else the least with its byte."""
-    return _length_of(_length_byte(length))
-
-
-def _length_byte(length: int) -> int:
-    """Return the byte that stands for a length: exact below 40, then with four significant bits."""
-    rest = length - _EXACT_LENGTHS
-    if rest < 8:
+    """Return a length as Lucene's byte keeps it: the byte holds 24 lengths unchanged, and of what
+    is above them four significant bits, so that lengths below 40 are exact."""
+    rest = length - 24
+    if rest < 16:
         return length
     shift = rest.bit_length() - 4
-    return _EXACT_LENGTHS + ((shift + 1) << 3 | (rest >> shift) & 7)
+    return 24 + (rest >> shift << shift)
 
 
-def _length_of(byte: int) -> int:
-    """Return the least length with this byte."""
-    rest = byte - _EXACT_LENGTHS
-    if rest < 8:
-        return byte
-    return _EXACT_LENGTHS + ((rest & 7 | 8) << (rest >> 3) - 1)
-
-
-def _inverse_norms(
-    length_bytes: Iterable[int], average: float, k1: float, b: float
-) -> dict[int, float]:
-    """Return 1 / (k1 * (1 - b + b * length / average)) for each length byte, in 32-bit steps."""
+def _inverse_norm(length: int, average: float, k1: float, b: float) -> float:
+    """Return 1 / (k1 * (1 - b + b * length / average)), in 32-bit steps."""
     k1, b, average = float32(k1), float32(b), float32(average)
-    result: dict[int, float] = {}
-    for byte in length_bytes:
-        ratio = float32(float32(b * float32(_length_of(byte))) / average) if average else 0.0
-        norm = float32(k1 * float32(float32(1 - b) + ratio))
-        result[byte] = float32(1 / norm) if norm else math.inf
-    return result
+    ratio = float32(float32(b * float32(kept_length(length))) / average) if average else 0.0
+    norm = float32(k1 * float32(float32(1 - b) + ratio))
+    return float32(1 / norm) if norm else math.inf
 
 
 def _frequency(positions: Positions, slop: int, repeats: bool) -> float:

@@ -1,30 +1,16 @@
-"""Documents in memory, all chunks or all sentences, on which trees are matched and scored.
+"""Documents, all chunks or all sentences, on which trees are matched and scored.
 
 A document is a number from 0 in corpus order. Matching and scoring are separate: ``matches``
-returns the documents that a node matches, ``scores`` the scores of a plan. To match nodes alone,
-fields need no statistics, and the texts of a few documents are read without an inverted index.
+returns the documents that a node matches, ``scores`` the scores of a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from arag_search.corpus import Chunk
-from arag_search.engines.deadline import Deadline
-from arag_search.engines.memory.field import TextField, float32
-from arag_search.engines.memory.plan import (
-    AllOf,
-    AnyOf,
-    Best,
-    Boosted,
-    Demoted,
-    Filter,
-    Plan,
-    alternatives,
-)
 from arag_search.query.fields import DOC_ID, MetadataType, typed
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import (
@@ -37,86 +23,21 @@ from arag_search.query.tree import (
     Scope,
     TextLeaf,
 )
-
-Columns = Mapping[str, Mapping[str | float, set[int]]]
-
-
-class MatchedField(Protocol):
-    """A text field of documents."""
-
-    def matching(self, pattern: Pattern) -> Collection[int]:
-        """Return the documents that match a pattern of one spelling."""
-        ...
+from tests.support.oracle.field import TextField, float32
+from tests.support.oracle.plan import (
+    AllOf,
+    AnyOf,
+    Best,
+    Boosted,
+    Demoted,
+    Filter,
+    Plan,
+    alternatives,
+)
 
 
 class Documents:
-    """Documents on which nodes are matched."""
-
-    def __init__(
-        self,
-        owners: Sequence[Chunk],
-        fields: Mapping[str, MatchedField],
-        metadata: Mapping[str, MetadataType],
-    ) -> None:
-        """Take the text fields of documents, by name, and index their metadata.
-
-        ``owners`` holds for each document the chunk that it is, or is a sentence of. Raises
-        ArgumentError for a value not of its field's type.
-        """
-        self.size = len(owners)
-        self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
-        self._columns = _columns(owners, self._types)
-        self._matched: Mapping[str, MatchedField] = fields
-
-    def matches(self, node: Node) -> set[int]:
-        """Return the documents that a node matches."""
-        if isinstance(node, TextLeaf):
-            matched: set[int] = set()
-            for field, pattern in alternatives(node):
-                matched.update(self._matched[field].matching(pattern))
-            return matched
-        match node:
-            case KeywordEquals():
-                return self._values(node.field, "keyword").get(node.value, set())
-            case NumberRange():
-                return self._with_values(node.field, "number", lambda value: _within(node, value))
-            case DateRange():
-                return self._with_values(node.field, "date", lambda value: _during(node, value))
-            case And():
-                return self._all(node.positive, [child.child for child in node.excluded])
-            case Or():
-                return set[int]().union(*(self.matches(child) for child in node.children))
-            case _:
-                assert_never(node)
-
-    def within(self, scope: Scope | None) -> set[int] | None:
-        """Return the documents that a scope admits; None for all."""
-        if scope is None or not (scope.include or scope.exclude):
-            return None
-        if scope.include:
-            return self._all(scope.include, scope.exclude)
-        return set(range(self.size)).difference(*map(self.matches, scope.exclude))
-
-    def column(self, field: str) -> Mapping[str | float, set[int]]:
-        """Return the documents of each value of a metadata field or ``doc_id``."""
-        return self._columns[field]
-
-    def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
-        matched = set[int].intersection(*(self.matches(node) for node in included))
-        return matched.difference(*(self.matches(node) for node in excluded))
-
-    def _values(self, field: str, kind: MetadataType) -> Mapping[str | float, set[int]]:
-        return self._columns[field] if self._types.get(field) == kind else {}
-
-    def _with_values(
-        self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]
-    ) -> set[int]:
-        values = self._values(field, kind)
-        return set[int]().union(*(values[value] for value in values if holds(value)))
-
-
-class ScoredDocuments(Documents):
-    """An inverted index over documents, on which plans are scored."""
+    """Documents with their text fields, and the values of their metadata."""
 
     def __init__(
         self,
@@ -124,28 +45,57 @@ class ScoredDocuments(Documents):
         fields: Mapping[str, TextField],
         metadata: Mapping[str, MetadataType],
     ) -> None:
-        """See Documents."""
-        super().__init__(owners, fields, metadata)
-        self._fields = fields
+        """Take the text fields of documents, by name, and index their metadata.
 
-    def until(self, deadline: Deadline | None) -> ScoredDocuments:
-        """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
-        if deadline is None:
-            return self
-        limited = copy(self)
-        limited._fields = {name: field.until(deadline) for name, field in self._fields.items()}
-        limited._matched = limited._fields
-        return limited
+        ``owners`` holds for each document the chunk that it is, or is a sentence of.
+        """
+        self.size = len(owners)
+        self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
+        self._fields = fields
+        self._columns: dict[str, dict[str | float, set[int]]] = {name: {} for name in self._types}
+        for document, chunk in enumerate(owners):
+            values = {**chunk.metadata, DOC_ID: chunk.doc_id}
+            for name in values.keys() & self._types.keys():
+                value = values[name]
+                for single in value if isinstance(value, tuple) else (value,):
+                    compared = typed(single, self._types[name], f"chunk {chunk.id}, field {name}")
+                    self._columns[name].setdefault(compared, set()).add(document)
+
+    def matches(self, node: Node) -> set[int]:
+        """Return the documents that a node matches."""
+        match node:
+            case KeywordEquals():
+                return self._with_values(node.field, "keyword", lambda value: value == node.value)
+            case NumberRange():
+                return self._with_values(node.field, "number", lambda value: _within(node, value))
+            case DateRange():
+                return self._with_values(node.field, "date", lambda value: _during(node, value))
+            case And():
+                return self._all(node.positive, [child.child for child in node.excluded])
+            case Or():
+                return set[int]().union(*map(self.matches, node.children))
+            case _:
+                return set[int]().union(
+                    *(self._fields[name].frequencies(way) for name, way in alternatives(node))
+                )
+
+    def within(self, scope: Scope | None) -> set[int]:
+        """Return the documents that a scope admits."""
+        include, exclude = ((), ()) if scope is None else (scope.include, scope.exclude)
+        return self._all(include, exclude)
+
+    def column(self, field: str) -> Mapping[str | float, set[int]]:
+        """Return the documents of each value of a metadata field or ``doc_id``."""
+        return self._columns[field]
 
     def scores(self, plan: Plan, boost: float = 1.0) -> dict[int, float]:
         """Return the score of each document that a plan matches, times ``boost``."""
         match plan:
             case Best():
                 best: dict[int, float] = {}
-                for field, pattern in plan.alternatives:
-                    for document, score in self._fields[field].scores(pattern, boost).items():
-                        if score >= best.get(document, 0.0):
-                            best[document] = score
+                for name, pattern in plan.alternatives:
+                    for document, score in self._fields[name].scores(pattern, boost).items():
+                        best[document] = max(score, best.get(document, 0.0))
                 return best
             case Filter():
                 return dict.fromkeys(self.matches(plan.node), 0.0)
@@ -156,7 +106,7 @@ class ScoredDocuments(Documents):
             case AllOf():
                 parts = [self.scores(part, boost) for part in plan.parts]
                 required = [*map(set, parts), *map(self.matches, plan.filters)]
-                held = min(required, key=len).intersection(*required)
+                held = set[int].intersection(*required)
                 held.difference_update(*map(self.matches, plan.excluded))
                 sums = {document: float32(sum(p[document] for p in parts)) for document in held}
                 if plan.optional is not None:
@@ -196,6 +146,16 @@ class ScoredDocuments(Documents):
                 counts[document] = counts.get(document, 0) + count
         return counts
 
+    def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
+        matched = set(range(self.size)).intersection(*map(self.matches, included))
+        return matched.difference(*map(self.matches, excluded))
+
+    def _with_values(
+        self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]
+    ) -> set[int]:
+        values = self._columns[field] if self._types.get(field) == kind else {}
+        return set[int]().union(*(values[value] for value in values if holds(value)))
+
 
 def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
     sums: dict[int, float] = {}
@@ -203,19 +163,6 @@ def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
         for document, score in part.items():
             sums[document] = sums.get(document, 0.0) + score
     return {document: float32(score) for document, score in sums.items()}
-
-
-def _columns(owners: Sequence[Chunk], types: Mapping[str, MetadataType]) -> Columns:
-    """Return the documents by field and value; the value of a date is its first millisecond."""
-    columns: dict[str, dict[str | float, set[int]]] = {name: {} for name in types}
-    for document, chunk in enumerate(owners):
-        columns[DOC_ID].setdefault(chunk.doc_id, set()).add(document)
-        for name, value in chunk.metadata.items():
-            if name in types and name != DOC_ID:
-                for single in value if isinstance(value, tuple) else (value,):
-                    held = typed(single, types[name], f"chunk {chunk.id}, field {name}")
-                    columns[name].setdefault(held, set()).add(document)
-    return columns
 
 
 def _within(node: NumberRange, value: str | float) -> bool:

@@ -1,17 +1,14 @@
-"""MemoryEngine: trees evaluated exactly, in plain Python, without an index on disk.
+"""MemoryEngine, the oracle: trees evaluated exactly, in plain Python, without an index on disk.
 
-It is the fake that ships, for tests and examples, and the oracle that the other engines are tested
-against; it shares no code with them. Order and scores are those of Lucene, computed in the same
-32-bit steps, except that loose phrases with a repeated word score differently.
+The engines are tested against it; it shares no code with them. Order and scores are those of
+Lucene, computed in the same 32-bit steps, except that loose phrases with a repeated word score
+differently. It is slow, and checks nothing that an index would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
-from heapq import nsmallest
-from itertools import islice
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import (
@@ -31,17 +28,16 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
-from arag_search.engines.memory.documents import ScoredDocuments
-from arag_search.engines.memory.field import TextField, float32
-from arag_search.engines.memory.plan import plan_of
-from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
+from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
 from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import And, Demote, Node, Not, Or, Prefer, Scope, TextLeaf, render
-from arag_search.system.arguments import checked
 from arag_search.tokens import count_tokens
+from tests.support.oracle.documents import Documents
+from tests.support.oracle.field import TextField, float32
+from tests.support.oracle.plan import plan_of
 
 _NO_METADATA: Mapping[str, MetadataType] = {}
 
@@ -49,7 +45,6 @@ _NO_METADATA: Mapping[str, MetadataType] = {}
 class MemoryEngine:
     """A SearchEngine over chunks held in memory."""
 
-    @checked
     def __init__(
         self,
         chunks: Iterable[Chunk],
@@ -63,19 +58,26 @@ class MemoryEngine:
         """Index the chunks, in any order, whose ids and ordinals must be distinct.
 
         ``metadata`` declares the fields that queries may name. With ``sentences`` False there is no
-        sentence granularity. Raises ArgumentError for two chunks with the same id or ordinal, and
-        for a metadata value that is not of its field's type.
+        sentence granularity.
         """
         self._chunks = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._numbers = {chunk.id: number for number, chunk in enumerate(self._chunks)}
         self._by_ordinal = {chunk.ordinal: number for number, chunk in enumerate(self._chunks)}
-        for what, count in (("id", len(self._numbers)), ("ordinal", len(self._by_ordinal))):
-            if count < len(self._chunks):
-                raise ArgumentError(f"Two chunks have the same {what}.")
+        assert len(self._numbers) == len(self._by_ordinal) == len(self._chunks)
         self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
-        self._titles = [analysis.terms(chunk.title) for chunk in self._chunks]
-        contents = (analysis.terms(chunk.content) for chunk in self._chunks)
-        self._by_chunk = self._index_of(range(len(self._chunks)), contents)
+        self._by_chunk = self._index_of(
+            self._chunks, [analysis.terms(chunk.content) for chunk in self._chunks]
+        )
+        # Each sentence is a document with the title and the metadata of its chunk.
+        self._sentences = [
+            (number, at)
+            for number, chunk in enumerate(self._chunks)
+            for at in range(len(chunk.sentence_ends))
+        ]
+        self._by_sentence = self._index_of(
+            [self._chunks[number] for number, _ in self._sentences],
+            [analysis.terms(text) for chunk in self._chunks for text in chunk.sentences()],
+        )
         self._closed = False
 
     @property
@@ -87,33 +89,34 @@ class MemoryEngine:
         """See SearchEngine."""
         documents = self._documents(request.granularity, request.deadline)
         scores = documents.scores(plan_of(request.query))
-        allowed = documents.within(request.scope)
-        if allowed is not None:
-            scores = {document: scores[document] for document in allowed.intersection(scores)}
-        if request.granularity == "chunk":
-            page = self._page(scores, len(scores), request)
-            return page.with_count(len(scores)) if is_counted(request.query) else page
-        best, numbers = self._best_sentences(scores)
-        by_chunk = {chunk: scores[document] for chunk, document in best.items()}
-        # Equal scores are in corpus order of the sentences, which is that of their chunks.
-        page = self._page(by_chunk, len(scores), request, numbers)
+        scores = {
+            number: scores[number] for number in documents.within(request.scope) & set(scores)
+        }
+        by_chunk, sentences = scores, dict[int, tuple[int, ...]]()
+        if request.granularity == "sentence":
+            best, sentences = self._best_sentences(scores)
+            # Equal scores are in corpus order of the sentences, which is that of their chunks.
+            by_chunk = {chunk: scores[document] for chunk, document in best.items()}
+        page = self._page(by_chunk, len(scores), request, sentences)
         if is_counted(request.query):
             page = page.with_count(len(scores))
-        return page if request.whole_text else page.with_matched_text()
+        if request.granularity == "chunk" or request.whole_text:
+            return page
+        return page.with_matched_text()
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine."""
-        self._check_open()
+        allowed = self._documents("chunk", request.deadline).within(request.scope)
         totals: dict[int, float] = {}
         for keyword in map(nfc, request.keywords):
-            for number, count in self._keyword_counts(keyword, request).items():
-                totals[number] = totals.get(number, 0) + count * len(keyword)
-        allowed = self._by_chunk.within(request.scope)
-        scores = {
-            number: float32(total)
-            for number, total in totals.items()
-            if allowed is None or number in allowed
-        }
+            counts = (
+                self._substring_counts(keyword.lower())
+                if request.matching == "substring"
+                else self._token_counts(keyword)
+            )
+            for number in allowed.intersection(counts):
+                totals[number] = totals.get(number, 0) + counts[number] * len(keyword)
+        scores = {number: float32(total) for number, total in totals.items()}
         return self._page(scores, len(scores), request)
 
     def counts(
@@ -127,9 +130,7 @@ class MemoryEngine:
         result: list[int] = []
         for query, granularity in queries:
             documents = self._documents(granularity, deadline)
-            matched = documents.matches(query)
-            allowed = documents.within(scope)
-            count = len(matched) if allowed is None else len(matched & allowed)
+            count = len(documents.matches(query) & documents.within(scope))
             result.append(min(count, MAX_TOTAL + 1))
         return result
 
@@ -145,10 +146,7 @@ class MemoryEngine:
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine."""
-        documents = self._documents("chunk", request.deadline)
-        allowed = documents.within(request.scope)
-        if allowed is None:
-            allowed = set(range(documents.size))
+        allowed = self._documents("chunk", request.deadline).within(request.scope)
         fields = tuple(self._values_of(name, allowed, request.values) for name in request.fields)
         return FieldsPage(len(allowed), fields)
 
@@ -175,8 +173,7 @@ class MemoryEngine:
         the request are ignored. Raises UnknownChunkError for an id that the engine lacks."""
         documents = self._documents(request.granularity, request.deadline)
         leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]] = []
-        everything = documents.matches(request.query)
-        _explain(documents, request.query, 1.0, everything, leaves)
+        _explain(documents, request.query, 1.0, documents.matches(request.query), leaves)
         best: dict[int, int] = {number: number for number in self._numbers.values()}
         if request.granularity == "sentence":
             best, _ = self._best_sentences(documents.scores(plan_of(request.query)))
@@ -185,32 +182,17 @@ class MemoryEngine:
             if chunk_id not in self._numbers:
                 raise UnknownChunkError(f'No chunk "{chunk_id}".')
             document = best.get(self._numbers[chunk_id], -1)
-            result.append(
-                [
-                    LeafScore(
-                        render(leaf),
-                        {
-                            field: scores[document]
-                            for field, scores in by_field.items()
-                            if document in scores
-                        },
-                    )
-                    for leaf, by_field in leaves
-                ]
-            )
+            by_leaf = [
+                {name: scores[document] for name, scores in fields.items() if document in scores}
+                for _, fields in leaves
+            ]
+            explained = zip(leaves, by_leaf, strict=True)
+            result.append([LeafScore(render(leaf), scores) for (leaf, _), scores in explained])
         return result
 
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine."""
-        self._check_open()
-        allowed = self._by_chunk.within(scope)
-        numbers = [self._numbers.get(chunk_id) for chunk_id in ids]
-        return [
-            None
-            if number is None or (allowed is not None and number not in allowed)
-            else self._chunks[number]
-            for number in numbers
-        ]
+        return self._chunks_of(map(self._numbers.get, ids), scope)
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
         """See SearchEngine. A neighbour out of scope is replaced by the nearest one in scope."""
@@ -225,15 +207,7 @@ class MemoryEngine:
 
     def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine."""
-        self._check_open()
-        allowed = self._by_chunk.within(scope)
-        numbers = map(self._by_ordinal.get, ordinals)
-        return [
-            None
-            if number is None or (allowed is not None and number not in allowed)
-            else self._chunks[number]
-            for number in numbers
-        ]
+        return self._chunks_of(map(self._by_ordinal.get, ordinals), scope)
 
     def ordinals(
         self,
@@ -252,13 +226,16 @@ class MemoryEngine:
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:
         """See SearchEngine."""
         self._check_open()
-        allowed = self._by_chunk.within(scope)
-        numbers = range(len(self._chunks)) if allowed is None else sorted(allowed)
-        return self._stream(numbers)
+        return self._stream(sorted(self._by_chunk.within(scope)))
 
     def close(self) -> None:
         """See SearchEngine. May be called again."""
         self._closed = True
+
+    def _chunks_of(self, numbers: Iterable[int | None], scope: Scope | None) -> list[Chunk | None]:
+        self._check_open()
+        allowed = self._by_chunk.within(scope)
+        return [self._chunks[number] if number in allowed else None for number in numbers]
 
     def _stream(self, numbers: Iterable[int]) -> Iterator[Chunk]:
         for number in numbers:
@@ -269,45 +246,23 @@ class MemoryEngine:
         if self._closed:
             raise IndexClosedError("The index in memory is closed.", do="Open it again.")
 
-    def _documents(self, granularity: Granularity, deadline: Deadline | None) -> ScoredDocuments:
+    def _documents(self, granularity: Granularity, deadline: Deadline | None) -> Documents:
+        """Return all chunks or sentences. A deadline is checked here alone."""
         self._check_open()
+        if deadline is not None:
+            deadline.check()
         if granularity == "chunk":
-            return self._by_chunk.until(deadline)
+            return self._by_chunk
         if not self._manifest.has_sentences:
-            raise NotServedError(
-                "The index holds no sentences.",
-                allowed="granularity chunk",
-                do="Build it again without leaving sentences out.",
-            )
-        return self._by_sentence.until(deadline)
+            raise NotServedError("The index holds no sentences.", allowed="granularity chunk")
+        return self._by_sentence
 
-    @cached_property
-    def _sentences(self) -> list[tuple[int, int]]:
-        """The number of its chunk, and its number within it, of each sentence."""
-        return [
-            (number, at)
-            for number, chunk in enumerate(self._chunks)
-            for at in range(len(chunk.sentence_ends))
-        ]
-
-    @cached_property
-    def _by_sentence(self) -> ScoredDocuments:
-        """Each sentence as a document that has the title and the metadata of its chunk. Indexed at
-        the first search in sentences."""
-        texts = (analysis.terms(text) for chunk in self._chunks for text in chunk.sentences())
-        return self._index_of([number for number, _ in self._sentences], texts)
-
-    def _index_of(
-        self, owners: Sequence[int], contents: Iterable[Sequence[str]]
-    ) -> ScoredDocuments:
-        """Index documents that belong to the chunks of these numbers."""
+    def _index_of(self, owners: Sequence[Chunk], contents: Sequence[Sequence[str]]) -> Documents:
+        """Index documents that belong to these chunks."""
         k1, b = self._manifest.k1, self._manifest.b
-        fields = {
-            TITLE: TextField((self._titles[number] for number in owners), k1, b),
-            CONTENT: TextField(contents, k1, b),
-        }
-        chunks = [self._chunks[number] for number in owners]
-        return ScoredDocuments(chunks, fields, self._manifest.metadata)
+        titles = [analysis.terms(chunk.title) for chunk in owners]
+        fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
+        return Documents(owners, fields, self._manifest.metadata)
 
     def _best_sentences(
         self, scores: Mapping[int, float]
@@ -322,25 +277,19 @@ class MemoryEngine:
                 best[chunk] = document
         return best, numbers
 
-    def _keyword_counts(self, keyword: str, request: KeywordRequest) -> Mapping[int, float]:
-        if request.matching == "substring":
-            return self._substring_counts(keyword.lower(), request.deadline)
-        documents = self._by_chunk.until(request.deadline)
+    def _token_counts(self, keyword: str) -> Mapping[int, float]:
         counts: dict[int, float] = {}
         for terms in spellings_of(keyword):
-            for number, count in documents.occurrences(terms).items():
+            for number, count in self._by_chunk.occurrences(terms).items():
                 counts[number] = counts.get(number, 0) + count
         return counts
 
-    def _substring_counts(self, text: str, deadline: Deadline | None) -> dict[int, float]:
-        counts: dict[int, float] = {}
-        for number, chunk in enumerate(self._chunks):
-            if deadline is not None:
-                deadline.check()
-            count = chunk.title.lower().count(text) + chunk.content.lower().count(text)
-            if text and count:
-                counts[number] = count
-        return counts
+    def _substring_counts(self, text: str) -> Mapping[int, float]:
+        counts = {
+            number: chunk.title.lower().count(text) + chunk.content.lower().count(text)
+            for number, chunk in enumerate(self._chunks)
+        }
+        return {number: count for number, count in counts.items() if text and count}
 
     def _page(
         self,
@@ -353,15 +302,9 @@ class MemoryEngine:
         end = request.offset + request.top_k
         sort = request.sort if isinstance(request, SearchRequest) else None
         most = request.per_document if isinstance(request, SearchRequest) else None
-        place = self._places(sort)
-        last = len(scores) if most is not None else end
-        ranked = nsmallest(
-            last, scores, key=lambda number: (place.get(number, 0), -scores[number], number)
-        )
-        passages = len(scores)
-        if most is not None:
-            ranked = self._at_most(most, ranked)
-            passages = len(ranked)
+        ranks = self._ranks(sort)
+        ranked = sorted(scores, key=lambda number: (ranks.get(number, 0), -scores[number], number))
+        ranked = self._at_most(most, ranked)
         hits = (
             Hit.of(
                 self._chunks[number],
@@ -369,25 +312,27 @@ class MemoryEngine:
                 text=request.with_text,
                 matched_sentences=sentences[number] if sentences else (),
             )
-            for number in islice(ranked, request.offset, end)
+            for number in ranked[request.offset : end]
         )
-        return Page(tuple(hits), count, True, passages if end > passages else None)
+        return Page(tuple(hits), count, True, len(ranked) if end > len(ranked) else None)
 
-    def _places(self, sort: SortBy | None) -> dict[int, int]:
-        """Return the place of the value of each chunk in the order, below 0; a chunk without a
+    def _ranks(self, sort: SortBy | None) -> dict[int, int]:
+        """Return the rank of the value of each chunk in the order, below 0; a chunk without a
         value has none."""
         if sort is None:
             return {}
         column = self._by_chunk.column(sort.field)
         values = sorted(column, key=lambda value: value, reverse=sort.descending)
-        places: dict[int, int] = {}
-        for place, value in enumerate(values):
+        ranks: dict[int, int] = {}
+        for rank, value in enumerate(values):
             for number in column[value]:
-                places.setdefault(number, place - len(values))
-        return places
+                ranks.setdefault(number, rank - len(values))
+        return ranks
 
-    def _at_most(self, most: int, ranked: Iterable[int]) -> list[int]:
+    def _at_most(self, most: int | None, ranked: Sequence[int]) -> Sequence[int]:
         """Return the chunks without those that follow ``most`` of the same document."""
+        if most is None:
+            return ranked
         kept: list[int] = []
         shown: dict[str, int] = {}
         for number in ranked:
@@ -399,7 +344,7 @@ class MemoryEngine:
 
 
 def _explain(
-    documents: ScoredDocuments,
+    documents: Documents,
     node: Node,
     boost: float,
     matched: set[int],

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from arag_search.engines.memory.field import float32
 from arag_search.query.fields import TEXT_FIELDS
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import And, Node, Or, TextLeaf, scores
+from tests.support.oracle.field import float32
 
 Alternative = tuple[str, Pattern]
 """A field, and the pattern of one spelling that its text matches."""

@@ -1,0 +1,104 @@
+"""Which passages of a page meet a condition, judged on the texts that they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from arag_search.engines.base import Hit
+from arag_search.query import analysis
+from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
+from arag_search.query.matching import Pattern
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Node,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefix,
+    Term,
+)
+
+
+def meeting(
+    conditions: Sequence[Node], hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+) -> list[set[str]]:
+    """Return for each condition the ids of the hits, which carry their text, that match it.
+
+    O(length of their texts x (1 + conditions)), less where texts lack the words of conditions.
+    """
+    passages = [_Passage(hit, metadata) for hit in hits] if conditions else []
+    return [
+        {hit.id for hit, passage in zip(hits, passages, strict=True) if passage.meets(condition)}
+        for condition in conditions
+    ]
+
+
+class _Passage:
+    """The texts and the metadata of a hit."""
+
+    def __init__(self, hit: Hit, metadata: Mapping[str, MetadataType]) -> None:
+        self._hit = hit
+        self._metadata = metadata
+        self._texts = {TITLE: hit.title, CONTENT: hit.content or ""}
+        self._low = {name: analysis.fold(text) for name, text in self._texts.items()}
+        self._terms: dict[str, list[str]] = {}
+
+    def meets(self, condition: Node) -> bool:
+        """Return whether the hit matches; what is preferred or demoted does not decide that."""
+        match condition:
+            case Term() | Phrase() | Prefix():
+                names = (condition.field,) if condition.field else self._texts
+                pattern = Pattern.of(condition)
+                return any(self._matches(name, pattern) for name in names)
+            case KeywordEquals():
+                return condition.value in self._values(condition.field, "keyword")
+            case NumberRange():
+                values = self._values(condition.field, "number")
+                return any(_is_within(condition, float(value)) for value in values)
+            case DateRange():
+                first, end = condition.first_ms, condition.end_ms
+                moments = map(float, self._values(condition.field, "date"))
+                return any(
+                    (first is None or first <= moment) and (end is None or moment < end)
+                    for moment in moments
+                )
+            case And():
+                return all(map(self.meets, condition.positive)) and not any(
+                    self.meets(excluded.child) for excluded in condition.excluded
+                )
+            case Or():
+                return any(map(self.meets, condition.children))
+            case _:
+                assert_never(condition)
+
+    def _matches(self, name: str, pattern: Pattern) -> bool:
+        """Return whether a text matches. It is analysed only if it has the words of a spelling,
+        perhaps within other words."""
+        low = self._low[name]
+        if not any(all(word in low for word in words) for words in pattern.spellings):
+            return False
+        if name not in self._terms:
+            self._terms[name] = analysis.terms(self._texts[name])
+        return pattern.matches(self._terms[name])
+
+    def _values(self, field: str, kind: MetadataType) -> list[str | float]:
+        """Return the values of a field of this type, as they are compared."""
+        if field == DOC_ID:
+            return [self._hit.doc_id] if kind == "keyword" else []
+        values = self._hit.metadata.get(field)
+        if values is None or self._metadata.get(field) != kind:
+            return []
+        singles = values if isinstance(values, tuple) else (values,)
+        return [typed(value, kind, f"field {field}") for value in singles]
+
+
+def _is_within(node: NumberRange, number: float) -> bool:
+    is_above = (
+        node.lower is None or node.lower < number or (node.include_lower and number == node.lower)
+    )
+    return is_above and (
+        node.upper is None or number < node.upper or (node.include_upper and number == node.upper)
+    )

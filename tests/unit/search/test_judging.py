@@ -1,0 +1,28 @@
+"""Judging of passages: a condition means the same to it as to the oracle."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import Hit, SearchRequest
+from arag_search.query.tree import Node, condition_of
+from arag_search.search.judging import meeting
+from tests.support.examples import examples
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.strategies import METADATA, corpora, trees
+
+
+@settings(max_examples=examples(100))
+@given(corpora(8), st.lists(trees(), max_size=4))
+def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
+    chunks: list[Chunk], conditions: list[Node]
+) -> None:
+    oracle = MemoryEngine(chunks, metadata=METADATA)
+    hits = [Hit.of(chunk, 0.0, text=True) for chunk in chunks]
+    expected = [
+        {hit.id for hit in oracle.search(SearchRequest(condition_of(node), 1_000)).hits}
+        for node in conditions
+    ]
+    assert meeting(conditions, hits, METADATA) == expected
