@@ -12,7 +12,7 @@ from typing import NamedTuple
 K = 60
 """The constant of LogicalRAG's hybrid search, and of the paper that proposed it."""
 LOGICAL_K = 1
-"""The constant for a logical query and vectors, chosen by ``python -m bench merging``. Provisional:
+"""The constant for a logical query and vectors, chosen in bench/studies/retrieval.md. Provisional:
 the difference from K was not resolved."""
 
 

@@ -16,8 +16,7 @@ import orjson
 from bench.report import markdown
 from bench.report.result_files import Kept
 from bench.report.rows import Row, shown_number
-from bench.scale import demote as demote_bench
-from bench.scale.sides import CLASSES, ENGINES, Measured
+from bench.scale.sides import CLASSES, Measured
 
 Table = Callable[[Kept], list[str]]
 """Returns the lines of a table, in Markdown."""
@@ -108,20 +107,6 @@ SPEED = (
         ),
     ),
     Line(
-        "the agent's loop, a step at 60,000 tokens of history (`bench agent_loop`); at 120,000 with"
-        " tools of documents",
-        "{0.value:.1f} ms; {1.value:.1f} ms",
-        (
-            "agent_loop/agent_loop/a step from 60,000 tokens of history on",
-            "agent_loop/agent_loop/a step from 120,000 tokens of history on, documents",
-        ),
-    ),
-    Line(
-        "16 workers against one, replies of 200 ms (`bench agent_run`)",
-        "{0.value:.0f} times as fast",
-        ("agent_run/agent run/1 worker over 16 workers",),
-    ),
-    Line(
         "`offline` on 400 questions of 2WikiMultiHopQA (`bench offline`): evidence recall; one BM25"
         " query with the same tokens; exact match",
         "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}",
@@ -145,16 +130,6 @@ SPEED = (
         " (`bench opensearch_load`)",
         "{0.value:.2f} ({0.low:.2f} to {0.high:.2f})",
         ("opensearch_load/opensearch load/rate of ours to parallel_bulk",),
-    ),
-    Line(
-        "three nodes, each in turn killed or hung for 60 s (`bench faults`): wrong answers; errors;"
-        " slowest answer",
-        "{0.value:.0f}; {1.value:.0f}; {2.value:.1f} s",
-        (
-            Rows("faults/faults", ": wrong answers", sum),
-            Rows("faults/faults", ": errors", sum),
-            Rows("faults/faults", ": slowest answer", max),
-        ),
     ),
     *(
         Line(
@@ -320,46 +295,6 @@ def gold_chain_claims(kept: Kept) -> list[str]:
     return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
-def demote(kept: Kept) -> list[str]:
-    """Return the table of what DEMOTE and PREFER cost, by engine and shape of the query."""
-    lines: list[str] = []
-    if kept.has("demote"):
-        for engine in ENGINES:
-            for part in demote_bench.PARTS:
-                name = f"{engine}, {part}"
-                if not kept.has(f"demote/{name}"):
-                    continue
-                rows = {row.what: row for row in kept.figure(f"demote/{name}").rows}
-                for shape in (*demote_bench.SHAPES, demote_bench.MEAN):
-                    ratios = [_with_range(rows[f"{shape}: {by}"]) for by in demote_bench.BESIDE]
-                    plain = rows.get(f"{shape}: {demote_bench.PLAIN}")
-                    time = "" if plain is None else f"{_value(plain)} ms"
-                    lines.append(markdown.line([name, shape, time, *ratios]))
-    head = ("timed", "query", "alone", *demote_bench.BESIDE)
-    return table(head, lines, "demote")
-
-
-def long_documents(kept: Kept) -> list[str]:
-    """Return the table of ways to evidence inside long documents."""
-    lines: list[str] = []
-    if kept.has("long_documents"):
-        ratios = {
-            row.what: _with_range(row)
-            for row in kept.figure("long_documents/against documents").rows
-        }
-        for way in ("documents", "documents, paper's window", "passages", "whole documents"):
-            rows = {row.what: row for row in kept.figure(f"long_documents/{way}").rows}
-            cells = [
-                shown_number(rows["hops found"].value),
-                _with_range(rows["tokens to evidence"]),
-                ratios.get(f"tokens of {way} / documents", ""),
-                shown_number(rows["calls a question"].value),
-            ]
-            lines.append(markdown.line([way, *cells]))
-    head = ("way", "hops found", "tokens to evidence", "against the first", "calls a question")
-    return table(head, lines, "long_documents")
-
-
 def _levels(what: str) -> tuple[str, str, str]:
     """Data set, passages and interface of a row of the gold chain."""
     set_name, levels = what.split(": ", 1)
@@ -453,8 +388,6 @@ TABLES: Mapping[str, Table] = {
     "retrieval": retrieval,
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,
-    "demote": demote,
-    "long documents": long_documents,
     "growth": growth,
 }
 """The tables by their name in the mark."""

@@ -2,7 +2,6 @@
 
     python -m bench retrieval
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
-    python -m bench retrieval --titles
     python -m bench retrieval --judged DIR --queries FILE
 
 Prints tables in Markdown and adds the figure to the file of results.
@@ -19,12 +18,12 @@ from typing import Any
 
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.questions.files import Question, load_questions
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_file, sets_in
-from bench.quality import judged, titled
+from bench.quality import judged
 from bench.quality.data_sets import SETS, drawn, open_kept
 from bench.quality.first_stage import (
     BY_WORDS,
@@ -42,9 +41,8 @@ from bench.quality.first_stage import (
 )
 from bench.report import markdown
 from bench.report.fingerprints import encoder_of, questions_of
-from bench.report.rows import Figure, Row, circumstances, corpus_of, show, write_results
-from bench.workbench import kept_index, say
-from index_jobs.cutting.sentences import SENTENCE_RULE
+from bench.report.rows import Figure, Row, circumstances, corpus_of, write_results
+from bench.workbench import say
 
 NAME = "retrieval"
 
@@ -74,11 +72,6 @@ def main(arguments: Sequence[str]) -> int:
         metavar="N",
         help="questions of each data set, drawn by a seed",
     )
-    add(
-        "--titles",
-        action="store_true",
-        help="compare vectors of sentences with and without their titles, instead of searches",
-    )
     parser.add_default("--encoder", str, OFFLINE_PACKAGE, "encoder of the vectors")
     add(
         "--judged",
@@ -104,8 +97,6 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         raise BenchError("--queries has no effect here.", allowed="--queries with --judged DIR")
     if options.judged is not None:
         return judged.measured(options, command)
-    if options.titles:
-        return _titles(options, command)
     sets: list[Measured] = []
     made_of: dict[str, dict[str, Any]] = {}
     for name, folder in sets_in(options.data, options.sets).items():
@@ -121,22 +112,6 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
     write_results(options.json, [figure(sets, estimated, made_of)], run)
     print(tables(sets, estimated, options.encoder))
-    return 0
-
-
-def _titles(options: argparse.Namespace, command: str) -> int:
-    """Compare vectors of sentences with and without titles."""
-    answers: dict[str, dict[str, list[titled.Nearest]]] = {}
-    made_of: dict[str, dict[str, Any]] = {}
-    for name, folder in sets_in(options.data, options.sets).items():
-        everything = load_questions(folder / "questions.jsonl")
-        questions = drawn(everything, options.questions, name)
-        work = options.work / "titles" / name
-        plain = kept_index(corpus_file(folder), work / "plain", SENTENCE_RULE)
-        answers[name] = titled.both_ways(name, plain, work / "titled", questions, options.encoder)
-        with open_index(plain) as index:
-            made_of[name] = fingerprints(index, everything, questions, options.encoder)
-    show(options.json, [titled.figure(answers, made_of)], circumstances(command, seed=SEED))
     return 0
 
 

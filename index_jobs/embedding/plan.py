@@ -100,7 +100,7 @@ class EmbedOptions:
 
 def chosen_titles(options: EmbedOptions, existing: bool | None) -> bool:
     """Return whether sentences are encoded below their titles: as the options say, else as in
-    existing vectors, else yes (better on real questions: ``bench retrieval --titles``)."""
+    existing vectors, else yes (better on real questions: bench/studies/retrieval.md)."""
     if options.sentence_titles is not None:
         return options.sentence_titles
     return True if existing is None else existing

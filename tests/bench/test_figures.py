@@ -46,17 +46,17 @@ def test_a_changed_result_makes_a_table_stale_until_it_is_rewritten(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(RESULTS, tmp_path / "results")
-    path = tmp_path / "results" / "agent_run.json"
+    path = tmp_path / "results" / "opensearch_load.json"
     results: Any = orjson.loads(path.read_bytes())
-    results["figures"]["agent run"]["rows"][0]["value"] = 4.25
+    results["figures"]["opensearch load"]["rows"][0]["value"] = 4.25
     path.write_bytes(orjson.dumps(results))
     options = ["--root", str(tmp_path), "--results", str(tmp_path / "results")]
 
     assert figures.main([*options, "--check"]) == 1
     assert capsys.readouterr().out == "bench/README.md: differs from the results\n"
-    assert "4 times as fast" not in (tmp_path / "bench/README.md").read_text()
+    assert "| 4.25 (" not in (tmp_path / "bench/README.md").read_text()
     assert figures.main(options) == 0
-    assert "replies of 200 ms (`bench agent_run`) | 4 times as fast | 6 |" in (
+    assert "ready actions (`bench opensearch_load`) | 4.25 (" in (
         (tmp_path / "bench/README.md").read_text()
     )
     assert figures.main([*options, "--check"]) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.corpus import Chunk
 from bench import BenchError
-from bench.scale import demote, scale, synthetic
+from bench.scale import scale, synthetic
 from bench.scale.extrapolation import power_law
 from bench.scale.law import laws
 from bench.scale.sides import CLASSES, Latency, Measured, drawn_queries
@@ -219,32 +219,3 @@ def test_too_little_room_is_reported_before_anything_is_built(
     assert scale.main(["--sizes", "300,900000000000", *options]) == 1
     assert capsys.readouterr().err.startswith("There is room for ")
     assert not (tmp_path / "s.json").exists()
-
-
-# The cost of operators
-
-
-def test_a_small_run_of_demote_gives_each_ratio_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    work, results = tmp_path / "work", tmp_path / "demote.json"
-    work.mkdir()
-    arguments = ["--passages", "1000", "--queries", "2", "--rounds", "1"]
-    assert demote.main([*arguments, "--work", str(work), "--json", str(results)]) == 0
-    figures = orjson.loads(results.read_bytes())["figures"]
-    assert set(figures) == {f"lucene, {part}" for part in demote.PARTS}
-    for name, figure in figures.items():
-        rows = {row["what"]: row for row in figure["rows"]}
-        assert set(rows) == {
-            f"{shape}: {beside}"
-            for shape in (*demote.SHAPES, demote.MEAN)
-            for beside in (*demote.BESIDE, demote.PLAIN)
-        } - {f"{demote.MEAN}: {demote.PLAIN}"}
-        assert ("target" in rows["a phrase: DEMOTE of a word"]) == (demote.ENGINE_ALONE in name)
-    assert list(work.iterdir()) == []
-
-
-def test_a_query_that_finds_other_passages_than_the_same_alone_has_no_figure() -> None:
-    queries = demote.drawn_queries(1_000, 1)
-    by_text = {query.text: len(query.text) for of in queries.values() for (query,) in of.values()}
-    asker = demote.Asker(lambda query: by_text[query.text], 1)
-    with pytest.raises(BenchError, match="Other passages match"):
-        demote.measure("lucene", asker, queries, 1, None)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.cluster.faults import known_answers
 from tests.support.containers import Corpus, build_images, write_corpus
+from tests.support.faults import known_answers
 
 
 @pytest.fixture(scope="session", autouse=True)

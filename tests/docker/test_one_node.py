@@ -13,7 +13,6 @@ import httpx
 import pytest
 
 from arag_search.search.index import open_index
-from bench.cluster.faults import Clients
 from bench.cluster.parity import differences
 from tests.support.containers import (
     FOLDER,
@@ -27,6 +26,7 @@ from tests.support.containers import (
     docker,
     running,
 )
+from tests.support.faults import Clients
 from tests.support.guides import blocks_of
 
 FILES = (FOLDER / "docker-compose.yml", STAND_IN / "single.yml")
@@ -102,7 +102,7 @@ def test_a_killed_node_answers_again_and_has_lost_nothing(stack: Stack, corpus: 
         stack.compose("up", "--wait", "opensearch")
 
     with open_index(stack.location("ARAG_PORT")) as index:
-        outcome = Clients(index, corpus.known).run("killed", kill_and_start, 100)
+        outcome = Clients(index, corpus.known).run(kill_and_start, 100)
     assert outcome.wrong == ()
     assert outcome.failed == ()
     assert_answers_are_right(stack, corpus)

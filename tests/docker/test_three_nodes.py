@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from arag_search.search.index import open_index
-from bench.cluster.faults import Clients
 from tests.support.containers import FOLDER, STAND_IN, Corpus, Stack, ask_over_mcp, docker, running
+from tests.support.faults import Clients
 
 FILES = (FOLDER / "docker-compose.cluster.yml", STAND_IN / "cluster.yml")
 PORTS = ("ARAG_PORT_1", "ARAG_PORT_2", "ARAG_PORT_3")
@@ -29,7 +29,7 @@ def test_no_answer_is_wrong_or_partial_while_a_node_is_killed(stack: Stack, corp
         stack.compose("up", "--wait", "opensearch-1")
 
     with open_index(stack.location(*PORTS)) as index:
-        outcome = Clients(index, corpus.known).run("killed", kill_and_start, 200)
+        outcome = Clients(index, corpus.known).run(kill_and_start, 200)
     assert outcome.good, outcome
     assert "passages for" in ask_over_mcp(stack.mcp_url, "w1 OR w2")
 

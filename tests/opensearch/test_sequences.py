@@ -1,9 +1,9 @@
-"""A fixed part of the bench that checks vectors against their texts, on a server."""
+"""Vectors stay with their texts, whatever is done to an index on a server."""
 
 from pathlib import Path
 
-from bench.quality.vector_sequences import run_sequence
 from tests.support.opensearch_indexes import Site
+from tests.support.vector_sequences import run_sequence
 
 STEPS = 7
 

@@ -20,7 +20,7 @@ import pytest
 from mcp.types import TextContent
 
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
-from bench.cluster.faults import Known
+from tests.support.faults import Known
 from tests.support.mcp_http import connected
 
 ROOT = Path(__file__).parents[2]

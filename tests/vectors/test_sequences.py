@@ -1,10 +1,10 @@
-"""A fixed part of the bench that checks vectors against their texts."""
+"""Vectors stay with their texts, whatever is done to an index."""
 
 from pathlib import Path
 
 import pytest
 
-from bench.quality.vector_sequences import run_sequence
+from tests.support.vector_sequences import run_sequence
 
 STEPS = 7
 

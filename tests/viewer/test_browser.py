@@ -13,7 +13,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from arag_search.cli.app import run
 from arag_search.viewer.view import view
-from bench.guides.viewer_picture import PICTURE, SIZE, picture
 from tests.support.browser import DESK, PHONE, open_page, overflow
 from tests.support.commands import SAMPLE
 from tests.support.records import read, search
@@ -418,16 +417,6 @@ def test_hostile_texts_are_shown_unchanged_and_none_of_them_runs(
     assert all(link.startswith("#") for link in links)
     watched.check_quiet()
     page.context.close()
-
-
-def test_the_picture_of_readme_is_small_and_has_its_stated_size(
-    browser: Browser, pages: tuple[Path, Path]
-) -> None:
-    image = picture(browser, pages[0])
-    assert image.startswith(b"\x89PNG")
-    assert (int.from_bytes(image[16:20]), int.from_bytes(image[20:24])) == SIZE
-    assert len(image) < 200_000
-    assert PICTURE.stat().st_size < 200_000
 
 
 def test_scripts_that_are_not_the_page_s_own_are_refused(

@@ -1,26 +1,13 @@
-"""Correctness and delay of answers while nodes of a cluster die or hang.
-
-    python -m bench faults
-    python -m bench faults --hang-s 60 --json
-
-Runs three OpenSearch processes and an index of three shards, each with one replica; takes about
-five minutes. Several clients search all the time and compare every answer with that of embedded
-Lucene. Each node in turn is killed and started again (the first host of the address and the cluster
-manager among them), two are suspended for a while, and finally all are killed. The exit code is 1
-if an answer was wrong or missing.
-"""
+"""Clients that search while nodes of a cluster die or hang, and compare every answer."""
 
 from __future__ import annotations
 
-import argparse
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -28,25 +15,17 @@ from arag_search.engines.opensearch.connection import REQUEST_BUDGET_S
 from arag_search.errors import AragError, UnavailableError
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
-from bench.arguments import BenchParser, positive
 from bench.cluster import parity
-from bench.cluster.cluster import LocalCluster, local_cluster
+from bench.cluster.cluster import LocalCluster
 from bench.cluster.parity import Question
-from bench.data import default_corpus
-from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED
-from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 CLIENTS = 4
-REQUESTS = 500
-HANG_S = 60.0
 NODES = 3
 
-_QUESTIONS = 200
 _SETTLE_S = 1.0
-_NAME = "arag-faults"
 
 Fault = Callable[[], None]
 """Injects a fault into a cluster and repairs it; clients search meanwhile."""
@@ -65,15 +44,13 @@ class Outcome:
     """The requests of all clients during one fault.
 
     ``wrong`` are questions with another answer, ``failed`` the errors. ``slowest_s`` is the longest
-    time of a request, ``gap_s`` the longest time in which no client was answered.
+    time of a request.
     """
 
-    fault: str
     requests: int
     wrong: tuple[str, ...]
     failed: tuple[str, ...]
     slowest_s: float
-    gap_s: float
 
     @property
     def good(self) -> bool:
@@ -93,14 +70,13 @@ class Clients:
         self._pause_s = pause_s
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._times: list[tuple[float, float]] = []
+        self._seconds: list[float] = []
         self._wrong: list[str] = []
         self._failed: list[str] = []
         self._threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(count)]
 
-    def run(self, name: str, fault: Fault, requests: int) -> Outcome:
+    def run(self, fault: Fault, requests: int) -> Outcome:
         """Search during the fault, and until ``requests`` requests have ended since it began."""
-        began = time.monotonic()
         for thread in self._threads:
             thread.start()
         try:
@@ -113,13 +89,15 @@ class Clients:
             self._stop.set()
             for thread in self._threads:
                 thread.join()
-        return self._outcome(name, began, self.done - before)
+        return Outcome(
+            self.done - before, tuple(self._wrong), tuple(self._failed), max(self._seconds)
+        )
 
     @property
     def done(self) -> int:
         """Requests that have ended, successfully or not."""
         with self._lock:
-            return len(self._times)
+            return len(self._seconds)
 
     def _ask(self, seed: int) -> None:
         random = Random(seed)
@@ -136,20 +114,9 @@ class Clients:
                 kinds = [kind for kind, *_ in parity.differences(known.answer, answer)]
                 wrong = [f"{known.question.query}: {', '.join(kinds)}"] if kinds else []
             with self._lock:
-                self._times.append((began, time.monotonic()))
+                self._seconds.append(time.monotonic() - began)
                 self._wrong += wrong
                 self._failed += failed
-
-    def _outcome(self, name: str, began: float, requests: int) -> Outcome:
-        ends = [began, *sorted(end for _, end in self._times)]
-        return Outcome(
-            fault=name,
-            requests=requests,
-            wrong=tuple(self._wrong),
-            failed=tuple(self._failed),
-            slowest_s=max(end - start for start, end in self._times),
-            gap_s=max(later - earlier for earlier, later in pairwise(ends)),
-        )
 
 
 # Faults
@@ -210,78 +177,3 @@ def build_with_copies(cluster: LocalCluster, corpus: Path, name: str) -> str:
     build_index([str(corpus)], location, BuildOptions(shards=NODES))
     cluster.keep_copies(f"{name}*", 1)
     return location
-
-
-# Command line
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Inject every fault in turn and return the exit code: 1 for a wrong or missing answer."""
-    parser = BenchParser("faults", __doc__)
-    add = parser.add_argument
-    parser.add_default("--corpus", Path, default_corpus(), "corpus to search")
-    parser.add_default("--clients", positive, CLIENTS, "client threads")
-    add("--hang-s", type=float, default=HANG_S, help="how long nodes hang (default %(default)g)")
-    parser.add_printed_json()
-    return parser.run(arguments, _measured)
-
-
-def _measured(options: argparse.Namespace, command: str) -> int:
-    outcomes, gave_up_s, run = _measure(options, command)
-    show(options.results, [_figure(outcomes, gave_up_s)], run, as_json=options.json)
-    for outcome in outcomes:
-        for problem in (*outcome.wrong[:3], *outcome.failed[:3]):
-            say(f"{outcome.fault}: {problem}")
-    good = all(outcome.good for outcome in outcomes) and 0 < gave_up_s <= REQUEST_BUDGET_S
-    return 0 if good else 1
-
-
-def _measure(
-    options: argparse.Namespace, command: str
-) -> tuple[list[Outcome], float, dict[str, object]]:
-    with tempfile.TemporaryDirectory(prefix="arag-faults-") as name:
-        folder = Path(name)
-        with (
-            known_answers(options.corpus, folder / "index", _QUESTIONS) as known,
-            local_cluster(folder / "cluster", NODES) as cluster,
-            open_index(
-                build_with_copies(cluster, options.corpus, _NAME), search_timeout_s=None
-            ) as index,
-        ):
-            run = circumstances(command, index.manifest, seed=SEED)
-            outcomes: list[Outcome] = []
-
-            def done(name: str, fault: Fault) -> None:
-                outcomes.append(Clients(index, known, options.clients).run(name, fault, REQUESTS))
-                say(f"{name}: {outcomes[-1].requests:,} requests")
-
-            for node in range(NODES):
-                what = "the manager" if node == cluster.manager() else f"node {node + 1}"
-                done(f"{what} killed", lambda node=node: kill(cluster, node))
-            manager = cluster.manager()
-            other = next(node for node in range(NODES) if node != manager)
-            for what, node in ((f"node {other + 1}", other), ("the manager", manager)):
-                done(f"{what} hung", lambda node=node: hang(cluster, node, options.hang_s))
-            seconds, error = give_up_without_nodes(cluster, known[0].question, index)
-            say(str(error))
-            return outcomes, seconds if error else 0.0, run
-
-
-def _figure(outcomes: Sequence[Outcome], gave_up_s: float) -> Figure:
-    rows: list[Row] = []
-    none, budget = Target("at most", 0), Target("at most", REQUEST_BUDGET_S)
-    for outcome in outcomes:
-        rows += [
-            Row(
-                f"{outcome.fault}: requests",
-                outcome.requests,
-                "",
-                target=Target("at least", REQUESTS),
-            ),
-            Row(f"{outcome.fault}: wrong answers", len(outcome.wrong), "", target=none),
-            Row(f"{outcome.fault}: errors", len(outcome.failed), "", target=none),
-            Row(f"{outcome.fault}: slowest answer", outcome.slowest_s, "s", target=budget),
-            Row(f"{outcome.fault}: longest time without any answer", outcome.gap_s, "s"),
-        ]
-    rows.append(Row("all nodes killed: until the error", gave_up_s, "s", target=budget))
-    return Figure("faults", tuple(rows))

@@ -1,30 +1,20 @@
-"""Differences of vector searches after random changes to an index.
+"""Random changes to an index, after which searches by vectors are compared with a fresh embedding.
 
-    python -m bench vector_sequences
-    python -m bench vector_sequences --sequences 100 --engine lucene
-
-Each sequence takes random steps: documents are rebuilt (also in another order, or other documents),
-added, changed, changed back, deleted and compacted; they are embedded in every form, with
-interruptions too; and a second index of the same documents in another order shares the folder of
-vectors. After each step semantic, hybrid and naive search, with and without a scope, are compared
-with the same searches over vectors that are encoded from scratch. The number of rows encoded is
-compared with the number of rows whose text had no vector. The exit code is 1 if anything
-differs.
+Documents are rebuilt (also in another order, or other documents), added, changed, changed back,
+deleted and compacted; they are embedded in every form, with interruptions too; and a second index
+of the same documents in another order shares the folder of vectors. After each step semantic,
+hybrid and naive search, with and without a scope, are compared with the same searches over vectors
+that are encoded from scratch. The number of rows encoded is compared with the number of rows whose
+text had no vector.
 """
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import sys
-import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -44,11 +34,7 @@ from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.place import sidecars
 from arag_search.vectors.storage.rows import row_key, rows_of
-from bench.arguments import BenchParser, positive
-from bench.cluster.cluster import local_cluster, remove_indexes
-from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.vectors import stored_shards
-from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index, work_name
@@ -62,13 +48,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SEED = 20260
-SEQUENCES = 1_000
 STEPS = 7
-ENGINES = ("lucene", "opensearch")
-
-Engine = Literal["lucene", "opensearch"]
-
 _METADATA: dict[str, MetadataType] = {"kind": "keyword", "year": "number"}
 _SCOPES = (None, "kind:a", "NOT kind:a", "year:>=5 AND kind:b", "year:>=99")
 _WORDS = ("opera", "venice", "vivaldi", "libretto", "goldoni", "season", "winter", "born", "died")
@@ -76,8 +56,6 @@ _DOCUMENTS = 50
 _FEWEST_FOR_LISTS = 45
 _DIMENSION = 12
 _EVERYTHING = 60
-_EXAMPLES = 20
-_REPORT_EVERY = 50
 
 
 class CountingEncoder:
@@ -104,19 +82,11 @@ class CountingEncoder:
 
 @dataclass
 class Outcome:
-    """The outcome of sequences: ``differences`` in words, and counts of what was done."""
+    """The outcome of a sequence: ``differences`` in words, and counts of what was done."""
 
     differences: list[str] = field(default_factory=list[str])
     steps: int = 0
     searches: int = 0
-    encoded: int = 0
-    without_vector: int = 0
-    reused: int = 0
-
-    def add(self, other: Outcome) -> None:
-        """Add the findings of another sequence."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
 
 
 def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> Outcome:
@@ -269,9 +239,6 @@ class _Sequence:
             without = 0
         if report.encoded_rows != without:
             self._differ(f"{report.encoded_rows} rows were encoded, {without} had no vector")
-        self.outcome.encoded += report.encoded_rows
-        self.outcome.without_vector += without
-        self.outcome.reused += report.reused_rows
         self._states[placement] = {chunk.ordinal: chunk for chunk in chunks}
 
     def _stop_embedding(self) -> None:
@@ -419,83 +386,3 @@ def _comparable(result: SearchResult) -> list[object]:
         (hit.id, hit.score, hit.title, hit.content, hit.sentences, hit.ranks, hit.metadata)
         for hit in result.hits
     ]
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the sequences and return the exit code: 1 where anything differs."""
-    parser = BenchParser("vector_sequences", __doc__)
-    add = parser.add_argument
-    add("--sequences", type=positive, default=SEQUENCES, help="sequences on each engine")
-    add("--steps", type=positive, default=STEPS, help="steps of each sequence")
-    add("--engine", choices=("both", *ENGINES), default="both")
-    add("--seed", type=int, default=SEED)
-    parser.add_work()
-    parser.add_results()
-    return parser.run(arguments, _compared)
-
-
-def _compared(options: argparse.Namespace, command: str) -> int:
-    engines: Sequence[Engine] = ENGINES if options.engine == "both" else (options.engine,)
-    figures: list[Figure] = []
-    differences: list[str] = []
-    with ExitStack() as stack:
-        url = ""
-        if "opensearch" in engines:
-            data = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
-            url = stack.enter_context(local_cluster(data, 1, short_lived=True)).url
-        seeds = range(options.seed, options.seed + options.sequences)
-        shares = [
-            [seed for seed in seeds if len(engines) == 1 or _engine_of(seed) == engine]
-            for engine in engines
-        ]
-        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(len(engines)))
-        tasks = [
-            (engine, url, share, options.steps, options.work)
-            for engine, share in zip(engines, shares, strict=True)
-        ]
-        for engine, share, outcome in zip(
-            engines, shares, pool.starmap(_run, tasks, 1), strict=True
-        ):
-            figures.append(_figure(engine, len(share), outcome))
-            differences += outcome.differences
-    for difference in differences[:_EXAMPLES]:
-        print(difference, file=sys.stderr)
-    show(options.json, figures, circumstances(command, seed=options.seed))
-    return 1 if differences else 0
-
-
-def _engine_of(seed: int) -> Engine:
-    """Return the engine of a sequence: every fifth runs on OpenSearch, where a step takes five
-    times as long."""
-    return "opensearch" if seed % 5 == 0 else "lucene"
-
-
-def _run(engine: Engine, url: str, seeds: Sequence[int], steps: int, work: Path | None) -> Outcome:
-    outcome = Outcome()
-    for number, seed in enumerate(seeds):
-        with tempfile.TemporaryDirectory(prefix="arag-sequences-", dir=work) as name:
-            folder = Path(name)
-            if engine == "lucene":
-                outcome.add(run_sequence(seed, str(folder / "index"), folder, steps))
-            else:
-                location = f"{url}/arag-sequences-{uuid.uuid4().hex}"
-                try:
-                    outcome.add(run_sequence(seed, location, folder, steps))
-                finally:
-                    remove_indexes(location)
-        if (number + 1) % _REPORT_EVERY == 0:
-            say(f"{engine}: {number + 1:,} sequences, {len(outcome.differences):,} differences")
-    return outcome
-
-
-def _figure(engine: Engine, sequences: int, outcome: Outcome) -> Figure:
-    rows = (
-        Row("sequences", sequences, ""),
-        Row("steps", outcome.steps, ""),
-        Row("searches compared", outcome.searches, ""),
-        Row("differences", len(outcome.differences), "", target=Target("at most", 0)),
-        Row("rows encoded", outcome.encoded, ""),
-        Row("rows whose text had no vector", outcome.without_vector, ""),
-        Row("rows whose vector was used again", outcome.reused, ""),
-    )
-    return Figure(engine, rows)
