@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 BENCHES = {
     "ablate": "bench.ablate",
+    "budgets": "bench.budgets",
     "efficiency": "bench.speed.efficiency",
     "embedding": "bench.speed.embedding",
     "exclusions": "bench.gold_chain.exclusions",
@@ -34,6 +35,7 @@ BENCHES = {
     "replies": "bench.replay.replies",
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",
+    "trace": "bench.trace",
     "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",
     "where": "bench.speed.where",

@@ -37,6 +37,7 @@ from tests.support.guides import (
 OPERATORS = "opensearch/README.md"
 TESTS = "uv run --extra all --group dev pytest"
 SLOW = "takes minutes, and reads data that is not in the repository"
+HISTORY = "takes a quarter of an hour, and needs the whole history of the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", "2 of 4 passages for"): "a reply of presets that reproduce a paper",
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
@@ -69,6 +70,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     (OPERATORS, "export OPENSEARCH_USERNAME=arag_build"): "needs the security plugin",
     ("bench/README.md", "hf download xlangai/BRIGHT"): "the first command of each pair downloads",
     ("bench/README.md", "python -m bench verify"): SLOW,
+    ("bench/README.md", 'python -m bench budgets --column "what changed"'): HISTORY,
     ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):
         "reads data that is not in the repository, and the second command needs a model key",
     ("bench/studies/agent.md", "python -m bench offline"): SLOW,
