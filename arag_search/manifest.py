@@ -16,12 +16,11 @@ from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
 
-FORMAT_VERSION = 1
-FIRST_SENTENCE_RULE = "sentencex"
-"""The rule for the ends of sentences of every index whose manifest names none."""
+FORMAT_VERSION = 2
+"""The number of the format: every change of what is stored raises it."""
 
 FOLD_CHARACTERS = 200
-"""The length at which lines are folded in indexes whose manifest names none."""
+"""The length at which lines are folded unless a build sets another."""
 
 DIGEST_BYTES = 32
 """The length of a chunk's fingerprint, and of its placement."""
@@ -35,14 +34,12 @@ class Manifest:
 
     ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``) and
     identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
-    and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
-    the next update or ``arag-search embed``. ``sentence_rule`` names the rule by which texts were
-    cut into sentences. Longer lines than ``fold_characters`` are folded where the lines of a
-    document are numbered. ``file_metadata`` names the fields in ``metadata`` that documents from
-    files have without a declaration. ``shard_sources`` has the source of each source shard, the
-    real path of a folder or file; it is empty where that is not known. ``field_counts`` has the
-    values of each field in ``metadata``; it is empty in indexes of an earlier version. ``update``
-    counts published changes and is the same in the chunk and the sentence index.
+    and identifies the ordinal of every passage. Longer lines than ``fold_characters`` are folded
+    where the lines of a document are numbered. ``file_metadata`` names the fields in ``metadata``
+    that documents from files have without a declaration. ``shard_sources`` has the source of each
+    source shard, the real path of a folder or file; it is empty where that is not known.
+    ``field_counts`` has the values of each field in ``metadata``. ``update`` counts published
+    changes and is the same in the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -58,7 +55,6 @@ class Manifest:
     tokens: int
     title_characters: int = 0
     chunk_tokens: int
-    sentence_rule: str = FIRST_SENTENCE_RULE
     fold_characters: int = FOLD_CHARACTERS
     already_chunked: bool = False
     k1: float = 1.2
@@ -114,7 +110,7 @@ class Manifest:
                 f"The index has format version {version}.",
                 where=where,
                 allowed=f"version {FORMAT_VERSION}",
-                do="Build it again with --overwrite, or use the release that wrote it.",
+                do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
             )
         wrong = _wrong_fields(loaded)
         if wrong:
@@ -127,8 +123,7 @@ class Manifest:
             name: tuple(cast(list[str], value)) if isinstance(value, list) else value
             for name, value in loaded.items()
         }
-        if "field_counts" in loaded:
-            values["field_counts"] = _field_counts(loaded["field_counts"])
+        values["field_counts"] = _field_counts(loaded["field_counts"])
         return Manifest(**values)
 
 
@@ -181,15 +176,14 @@ because the usual library takes longer to import than an index takes to open."""
 
 def _wrong_fields(loaded: Mapping[str, Any]) -> list[str]:
     """Return the fields that are missing, unknown or of a wrong type, in words."""
-    declared = {known.name: known for known in dataclasses.fields(Manifest)}
-    wrong = [f"unknown field {name}" for name in loaded if name not in declared]
-    for name, known in declared.items():
-        if name in loaded:
-            if not _CHECKS[str(known.type)](loaded[name]):
-                wrong.append(f"wrong {name}")
-        elif known.default is known.default_factory is dataclasses.MISSING:
-            wrong.append(f"no {name}")
-    return wrong
+    kinds = {known.name: str(known.type) for known in dataclasses.fields(Manifest)}
+    wrong = [f"unknown field {name}" for name in loaded if name not in kinds]
+    wrong += [f"no {name}" for name in kinds if name not in loaded]
+    return wrong + [
+        f"wrong {name}"
+        for name, kind in kinds.items()
+        if name in loaded and not _CHECKS[kind](loaded[name])
+    ]
 
 
 def chunk_fingerprint(chunk: Chunk) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from arag_search.corpus import Chunk
 from arag_search.engines.deletions import check_compact
 from arag_search.errors import BuildError
-from arag_search.manifest import FIRST_SENTENCE_RULE, Manifest
+from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
 from arag_search.system.durable import write_atomically
 from arag_search.system.progress import PlainProgress
@@ -42,31 +42,27 @@ class Workbench:
 
 
 @contextmanager
-def set_up(
-    corpus: Path, parent: Path | None = None, sentence_rule: str = FIRST_SENTENCE_RULE
-) -> Generator[Workbench]:
+def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
     """Index the corpus in a temporary folder below ``parent`` (None: the system's).
-
-    Published figures were taken with the first rule for sentences.
 
     Raises what ``build_index`` raises.
     """
     with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=parent) as name:
         folder = Path(name)
         location = folder / "index"
-        build_index([str(corpus)], location, BuildOptions(sentence_rule=sentence_rule))
+        build_index([str(corpus)], location, BuildOptions())
         with open_index(location, search_timeout_s=None) as index:
             check_compact(index.engine.deletions(), str(location))
             yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
 
 
-def kept_index(corpus: Path, folder: Path, sentence_rule: str = FIRST_SENTENCE_RULE) -> Path:
+def kept_index(corpus: Path, folder: Path) -> Path:
     """Return the index of a corpus that is kept in ``folder``; build it if it is missing, or was
     built from another file or by another program.
 
-    The sentences are as in ``set_up``. Raises what ``build_index`` raises.
+    Raises what ``build_index`` raises.
     """
-    options = BuildOptions(overwrite=True, sentence_rule=sentence_rule)
+    options = BuildOptions(overwrite=True)
     made_of = hashlib.sha256(repr(options.signature()).encode() + corpus.read_bytes()).hexdigest()
     location, stamp = folder / "index", folder / "made_of.sha256"
     if not (location.exists() and stamp.exists() and stamp.read_text("utf-8") == made_of):

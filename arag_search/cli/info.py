@@ -247,7 +247,6 @@ def _lines(
         f"  holds        {counted(manifest.documents, 'document')}, "
         f"{counted(manifest.chunks, 'passage')} ({chunking}), "
         f"{counted(manifest.sentences, 'sentence')}, {counted(manifest.tokens, 'token')}",
-        f"  sentences    by the rule {manifest.sentence_rule}",
         f"  lines        {f'folded at {folded:,} characters' if folded else 'as in the source'}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
         f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",

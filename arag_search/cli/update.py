@@ -55,7 +55,6 @@ def update_command(
         skip_bad_lines=options.skip_bad_lines,
         files=options.files,
         chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
-        sentence_rule=if_given("sentence_rule", options.sentence_rule),
         bm25=if_given("bm25", (options.k1, options.b)),
         metadata=if_given("metadata", options.metadata),
         without=if_given("without", options.without),

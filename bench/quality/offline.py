@@ -29,7 +29,6 @@ from bench.quality.question_words import words_query
 from bench.report.fingerprints import agent_fingerprints
 from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say, set_up
-from index_jobs.cutting.sentences import SENTENCE_RULE
 
 MAIN = "2wikimultihopqa"
 PARTS = (MAIN, "musique", "hotpotqa")
@@ -65,7 +64,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     parts = PARTS if options.part == "all" else (options.part,)
     figures: list[Figure] = []
     for part, folder in sets_in(options.data, parts).items():
-        with set_up(folder / "corpus.jsonl", options.work, SENTENCE_RULE) as bench:
+        with set_up(folder / "corpus.jsonl", options.work) as bench:
             questions = load_questions(folder / "questions.jsonl")[: options.limit]
             with open_index(bench.index, search_timeout_s=None) as index:
                 measure = measure_main if part == MAIN else measure_other

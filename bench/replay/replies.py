@@ -38,7 +38,6 @@ from bench.data import DATA_SETS
 from bench.replay.recorded import with_replies_of_papers
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import kept_index, say
-from index_jobs.cutting.sentences import SENTENCE_RULE
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.plan import EmbedOptions
 
@@ -150,7 +149,7 @@ def _replays(
             continue
         if corpus not in indexes:
             source = options.data / CORPORA[corpus]
-            place = kept_index(source, options.work / corpus, SENTENCE_RULE)
+            place = kept_index(source, options.work / corpus)
             if options.encoder is not None:
                 embed_index(place, options.encoder, EmbedOptions(sentence_titles=False))
             indexes[corpus] = stack.enter_context(open_index(place, search_timeout_s=None))

@@ -18,7 +18,6 @@ from bench.report.rows import Figure, circumstances, table, write_results
 from bench.speed import indexing, keyword, search, startup
 from bench.speed.queries import SEED
 from bench.workbench import Workbench, say, set_up
-from index_jobs.cutting.sentences import SENTENCE_RULE
 
 PARTS = ("indexing", "search", "keyword", "startup")
 ROUNDS = 7
@@ -59,7 +58,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             where=str(options.json),
             do="Name a file, such as efficiency.json in it.",
         )
-    with set_up(corpus_in(options.data), options.work, SENTENCE_RULE) as bench:
+    with set_up(corpus_in(options.data), options.work) as bench:
         run = circumstances(command, bench.manifest, seed=SEED)
         if run["load"] > _QUIET_LOAD:
             say(f"The machine is not quiet (load {run['load']}): times will be off.")

@@ -35,8 +35,7 @@ def measure(bench: Workbench, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
     ready = [prepared(chunk) for chunk in bench.chunks]
     with bench.room() as room:
         source = str(bench.corpus)
-        options = BuildOptions(sentence_rule=bench.manifest.sentence_rule)
-        sides = {OURS: _fresh(room / OURS, lambda at: build_index([source], at, options))}
+        sides = {OURS: _fresh(room / OURS, lambda at: build_index([source], at, BuildOptions()))}
         for name, loop in BARE_INDEXING.items():
             sides[name] = _fresh(room / name, lambda at, loop=loop: loop(ready, at))
         timings = interleaved(sides, rounds, warm_up=warm_up)

@@ -242,7 +242,7 @@ class _Sample:
             skip_bad_files=True,
         )
         for batch in reader.batches():
-            packed = pack(batch.documents, self._pack, options.cutting)
+            packed = pack(batch.documents, self._pack, options.chunk_tokens)
             self.counts.take(packed.counts, batch.position)
             self.read_bytes = batch.read_bytes
             if budget.is_spent(self.counts.documents):

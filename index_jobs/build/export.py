@@ -9,9 +9,9 @@ from arag_search.corpus import Document
 from arag_search.manifest import FOLD_CHARACTERS, Manifest
 from arag_search.search.documents import IndexDocument
 from arag_search.search.results import metadata_dict
-from index_jobs.build.options import DEFAULT_B, DEFAULT_K1, FOLD_OPTION, SENTENCE_RULE_OPTION
+from index_jobs.build.options import DEFAULT_B, DEFAULT_K1, FOLD_OPTION
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, cut
-from index_jobs.cutting.sentences import SENTENCE_RULE, SENTENCE_RULES, sentence_ends
+from index_jobs.cutting.sentences import sentence_ends
 from index_jobs.sources.formats import PRE_CHUNKED_MARK, SENTENCE_ENDS
 
 
@@ -39,8 +39,6 @@ def build_command(source: str, manifest: Manifest) -> str:
         words += ["--metadata", ",".join(fields)]
     if manifest.chunk_tokens != DEFAULT_CHUNK_TOKENS and not manifest.already_chunked:
         words += ["--chunk-tokens", str(manifest.chunk_tokens)]
-    if manifest.sentence_rule != SENTENCE_RULE and manifest.sentence_rule in SENTENCE_RULES:
-        words += [SENTENCE_RULE_OPTION, manifest.sentence_rule]
     if manifest.fold_characters != FOLD_CHARACTERS:
         words += [FOLD_OPTION, str(manifest.fold_characters)]
     if (manifest.k1, manifest.b) != (DEFAULT_K1, DEFAULT_B):
@@ -55,15 +53,10 @@ def _is_cut_again(document: IndexDocument, text: str, manifest: Manifest) -> boo
 
     A sentence that is longer than a passage is stored as several; only then is the text cut again.
     """
-    ends, rule = document.sentence_ends, manifest.sentence_rule
-    if rule not in SENTENCE_RULES:
-        return False
-    if tuple(sentence_ends(text, document.title, rule)) == ends:
+    if tuple(sentence_ends(text, document.title)) == document.sentence_ends:
         return True
     whole = Document(document.id, document.title, text, whole=manifest.already_chunked)
-    chunks, _ = cut(
-        whole, shard=0, number=0, chunk_tokens=manifest.chunk_tokens, sentence_rule=rule
-    )
+    chunks, _ = cut(whole, shard=0, number=0, chunk_tokens=manifest.chunk_tokens)
     return [(chunk.content, chunk.sentence_ends) for chunk in chunks] == [
         (chunk.content, chunk.sentence_ends) for chunk in document.chunks
     ]

@@ -185,7 +185,7 @@ class _Build:
         work = partial(
             pack,
             packer=self._target.packer,
-            cutting=options.cutting,
+            chunk_tokens=options.chunk_tokens,
             metadata=self._corpus.metadata.fields,
         )
         with open_packing(self._workers, work) as packing:
@@ -271,7 +271,6 @@ class _Build:
             tokens=state.tokens,
             title_characters=state.title_characters,
             chunk_tokens=options.chunk_tokens,
-            sentence_rule=options.sentence_rule,
             fold_characters=options.fold_characters,
             already_chunked=self._already_chunked,
             k1=options.k1,

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from arag_search.errors import ArgumentError
-from arag_search.manifest import FIRST_SENTENCE_RULE, FOLD_CHARACTERS, FORMAT_VERSION
+from arag_search.manifest import FOLD_CHARACTERS, FORMAT_VERSION
 from arag_search.query.fields import MetadataType
 from index_jobs.cutting.chunking import (
     CHUNKING_VERSION,
@@ -17,8 +17,6 @@ from index_jobs.cutting.chunking import (
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
 )
-from index_jobs.cutting.packing import Cutting
-from index_jobs.cutting.sentences import SENTENCE_RULE, SENTENCE_RULES
 from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
@@ -33,7 +31,6 @@ MAX_SHARDS = 1024
 MAX_WORKERS = 64
 MAX_KEPT = 100
 MAX_NODE_WAIT_S = 86_400
-SENTENCE_RULE_OPTION = "--sentence-rule"
 FOLD_OPTION = "--fold-characters"
 MIN_FOLD, MAX_FOLD = 20, 100_000
 LEAVABLE = ("sentences", "exact")
@@ -46,8 +43,7 @@ class BuildOptions:
     """The options of a build.
 
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
-    names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens.
-    ``sentence_rule`` is the rule for the ends of sentences, one of SENTENCE_RULES. Where the lines
+    names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens. Where the lines
     of documents are numbered, lines longer than ``fold_characters`` are folded (0: none). ``k1``
     and ``b`` are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names
     the parts to leave out. With ``skip_bad_lines``, records that cannot be read are counted and
@@ -62,7 +58,6 @@ class BuildOptions:
     format: Format | None = None
     fields: Fields = DEFAULT_FIELDS
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS
-    sentence_rule: str = SENTENCE_RULE
     fold_characters: int = FOLD_CHARACTERS
     k1: float = DEFAULT_K1
     b: float = DEFAULT_B
@@ -93,12 +88,6 @@ class BuildOptions:
             raise ArgumentError(
                 f"--chunk-tokens: {self.chunk_tokens:,} is out of range.",
                 allowed=f"{MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS:,}",
-            )
-        if self.sentence_rule not in SENTENCE_RULES:
-            raise ArgumentError(
-                f'{SENTENCE_RULE_OPTION}: "{self.sentence_rule}" is not known.',
-                allowed=", ".join(SENTENCE_RULES),
-                do="Leave it out, unless an index is to have the sentences of an earlier one.",
             )
         if self.fold_characters and not MIN_FOLD <= self.fold_characters <= MAX_FOLD:
             raise ArgumentError(
@@ -135,19 +124,8 @@ class BuildOptions:
             )
         check_metadata(self.metadata)
 
-    @property
-    def cutting(self) -> Cutting:
-        """How documents are cut."""
-        return Cutting(self.chunk_tokens, self.sentence_rule)
-
     def signature(self) -> dict[str, Any]:
-        """Return the options that must be unchanged for an interrupted build to be resumed.
-
-        The first rule for sentences and the default length of lines are left out, so that builds
-        from before these options keep their signature.
-        """
-        is_first = self.sentence_rule == FIRST_SENTENCE_RULE
-        is_usual = self.fold_characters == FOLD_CHARACTERS
+        """Return the options that must be unchanged for an interrupted build to be resumed."""
         return {
             "--format": self.format,
             "--id-field": self.fields.id,
@@ -158,8 +136,7 @@ class BuildOptions:
             "--metadata": list(self.metadata.items()),
             "--without": sorted(self.without),
             "--shards": self.shards,
-            **({} if is_first else {SENTENCE_RULE_OPTION: self.sentence_rule}),
-            **({} if is_usual else {FOLD_OPTION: self.fold_characters}),
+            FOLD_OPTION: self.fold_characters,
             **self.files.signature(),
             "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
         }

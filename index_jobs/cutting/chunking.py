@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
 from arag_search.tokens import characters_of, count_tokens, count_up_to
-from index_jobs.cutting.sentences import SENTENCE_RULE, sentence_ends
+from index_jobs.cutting.sentences import sentence_ends
 
 CHUNKING_VERSION = 2
 """The version of cutting: increase it when the same document would be cut differently, so that a
@@ -41,28 +41,23 @@ class Passage:
 
 
 def cut(
-    document: Document,
-    *,
-    shard: int,
-    number: int,
-    chunk_tokens: int,
-    sentence_rule: str = SENTENCE_RULE,
+    document: Document, *, shard: int, number: int, chunk_tokens: int
 ) -> tuple[list[Chunk], int]:
     """Return the chunks of a document in order, and their total number of tokens.
 
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
     ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
-    be. Where the source does not give the sentences, ``sentence_rule`` finds them. A ``whole``
-    document becomes one chunk with the id of the document; a ``ready`` document already has its
-    chunks. Raises BuildError for a document with more chunks than an ordinal can number.
+    be. A ``whole`` document becomes one chunk with the id of the document; a ``ready`` document
+    already has its chunks. Raises BuildError for a document with more chunks than an ordinal can
+    number.
     """
     if document.ready is not None:
         return list(document.ready[0]), document.ready[1]
     text = nfc(document.text)
     ends = document.sentence_ends
     if ends is None:
-        ends = sentence_ends(text, nfc(document.title), sentence_rule)
+        ends = sentence_ends(text, nfc(document.title))
     passages = [_whole(text, ends)] if document.whole else [*passages_of(text, ends, chunk_tokens)]
     parts = len(passages)
     chunks: list[Chunk] = []

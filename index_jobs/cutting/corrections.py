@@ -1,4 +1,4 @@
-"""Corrections of the ends that ``sentencex`` finds: the rule ``sentencex-joined``.
+"""Corrections of the ends of sentences that ``sentencex`` finds.
 
 No sentence ends inside a title or a parenthesis, before a lower-case word, at initials or
 abbreviations before a name, or where no space follows the period. ``sentencex`` does not separate
@@ -109,7 +109,7 @@ _BULLETS = frozenset("bcdfghjklmnpqrtvwxz")
 
 
 def corrected(text: str, ends: list[int], title: str) -> list[int]:
-    """Return the ends of sentences after correction; ``ends`` are those of the rule ``sentencex``.
+    """Return the ends of sentences after correction; ``ends`` are those of ``sentencex``.
 
     ``title`` is the title of the document. A sentence longer than LONG_CHARACTERS is not joined
     with the next, so that wrong joins cannot accumulate. Time is linear in the length of the text.

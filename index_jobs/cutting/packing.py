@@ -46,14 +46,6 @@ Numbered = Sequence[tuple[int, int, Document]]
 """Documents, each with its shard and its number in the shard."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cutting:
-    """How documents are cut: the maximum tokens of a chunk, and the rule for sentences."""
-
-    chunk_tokens: int
-    sentence_rule: str
-
-
 Work = Callable[[Numbered], Packed]
 """The function that packs a batch; it is pickled for worker processes."""
 
@@ -61,34 +53,28 @@ Work = Callable[[Numbered], Packed]
 def pack(
     documents: Numbered,
     packer: Packer,
-    cutting: Cutting,
+    chunk_tokens: int,
     metadata: Mapping[str, MetadataType] | None = None,
 ) -> Packed:
     """Cut, count and pack the documents of a batch, and count the values of ``metadata``.
 
     Raises BuildError for a document with too many chunks, and what the packer raises.
     """
-    cuts = cut_all(documents, cutting)
+    cuts = cut_all(documents, chunk_tokens)
     packed = packer([chunk for chunks, _ in cuts for chunk in chunks])
     return Packed(packed, counts_of(cuts, metadata))
 
 
-def cut_only(documents: Numbered, cutting: Cutting) -> Packed:
+def cut_only(documents: Numbered, chunk_tokens: int) -> Packed:
     """Cut the documents of a batch without packing or counting them, for a target that takes only
     some of them. The result holds a list of Cut."""
-    return Packed(cut_all(documents, cutting), counts_of(()))
+    return Packed(cut_all(documents, chunk_tokens), counts_of(()))
 
 
-def cut_all(documents: Numbered, cutting: Cutting) -> list[Cut]:
+def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
     """Cut documents. Raises BuildError for a document with too many chunks."""
     return [
-        cut(
-            document,
-            shard=shard,
-            number=number,
-            chunk_tokens=cutting.chunk_tokens,
-            sentence_rule=cutting.sentence_rule,
-        )
+        cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
         for shard, number, document in documents
     ]
 

@@ -3,10 +3,8 @@
 ``sentencex`` knows abbreviations, initials and quotations. But it treats an unbalanced quote or
 parenthesis as the start of a quotation that may run for pages, and its time then grows faster than
 the text. Therefore it gets one bounded window at a time, and an implausibly long sentence is split
-again: first with quotes and parentheses hidden, then at plain full stops and line ends. This is the
-rule ``sentencex``. The rule ``sentencex-joined`` corrects its ends (see ``corrections``).
-
-An index keeps the rule with which it was built, and its manifest names the rule.
+again: first with quotes and parentheses hidden, then at plain full stops and line ends. Last, the
+ends are corrected (see ``corrections``).
 """
 
 from __future__ import annotations
@@ -17,15 +15,7 @@ from typing import Any, cast
 
 import sentencex
 
-from arag_search.errors import IndexVersionError
-from arag_search.manifest import FIRST_SENTENCE_RULE
-from arag_search.system.terminal import visible
 from index_jobs.cutting.corrections import LONG_CHARACTERS, WINDOW_CHARACTERS, corrected
-
-SENTENCE_RULE = "sentencex-joined"
-"""The rule of new indexes."""
-
-SENTENCE_RULES = (FIRST_SENTENCE_RULE, SENTENCE_RULE)
 
 _LANGUAGE = "en"
 _get_boundaries = cast(
@@ -36,30 +26,17 @@ _ENCLOSING = re.compile(r"[()\[\]{}\"'“”„‟«»‹›‘’‚‛]")
 _PLAIN_END = re.compile(r"[.!?…][)\]\"'”’»]*\s+(?=[^\Wa-z_]|[\"'“‘«(\[])|\n+")
 
 
-def check_rule(rule: str, where: str) -> None:
-    """Raise IndexVersionError if the program does not know a rule. ``where`` names the index."""
-    if rule not in SENTENCE_RULES:
-        raise IndexVersionError(
-            f'The sentences were made with the rule "{visible(rule)}".',
-            where=where,
-            allowed=", ".join(SENTENCE_RULES),
-            do="Use the release that wrote it, or build the index again.",
-        )
-
-
-def sentence_ends(text: str, title: str = "", rule: str = SENTENCE_RULE) -> list[int]:
+def sentence_ends(text: str, title: str = "") -> list[int]:
     """Return the offsets after each sentence of ``text``, in code points; the last is
     ``len(text)``.
 
-    ``rule`` is one of SENTENCE_RULES. ``title`` is the title of the document: no sentence ends
-    inside it, except by the first rule.
+    ``title`` is the title of the document: no sentence ends inside it.
 
     The sentences partition the text: white space belongs to the sentence before it (at the
     beginning to the first). An empty text has no ends. Time is linear in the length.
     """
     offsets = _ends_of(text) if len(text) <= WINDOW_CHARACTERS else list(_windowed(text))
-    ends = _joined_blanks(text, offsets)
-    return ends if rule == FIRST_SENTENCE_RULE else corrected(text, ends, title)
+    return corrected(text, _joined_blanks(text, offsets), title)
 
 
 def _windowed(text: str) -> Iterator[int]:

@@ -101,7 +101,7 @@ class _Cutting:
         self._names = names
         self._files = options.files.rooted(names)
         self._folder = folder
-        self._options = folder.continued(options)
+        self._options = options
         self._progress = progress
         self._share = share
         self._metadata = MetadataReader(options.metadata)
@@ -154,7 +154,7 @@ class _Cutting:
         self._progress.begin("documents", total_bytes, done_bytes)
         if not waiting:
             return
-        work = partial(pack_lines, cutting=self._options.cutting)
+        work = partial(pack_lines, chunk_tokens=self._options.chunk_tokens)
         with (
             Interrupts() as self._interrupts,
             open_packing(self._workers, work) as self._packing,

@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from arag_search.errors import ArgumentError, IndexLockedError, SourceError
-from arag_search.manifest import FIRST_SENTENCE_RULE
 from arag_search.system.durable import write_atomically
 from arag_search.system.lock import try_lock_byte
-from index_jobs.build.options import SENTENCE_RULE_OPTION, BuildOptions
+from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
-from index_jobs.cutting.sentences import SENTENCE_RULE, check_rule
 from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.reading import SHOWN_EXAMPLES
@@ -34,8 +32,7 @@ FOLDER_VERSION = 1
 
 _MANIFEST = "manifest.json"
 _SKIP_BAD_FILES = "--skip-bad-files"
-_OPTIONAL = {_SKIP_BAD_FILES, SENTENCE_RULE_OPTION}
-_NOT_OF_CUTTING = ("--bm25", "--without", "--shards")
+_NOT_OF_CUTTING = ("--bm25", "--without", "--shards", "--fold-characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +53,13 @@ class FolderManifest:
         return Fields(*(self.options[f"--{name}-field"] for name in ("id", "title", "text")))
 
     @property
-    def sentence_rule(self) -> str:
-        return self.options.get(SENTENCE_RULE_OPTION, FIRST_SENTENCE_RULE)
-
-    @property
     def skips_bad_lines(self) -> bool:
         return bool(self.options["--skip-bad-lines"])
 
     @property
     def files(self) -> FileSelection:
         """The options for files, as they were when the folder was begun."""
-        skips = bool(self.options.get(_SKIP_BAD_FILES, False))
+        skips = bool(self.options[_SKIP_BAD_FILES])
         return replace(FileSelection.of_signature(self.options), skip_bad=skips)
 
 
@@ -92,8 +85,7 @@ def manifest_for(sources: Sequence[str], options: BuildOptions) -> FolderManifes
         name: value for name, value in options.signature().items() if name not in _NOT_OF_CUTTING
     }
     cutting_options["--skip-bad-lines"] = options.skip_bad_lines
-    if options.files.skip_bad:
-        cutting_options[_SKIP_BAD_FILES] = True
+    cutting_options[_SKIP_BAD_FILES] = options.files.skip_bad
     return FolderManifest(json.loads(json.dumps(cutting_options)), tuple(sources))
 
 
@@ -137,21 +129,12 @@ class ChunkFolder:
             )
         try:
             manifest = FolderManifest(dict(content["options"]), tuple(content["sources"]))
-            usual = set(manifest_for((), BuildOptions()).options) - _OPTIONAL
-            if set(manifest.options) - set(manifest.files.signature()) - _OPTIONAL != usual:
+            usual = set(manifest_for((), BuildOptions()).options)
+            if set(manifest.options) != usual:
                 raise KeyError("options")
             return manifest
         except (KeyError, TypeError, ValueError) as error:
             raise _damaged(path) from error
-
-    def continued(self, options: BuildOptions) -> BuildOptions:
-        """Return the options of a new folder, or with the rule for sentences of one that is begun,
-        so that all its sources are cut alike. Raises SourceError, IndexVersionError."""
-        if options.sentence_rule != SENTENCE_RULE or not (self.path / _MANIFEST).is_file():
-            return options
-        rule = self.manifest().sentence_rule
-        check_rule(rule, str(self.path))
-        return replace(options, sentence_rule=rule)
 
     def claim(self, wanted: FolderManifest) -> None:
         """Reserve the folder for these sources and options, or check that it is reserved for them.

@@ -14,16 +14,16 @@ import orjson
 
 from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue
 from arag_search.errors import BuildError, SourceError
-from index_jobs.cutting.packing import Cutting, Numbered, Packed, counts_of, cut_all
+from index_jobs.cutting.packing import Numbered, Packed, counts_of, cut_all
 from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, readable
 
 _GZIP_LEVEL = 6
 
 
-def pack_lines(documents: Numbered, cutting: Cutting) -> Packed:
+def pack_lines(documents: Numbered, chunk_tokens: int) -> Packed:
     """Cut and count the documents of a batch, and compress their lines. Raises BuildError for a
     document that has too many chunks or is too long for a line."""
-    cuts = cut_all(documents, cutting)
+    cuts = cut_all(documents, chunk_tokens)
     lines = [
         _line(document, chunks, tokens)
         for (_, _, document), (chunks, tokens) in zip(documents, cuts, strict=True)

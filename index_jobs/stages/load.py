@@ -14,7 +14,6 @@ from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.new_index import build_from
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
-from index_jobs.cutting.sentences import check_rule
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import CorpusFile, readable
 from index_jobs.sources.registry import FILE_FORMATS, Format
@@ -37,14 +36,12 @@ def load_chunks(
     shown = progress or SilentProgress()
     folder = ChunkFolder(path)
     manifest = folder.manifest()
-    check_rule(manifest.sentence_rule, str(path))
     metadata: dict[str, MetadataType] = dict(manifest.options["--metadata"])
     options = replace(
         options,
         format=manifest.format,
         fields=manifest.fields,
         chunk_tokens=manifest.options["--chunk-tokens"],
-        sentence_rule=manifest.sentence_rule,
         metadata=metadata,
         skip_bad_lines=options.skip_bad_lines or manifest.skips_bad_lines,
         files=manifest.files,

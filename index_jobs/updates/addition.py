@@ -7,7 +7,6 @@ same, and replaced otherwise. A synchronisation also deletes what its sources no
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,15 +33,14 @@ from arag_search.system.progress import Progress, SilentProgress, duration
 from arag_search.system.wording import counted
 from index_jobs.build.corpus import Corpus, summed
 from index_jobs.build.ingestion import Ingestion
-from index_jobs.build.options import DEFAULT_FIELDS, SENTENCE_RULE_OPTION, BuildOptions
+from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
     SourcesReport,
     source_lines,
 )
-from index_jobs.cutting.packing import Cut, Cutting, Packed, counts_of, cut_only
-from index_jobs.cutting.sentences import check_rule
+from index_jobs.cutting.packing import Cut, Packed, counts_of, cut_only
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
@@ -83,7 +81,6 @@ class AddOptions:
     skip_bad_lines: bool = False
     files: FileSelection = USUAL_FILES
     chunk_tokens: int | None = None
-    sentence_rule: str | None = None
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
     without: tuple[str, ...] | None = None
@@ -236,7 +233,6 @@ class _Addition:
         self._progress = progress
         self._target = target
         _check_options(target.manifest, options, self._where)
-        check_rule(target.manifest.sentence_rule, self._where)
         metadata = metadata_reader(target.manifest)
         opened = open_sources(names, options.format, options.fields, metadata, options.files)
         self._corpus = Corpus(opened, metadata)
@@ -298,8 +294,7 @@ class _Addition:
     def _write_all(self, interrupts: Interrupts) -> None:
         """Read, cut and write the sources; the number of a source stands for its shard."""
         self._progress.begin("documents", self._corpus.size)
-        cutting = Cutting(self._before.chunk_tokens, self._before.sentence_rule)
-        work = partial(cut_only, cutting=cutting)
+        work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
         with open_packing(self._corpus.workers(self._options.workers), work) as packing:
             ingestion = Ingestion(packing, self, self._progress, interrupts)
             reader = CorpusReader(
@@ -421,7 +416,7 @@ class _Sync(_Addition):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._owners = _shard_sources(self._target.manifest)
+        self._owners = self._target.manifest.shard_sources
         self._before_batch = self._state.position
         self._damaged: set[str] = set()
 
@@ -501,7 +496,7 @@ class _Places:
         """``first`` is the first ordinal that is free."""
         self._where = where
         self._shard, self._number = source_shard(first), document_number(first)
-        known = _shard_sources(manifest)
+        known = manifest.shard_sources
         self.sources = (*known, *[""] * (self._shard + (self._number > 0) - len(known)))
         self._source = self.sources[self._shard] if self._number else None
 
@@ -524,14 +519,6 @@ class _Places:
             replace(chunk, ordinal=ordinal_of(self._shard, number, part))
             for part, chunk in enumerate(chunks)
         ]
-
-
-def _shard_sources(manifest: Manifest) -> tuple[str, ...]:
-    """Return the source of each shard of an index; an index that an earlier version built, and that
-    was not updated since, has one shard for each of its sources."""
-    if manifest.shard_sources or manifest.update > 1:
-        return manifest.shard_sources
-    return tuple(os.path.realpath(name) for name in manifest.sources)
 
 
 def _is_same(before: Sequence[Chunk], after: Sequence[Chunk]) -> bool:
@@ -582,7 +569,6 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
     """Raise ArgumentError if options differ from those with which the index was built."""
     checks: tuple[tuple[str, object, object, Callable[[Any], str]], ...] = (
         ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens, lambda n: f"{n:,}"),
-        (SENTENCE_RULE_OPTION, options.sentence_rule, manifest.sentence_rule, str),
         (
             "--bm25",
             options.bm25,

@@ -17,8 +17,7 @@ from arag_search.errors import BuildError, SourceError, WorkerLostError
 from arag_search.system.progress import SilentProgress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.cutting.packing import Cutting, pack
-from index_jobs.cutting.sentences import SENTENCE_RULE
+from index_jobs.cutting.packing import pack
 from index_jobs.sources.reading import Batch, Position
 from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
 from tests.support.builds import (  # noqa: F401
@@ -33,7 +32,7 @@ from tests.support.commands import process
 from tests.support.worker_processes import is_worker, kill_a_worker, worker_processes
 
 NOWHERE = Position(0, 0, 0, 0, (), {}, [])
-CUTTING = Cutting(50, SENTENCE_RULE)
+CHUNK_TOKENS = 50
 
 
 def test_any_number_of_workers_builds_the_same_index_and_reports_the_same() -> None:
@@ -99,7 +98,9 @@ def reject_x(chunks: list[Chunk]) -> list[Chunk]:
 def test_batches_come_back_in_order_and_as_if_packed_in_this_process() -> None:
     batches = [batch_of(*ODD, f"Number {number}.") for number in range(20)]
     results: list[object] = []
-    with WorkerProcesses(2, partial(pack, packer=ChunkPacker({}), cutting=CUTTING)) as packing:
+    with WorkerProcesses(
+        2, partial(pack, packer=ChunkPacker({}), chunk_tokens=CHUNK_TOKENS)
+    ) as packing:
         for batch in batches:
             packing.submit(batch)
             assert len(packing.under_way) <= 6
@@ -108,13 +109,13 @@ def test_batches_come_back_in_order_and_as_if_packed_in_this_process() -> None:
         while packing.under_way:
             results.append(packing.take())
     assert results == [
-        (batch, pack(batch.documents, ChunkPacker({}), CUTTING)) for batch in batches
+        (batch, pack(batch.documents, ChunkPacker({}), CHUNK_TOKENS)) for batch in batches
     ]
 
 
 def test_a_worker_raises_the_error_that_this_process_would_raise() -> None:
     messages: list[str] = []
-    work = partial(pack, packer=reject_x, cutting=CUTTING)
+    work = partial(pack, packer=reject_x, chunk_tokens=CHUNK_TOKENS)
     for packing in (PackingHere(work), WorkerProcesses(1, work)):  # type: ignore[arg-type]
         with packing as open_packing:
             open_packing.submit(batch_of("Sea.", "box"))

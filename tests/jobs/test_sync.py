@@ -186,19 +186,6 @@ def test_a_killed_synchronisation_is_complete_or_absent_and_is_resumed(
     assert update_number() == 2
 
 
-def test_an_index_of_an_earlier_version_is_followed_if_it_was_not_updated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from index_jobs.build.corpus import Corpus as BuildCorpus
-
-    notes(a="Alpha.", b="Beta.", c="Gamma.")
-    with monkeypatch.context() as earlier:
-        earlier.setattr(BuildCorpus, "identities", ())
-        build_index(["notes"], INDEX, BuildOptions())
-    notes(a="Alpha.", b="Beta.")
-    assert changes(sync_documents(["notes"], INDEX)) == (0, 0, 2, 1)
-
-
 def test_vectors_of_unchanged_text_are_kept(arag: Command) -> None:
     notes(a="Alpha one. Alpha two.", b="Beta.", c="Gamma.")
     assert arag("index", "notes", "--to", INDEX).code == 0

@@ -24,6 +24,7 @@ from arag_search.errors import (
     NotServedError,
     UnknownChunkError,
 )
+from arag_search.manifest import FORMAT_VERSION
 from arag_search.query.tree import (
     And,
     KeywordEquals,
@@ -443,7 +444,7 @@ def test_a_manifest_that_is_absent_or_foreign_is_refused(tmp_path: Path) -> None
         IndexDamagedError, match=r'^The manifest is of an index of engine "other"\.\n'
     ):
         LuceneEngine.open(tmp_path / "b", "my index")
-    newer = data["manifest"].replace('"format_version":1', '"format_version":99')
+    newer = data["manifest"].replace(f'"format_version":{FORMAT_VERSION}', '"format_version":99')
     write_index(tmp_path / "c", {**data, "manifest": newer})
     with pytest.raises(IndexVersionError, match=r"^The index has format version 99\."):
         LuceneEngine.open(tmp_path / "c", "my index")

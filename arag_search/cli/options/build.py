@@ -112,15 +112,6 @@ class ReadingOptions(NamedTuple):
     chunk_tokens: Annotated[
         int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
     ] = 1000
-    sentence_rule: Annotated[
-        str | None,
-        typer.Option(
-            help="Rule for the ends of sentences, sentencex or sentencex-joined; sentencex is that "
-            "of earlier indexes. Stored in the index.  [default: sentencex-joined]",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None
 
 
 class StoringOptions(NamedTuple):
@@ -232,7 +223,6 @@ def build_options(
     title_field: str | None = None,
     text_field: str | None = None,
     chunk_tokens: int | None = None,
-    sentence_rule: str | None = None,
     fold_characters: int | None = None,
     bm25: str | None = None,
     metadata: str | None = None,
@@ -256,8 +246,6 @@ def build_options(
         others["k1"], others["b"] = parse_bm25(bm25)
     if chunk_tokens is not None:
         others["chunk_tokens"] = chunk_tokens
-    if sentence_rule is not None:
-        others["sentence_rule"] = sentence_rule
     if fold_characters is not None:
         others["fold_characters"] = fold_characters
     return BuildOptions(

@@ -143,7 +143,7 @@ def _live_name(location: Path) -> str | None:
             f"The location has format version {manifest.get('version')}.",
             where=str(location),
             allowed=f"version {LOCATION_VERSION}",
-            do="Build it again with --overwrite, or use the release that wrote it.",
+            do=f"Build the index again: arag-search index SOURCE --to {location} --overwrite",
         )
     if not isinstance(live, str) or not _GENERATION.fullmatch(live):
         raise IndexDamagedError(
@@ -220,7 +220,7 @@ class BuildSite:
                 if not self._is_ours():
                     raise self._foreign() from None
             except IndexVersionError:
-                pass  # an older index of this project may be overwritten
+                pass  # an index of another format may be overwritten
             if not self._overwrite:
                 raise IndexExistsError(
                     "There is an index already.",

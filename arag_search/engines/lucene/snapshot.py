@@ -333,7 +333,7 @@ def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
             f"The index was written by another release of Lucene: {jvm.reason(error)}",
             where=where,
             allowed=f"formats that Lucene {jvm.LUCENE_VERSION} reads",
-            do="Build it again with --overwrite, or use the release that wrote it.",
+            do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
         )
     return IndexDamagedError(
         f"The {folder.name} of the index cannot be opened: {jvm.reason(error)}",

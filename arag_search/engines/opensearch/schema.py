@@ -303,7 +303,7 @@ def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
             f"The index has format version {loaded.get('version')}.",
             where=where,
             allowed=f"version {META_VERSION}",
-            do="Build it again with --overwrite, or use the release that wrote it.",
+            do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
         )
     try:
         terms = loaded["shard_terms"]

@@ -56,22 +56,15 @@ class FileSelection:
             )
 
     def signature(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults, by their names, except those that
-        do not change what is indexed."""
+        """Return the options by their names, except those that do not change what is indexed."""
         values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
-        return {
-            option: list(value) if option == "--include" else value
-            for option, value in values.items()
-            if value != getattr(USUAL_FILES, _OPTIONS[option])
-        }
+        return {**values, "--include": list(self.include)}
 
     @staticmethod
     def of_signature(values: Mapping[str, Any]) -> FileSelection:
         """Return the selection with this signature."""
-        given: dict[str, Any] = {
-            name: values[option] for option, name in _OPTIONS.items() if option in values
-        }
-        given["include"] = tuple(given.get("include", ()))
+        given: dict[str, Any] = {name: values[option] for option, name in _OPTIONS.items()}
+        given["include"] = tuple(given["include"])
         return FileSelection(**given)
 
     def rooted(self, names: Sequence[str]) -> FileSelection:

@@ -60,7 +60,7 @@ def test_another_version_and_a_damaged_meta_are_different_errors() -> None:
         schema.read_meta({"_meta": {"arag_search": {"version": 9}}}, "here")
     assert str(version.value) == (
         "The index has format version 9.\nWhere: here\nAllowed: version 2\n"
-        "Do: Build it again with --overwrite, or use the release that wrote it."
+        "Do: Build the index again: arag-search index SOURCE --to here --overwrite"
     )
     with pytest.raises(IndexDamagedError) as damaged:
         schema.read_meta({"_meta": {"arag_search": {"version": 2}}}, "here")

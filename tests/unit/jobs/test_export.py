@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Document, nfc
 from arag_search.errors import SourceError
-from arag_search.manifest import FIRST_SENTENCE_RULE, Manifest
+from arag_search.manifest import Manifest
 from arag_search.search.documents import IndexDocument
 from index_jobs.build.export import build_command, record_of
 from index_jobs.cutting.chunking import cut
-from index_jobs.cutting.sentences import SENTENCE_RULE, SENTENCE_RULES
 from index_jobs.sources.formats import Documents, Fields, PreChunked, joined
 from index_jobs.sources.metadata import MetadataReader
 from tests.support.oracle.engine import MemoryEngine
@@ -39,38 +38,30 @@ metadata = st.fixed_dictionaries(
 )
 
 
-def manifest_of(
-    chunk_tokens: int, *, already_chunked: bool = False, rule: str = SENTENCE_RULE
-) -> Manifest:
-    return replace(
-        MANIFEST,
-        chunk_tokens=chunk_tokens,
-        already_chunked=already_chunked,
-        sentence_rule=rule,
-    )
+def manifest_of(chunk_tokens: int, *, already_chunked: bool = False) -> Manifest:
+    return replace(MANIFEST, chunk_tokens=chunk_tokens, already_chunked=already_chunked)
 
 
 def read_again(document: Document, manifest: Manifest) -> tuple[dict[str, Any], IndexDocument]:
     """Cut, export, read and cut a document; return its record, and what became of that."""
-    rule = manifest.sentence_rule
     tokens = manifest.chunk_tokens
-    first, _ = cut(document, shard=0, number=0, chunk_tokens=tokens, sentence_rule=rule)
+    first, _ = cut(document, shard=0, number=0, chunk_tokens=tokens)
     record = json.loads(json.dumps(record_of(IndexDocument(tuple(first)), manifest)))
     kind = PreChunked if manifest.already_chunked else Documents
     again = kind("file", Fields(), MetadataReader(METADATA)).document(record, 1, "line 1")
-    chunks, _ = cut(again, shard=0, number=0, chunk_tokens=tokens, sentence_rule=rule)
+    chunks, _ = cut(again, shard=0, number=0, chunk_tokens=tokens)
     assert chunks == first
     return record, IndexDocument(tuple(chunks))
 
 
-@given(texts, metadata, st.sampled_from([16, 40, 1000]), st.sampled_from(SENTENCE_RULES))
+@given(texts, metadata, st.sampled_from([16, 40, 1000]))
 def test_a_document_of_text_becomes_the_same_passages(
-    text: str, values: dict[str, Any], chunk_tokens: int, rule: str
+    text: str, values: dict[str, Any], chunk_tokens: int
 ) -> None:
     # As a reader of a source makes it: in NFC, and empty if there is only white space.
     text = "" if text.isspace() else nfc(text)
     document = Document("a/1.md", "Title" * (not text), text, values)
-    record, again = read_again(document, manifest_of(chunk_tokens, rule=rule))
+    record, again = read_again(document, manifest_of(chunk_tokens))
     assert "sentence_ends" not in record
     assert (again.text, record["text"], dict(again.metadata)) == (text, text, values)
 
@@ -110,7 +101,5 @@ def test_the_command_builds_with_the_settings_of_the_index() -> None:
         "arag-search index 'my file.jsonl' --to INDEX --metadata "
         "year:number,lang:keyword,day:date --chunk-tokens 40 --bm25 0.9,0.4 --without sentences"
     )
-    first = replace(manifest_of(1000, rule=FIRST_SENTENCE_RULE), metadata={})
-    assert build_command("d.jsonl", first).endswith(" --sentence-rule sentencex")
     plain = replace(manifest_of(1000), metadata={})
     assert build_command("d.jsonl", plain) == "arag-search index d.jsonl --to INDEX"

@@ -8,10 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arag_search.corpus import split_at
-from arag_search.manifest import FIRST_SENTENCE_RULE
+from index_jobs.cutting import sentences as cutting
 from index_jobs.cutting.sentences import (
     LONG_CHARACTERS,
-    SENTENCE_RULES,
     WINDOW_CHARACTERS,
     sentence_ends,
 )
@@ -156,8 +155,8 @@ CASES = {
 TABLE = [(kind, text) for kind, texts in CASES.items() for text in texts]
 
 
-def sentences(text: str, title: str = "", rule: str = SENTENCE_RULES[-1]) -> list[str]:
-    return split_at(text, tuple(sentence_ends(text, title, rule)))
+def sentences(text: str, title: str = "") -> list[str]:
+    return split_at(text, tuple(sentence_ends(text, title)))
 
 
 @pytest.mark.parametrize(("kind", "marked"), TABLE)
@@ -286,10 +285,12 @@ def test_no_sentence_of_a_short_text_ends_inside_a_parenthesis_or_before_a_small
 
 
 @given(TEXTS)
-def test_an_end_of_the_new_rule_is_one_of_the_first_rule_unless_that_misses_it(text: str) -> None:
+def test_corrections_only_remove_ends_where_sentencex_finds_all(text: str) -> None:
     marked = re.sub(r'["“”\[\]ก-๛]|\s\Z', "", text)  # where ends are moved or added
-    first = set(sentence_ends(marked, rule=FIRST_SENTENCE_RULE))
-    assert set(sentence_ends(marked)) <= first
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cutting, "corrected", lambda text, ends, title: ends)
+        uncorrected = set(sentence_ends(marked))
+    assert set(sentence_ends(marked)) <= uncorrected
 
 
 def test_a_wrong_join_does_not_run_on() -> None:
@@ -300,22 +301,7 @@ def test_a_wrong_join_does_not_run_on() -> None:
     assert len(sentences(open_forever)) == 200
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("Ave Caesar! is a film. It is.", ["Ave Caesar! ", "is a film. ", "It is."]),
-        ("He set self._colors.", ["He set self.", "_colors."]),
-        ("Am 3. Mai. А. С. Пушкин.", ["Am 3. ", "Mai. ", "А. ", "С. ", "Пушкин."]),
-        ("Mr. Smith (Dr. A. No. He) left. Then", ["Mr. Smith (Dr. A. No. He) left. ", "Then"]),
-        ('It is "good. " So', ['It is "good. " ', "So"]),
-    ],
-)
-def test_the_first_rule_stays_as_it_was(text: str, parts: list[str]) -> None:
-    assert sentences(text, "A. Title! Of", FIRST_SENTENCE_RULE) == parts
-
-
-def test_ends_ascend_for_both_rules_and_an_empty_text_has_none() -> None:
-    for rule in SENTENCE_RULES:
-        assert sentence_ends("", rule=rule) == []
-        ends = sentence_ends(" \n A. B! c ? (D. e) f. \n", "B! c", rule)
-        assert all(left < right for left, right in pairwise(ends))
+def test_ends_ascend_and_an_empty_text_has_none() -> None:
+    assert sentence_ends("") == []
+    ends = sentence_ends(" \n A. B! c ? (D. e) f. \n", "B! c")
+    assert all(left < right for left, right in pairwise(ends))
