@@ -9,11 +9,10 @@ from typing import Any, cast
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.arrays import array_records
 from index_jobs.sources.files.standard_input import SpooledInput
 from index_jobs.sources.formats import Fields, Layout
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.records import CorpusFile, file_signature, line_records
+from index_jobs.sources.records import CorpusFile, array_records, file_signature, line_records
 from index_jobs.sources.registry import FORMATS, Format, SourceFormat
 from index_jobs.sources.rows import USUAL_COLUMNS, header_of, row_records
 
@@ -175,12 +174,8 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
     """
     first = file.first_bytes(LOOKED_AT_BYTES).lstrip()
     if first.startswith(b"["):
-        for number, item in array_records(file, 0, lambda _: None):
-            if not isinstance(item, SourceError):
-                return True, item
-            if number >= 100:
-                raise _unlike(item, file.name)
-        return True, None
+        items = (item for _, item in array_records(file, 0, lambda _: None))
+        return True, next((item for item in items if not isinstance(item, SourceError)), None)
     if not first.startswith(b"{"):
         shown = " ".join(first[:20].decode("utf-8", "replace").split())
         raise SourceError(

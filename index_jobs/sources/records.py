@@ -1,4 +1,4 @@
-"""Reading a corpus file, and its records one at a time if they are lines of JSON.
+"""Reading a corpus file, and its records one at a time: lines of JSON, or the items of an array.
 
 Files may be compressed with gzip, whatever their name. Memory does not grow with the file.
 """
@@ -9,11 +9,11 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
 import orjson
 
@@ -23,6 +23,9 @@ from index_jobs.sources.formats import SKIP
 MAX_LINE_BYTES = 1 << 28
 """The longest line of a JSONL file, and item of an array (256 MiB)."""
 
+MAX_DEPTH = 1_000
+"""How deep the values of an array may be nested."""
+
 _PIECE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -30,8 +33,6 @@ _KEY = re.compile(rb'"\s*:')
 
 Record = tuple[int, Any]
 """The number of a line or item (from 1), and its value or, if it is bad, a SourceError."""
-
-Piece = Literal["line", "item"]
 
 
 class CorpusFile:
@@ -144,7 +145,7 @@ def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
         if number == 1:
             line = line.removeprefix(_BOM)
         if not line.isspace() and line:
-            yield number, parsed(line, "line", f"{file.name}, line {number}")
+            yield number, _parsed(line, f"{file.name}, line {number}")
 
 
 def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceError:
@@ -165,26 +166,25 @@ def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceErro
     )
 
 
-def parsed(piece: bytes, kind: Piece, where: str) -> Any:
-    """Return the value of a piece of JSON, or a SourceError if it is bad."""
+def _parsed(line: bytes, where: str) -> Any:
+    """Return the value of a line of JSON, or a SourceError if it is bad."""
     try:
-        record: Any = orjson.loads(piece)
+        record: Any = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        reason = _reason(error, piece, kind)
-        return SourceError(f"The {kind} is not JSON ({reason}).", where=where, do=SKIP)
+        reason = _reason(error, line)
+        return SourceError(f"The line is not JSON ({reason}).", where=where, do=SKIP)
     # Every key is followed by a colon outside of strings, so an equal count rules out duplicates.
-    if piece.startswith(b"{") and len(_KEY.findall(piece)) > len(record):
-        return _without_repeated_keys(piece, record, where)
+    if line.startswith(b"{") and len(_KEY.findall(line)) > len(record):
+        return _without_repeated_keys(line, record, where)
     return record
 
 
-def _reason(error: orjson.JSONDecodeError, piece: bytes, kind: Piece) -> str:
+def _reason(error: orjson.JSONDecodeError, line: bytes) -> str:
     try:
-        piece.decode()
+        line.decode()
     except UnicodeDecodeError as broken:
-        return f"not UTF-8 at byte {broken.start + 1} of the {kind}"
-    place = "column" if kind == "line" else "character"
-    return f"{error.msg}, {place} {min(error.pos, len(piece.rstrip())) + 1}"
+        return f"not UTF-8 at byte {broken.start + 1} of the line"
+    return f"{error.msg}, column {min(error.pos, len(line.rstrip())) + 1}"
 
 
 def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
@@ -206,3 +206,98 @@ def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
 def repeated_key(name: str, where: str) -> SourceError:
     """Return the error for a record with a duplicate key."""
     return SourceError(f'The key "{name}" occurs twice in one object.', where=where, do=SKIP)
+
+
+def array_records(
+    file: CorpusFile, skip: int, pass_over: Callable[[Any], None]
+) -> Iterator[Record]:
+    """Yield the items of a JSON array, numbered from 1. An item with a duplicate key is yielded as
+    a SourceError.
+
+    The first ``skip`` items are passed to ``pass_over`` instead of being yielded. Raises
+    SourceError where the rest of the array cannot be read.
+    """
+    import ijson
+
+    number = 0
+    try:
+        with readable(file.name):
+            for item, repeated in _items(_Bounded(file)):
+                number += 1
+                if repeated is not None:
+                    item = repeated_key(repeated, f"{file.name}, item {number}")
+                if number > skip:
+                    yield number, item
+                elif repeated is None:
+                    pass_over(item)
+    except ijson.JSONError as error:
+        reason = str(error).removeprefix("b'").split("\n")[0].split("\\n")[0]
+        raise _unreadable(f"The array is not JSON ({reason}).", file, number) from error
+    except _BoundError as error:
+        raise _unreadable(str(error), file, number) from None
+
+
+def _unreadable(what: str, file: CorpusFile, number: int) -> SourceError:
+    return SourceError(
+        what,
+        where=f"{file.name}, after item {number}",
+        do="Correct the file; nothing after this can be read.",
+    )
+
+
+class _BoundError(Exception):
+    """An item that is too long, or nested too deeply."""
+
+
+class _Bounded:
+    """A reader of a file, which bounds the bytes between two calls of ``begin_item``."""
+
+    def __init__(self, file: CorpusFile) -> None:
+        file.stream.seek(len(_BOM) if file.stream.read(len(_BOM)) == _BOM else 0)
+        self._stream = file.stream
+        self._bytes = 0
+
+    def read(self, size: int) -> bytes:
+        block = self._stream.read(size)
+        self._bytes += len(block)
+        if self._bytes > MAX_LINE_BYTES:
+            raise _BoundError(f"The item is longer than {MAX_LINE_BYTES >> 20} MiB.")
+        return block
+
+    def begin_item(self) -> None:
+        self._bytes = 0
+
+
+def _items(stream: _Bounded) -> Iterator[tuple[Any, str | None]]:
+    """Yield the items of an array, each with a key that occurs twice in an object of it."""
+    import ijson
+
+    around: list[Any] = []  # the array, and the containers around the next value
+    key = ""
+    repeated: str | None = None
+    for event, value in cast(Any, ijson).basic_parse(stream, use_float=True):
+        if event == "map_key":
+            key = value
+            if key in around[-1]:
+                repeated = key
+            continue
+        if event in ("end_map", "end_array"):
+            around.pop()
+        else:
+            begins = event in ("start_map", "start_array")
+            if begins:
+                value = cast(Any, {} if event == "start_map" else [])
+            if not around:
+                pass
+            elif isinstance(around[-1], dict):
+                around[-1][key] = value
+            else:
+                around[-1].append(value)
+            if begins:
+                around.append(value)
+                if len(around) > MAX_DEPTH:
+                    raise _BoundError(f"The item is nested more than {MAX_DEPTH:,} levels deep.")
+        if len(around) == 1 and around[0]:
+            yield around[0].pop(), repeated
+            repeated = None
+            stream.begin_item()

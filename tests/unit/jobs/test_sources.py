@@ -356,24 +356,6 @@ def test_an_array_of_documents_is_read_item_by_item() -> None:
     ]
 
 
-def test_a_lone_surrogate_in_an_array_is_reported_with_its_item() -> None:
-    items = [f"{number}:" + "x" * 9000 for number in range(20)]
-    raw = json.dumps([*items, "a:\U0001f600", "b:\ud83d!", "c:fine"])
-    source = source_of("c.json", raw)
-    assert problems(source) == [
-        "The item is not JSON (no low surrogate in string, character 4).\n"
-        f"Where: c.json, item 22\nDo: {FIX}"
-    ]
-    assert [number for number, _ in source.documents()] == list(range(1, 24))
-
-
-def test_an_array_that_ends_early_is_an_error_after_its_last_item() -> None:
-    with pytest.raises(SourceError) as caught:
-        documents(source_of("c.json", '["0:a", "1:b"'))
-    assert message(caught).startswith("The array is not closed")
-    assert "Where: c.json, after item 1" in message(caught)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
