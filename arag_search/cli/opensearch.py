@@ -162,7 +162,7 @@ def _status_json(status: ClusterStatus) -> dict[str, Any]:
         "data": str(status.data),
         "url": status.url,
         "ready": status.ready,
-        "status": None if status.health is None else status.health.status,
+        "status": status.health,
         "nodes": [
             {"name": node.name, "url": node.url, "pid": node.pid, "log": str(node.log)}
             for node in status.nodes
@@ -192,6 +192,6 @@ def _state(status: ClusterStatus) -> str:
     if not status.running:
         ended = f"; {status.ended} of {every} ended now" if status.ended else ""
         return f"does not run{ended}"
-    health = "no answer" if status.health is None else status.health.status
+    health = status.health or "no answer"
     started = f"; {status.started} started now" if status.started else ""
     return f"at {status.url}: {health}, {status.running} of {every} nodes running{started}"

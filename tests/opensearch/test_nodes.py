@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -11,29 +12,18 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from arag_search.engines.jars import CACHE_VARIABLE, PinnedJar
-from arag_search.engines.opensearch.nodes import cluster, jars, ports, processes
-from arag_search.engines.opensearch.nodes.record import (
-    ClusterRecord,
-    NodeRecord,
-    read_record,
-    write_record,
-)
-from arag_search.engines.opensearch.nodes.settings import Place, node_settings
-from arag_search.engines.opensearch.nodes.started import note_started
+from arag_search.engines.opensearch.nodes import cluster, jars
 from arag_search.errors import ArgumentError, EngineError
+from arag_search.system.processes import start_of
 from tests.support.commands import Command
-from tests.support.opensearch_node import get_json, node_classes
-
-PLACE = Place("node-1", 9200, 9300)
-
+from tests.support.opensearch_node import get_json
 
 # Jars
 
@@ -86,6 +76,14 @@ def test_a_jar_with_other_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert list(folder.iterdir()) == []
 
 
+COMMAND = [sys.executable, "-c", "from arag_search.cli.app import main; main()", "opensearch"]
+
+
+def write_ports(data: Path, ports: list[tuple[int, int]]) -> None:
+    data.mkdir(exist_ok=True)
+    (data / "cluster.json").write_text(json.dumps(ports))
+
+
 # Ports and settings
 
 
@@ -97,25 +95,12 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_ports_follow_the_first_port() -> None:
-    assert ports.places(3, 9400) == [
-        Place("node-1", 9400, 9500),
-        Place("node-2", 9401, 9501),
-        Place("node-3", 9402, 9502),
-    ]
-
-
-def test_three_nodes_on_any_free_ports_get_six_different_ones() -> None:
-    places = ports.places(3, 0)
-    ports.check_free(places)
-    assert len({port for place in places for port in (place.http_port, place.transport_port)}) == 6
-
-
-def test_a_port_in_use_is_reported_before_anything_starts(taken_port: int, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(
+    taken_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = tmp_path / "data"
-    record = ClusterRecord((NodeRecord(Place("node-1", taken_port, taken_port), None),))
-    data.mkdir()
-    write_record(data, record)
+    write_ports(data, [(taken_port, taken_port)])
+    monkeypatch.setattr(cluster, "_PORTS_LIMIT_S", 0)
     with pytest.raises(EngineError) as caught:
         cluster.up(data)
     assert str(caught.value) == (
@@ -158,7 +143,7 @@ def test_a_heap_that_java_would_not_accept_is_refused(heap: str, tmp_path: Path)
 
 
 def test_a_folder_keeps_its_number_of_nodes(tmp_path: Path) -> None:
-    write_record(tmp_path, ClusterRecord((NodeRecord(PLACE, None),), formed=True))
+    write_ports(tmp_path, [(9200, 9300)])
     with pytest.raises(ArgumentError) as caught:
         cluster.up(tmp_path, nodes=3)
     assert str(caught.value) == (
@@ -169,105 +154,57 @@ def test_a_folder_keeps_its_number_of_nodes(tmp_path: Path) -> None:
     )
 
 
-def test_a_formed_cluster_is_not_formed_anew(tmp_path: Path) -> None:
-    first = node_settings(PLACE, [PLACE], tmp_path, formed=False)
-    assert first["cluster.initial_cluster_manager_nodes"] == ["node-1"]
-    later = node_settings(PLACE, [PLACE], tmp_path, formed=True)
-    assert "cluster.initial_cluster_manager_nodes" not in later
-
-
 # Processes
 
 
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    script = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); "
-    with subprocess.Popen(
-        [sys.executable, "-c", script + "time.sleep(60)"], stdout=subprocess.PIPE
-    ) as child:
+HOLDER = """
+import os, signal, sys, time
+from arag_search.system.lock import try_lock
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pid_file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+assert try_lock(pid_file)
+os.write(pid_file, b"%d" % os.getpid())
+print(flush=True)
+time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def stand_in(data: Path, number: int = 1) -> Generator[subprocess.Popen[bytes]]:
+    """Run a process that holds the lock of a node, and ignores requests to end."""
+    write_ports(data, [(1, 1)] * number)
+    (data / f"node-{number}").mkdir()
+    command = [sys.executable, "-c", HOLDER, str(data / f"node-{number}" / "node.pid")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout
         child.stdout.readline()
         yield child
         child.kill()
 
 
-def process_of(child: subprocess.Popen[bytes]) -> processes.Process:
-    started = processes.start_of(child.pid)
-    assert started
-    return processes.Process(child.pid, started)
+def test_a_process_that_only_has_the_number_of_a_node_is_left_alone(tmp_path: Path) -> None:
+    with stand_in(tmp_path / "a") as stranger:
+        write_ports(tmp_path / "b", [(1, 1)])
+        (tmp_path / "b" / "node-1").mkdir()
+        (tmp_path / "b" / "node-1" / "node.pid").write_text(f"{stranger.pid}\n")
+        ended = cluster.down(tmp_path / "b")
+        assert ended
+        assert (ended.ended, ended.running) == (0, 0)
+        assert stranger.poll() is None
 
 
-def test_a_process_with_the_same_number_and_another_start_is_left_alone(
-    sleeper: subprocess.Popen[bytes],
+def test_a_node_that_ignores_the_request_to_end_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = process_of(sleeper)
-    assert process.runs
-    for other in ("", "another-boot " + process.started.rpartition(" ")[2], process.started + "1"):
-        stranger = replace(process, started=other)
-        assert not stranger.runs
-        assert not processes.end(stranger, limit_s=0)
-    assert sleeper.poll() is None
+    monkeypatch.setattr(cluster, "END_LIMIT_S", 0.2)
+    with stand_in(tmp_path, 3) as child:
+        ended = cluster.down(tmp_path)
+        assert ended
+        assert (ended.ended, ended.running) == (1, 0)
+        assert start_of(child.pid) is None
 
 
-def test_a_process_that_ignores_the_request_to_end_is_killed(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
-    assert processes.end(process_of(sleeper), limit_s=0.2)
-    assert sleeper.wait() == -signal.SIGKILL
-
-
-def test_an_ended_child_that_nobody_waited_for_does_not_run() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        process = process_of(child)
-        os.kill(child.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 10
-        while process.runs and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not process.runs
-
-
-def test_a_node_ends_whichever_of_its_threads_gets_the_signal() -> None:
-    script = """
-import os, signal, sys, threading, time
-from pathlib import Path
-from arag_search.engines.opensearch.nodes import node
-
-class Runner:
-    def close(self):
-        print("closed")
-
-def signal_later():
-    time.sleep(0.3)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-def start(*arguments):
-    threading.Thread(target=signal_later, daemon=True).start()
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # of the main thread alone
-    return Runner()
-
-node._start = start
-node.NodeFile.read = lambda folder: None
-sys.exit(node.main(Path("."), False))
-"""
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=10)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"closed\n", b"")
-
-
-# The record of a cluster
-
-
-def test_a_record_reads_as_it_was_written(tmp_path: Path) -> None:
-    record = ClusterRecord(
-        (
-            NodeRecord(PLACE, processes.Process(7, "boot 1")),
-            NodeRecord(Place("node-2", 9201, 9301), None),
-        ),
-        formed=True,
-    )
-    write_record(tmp_path, record)
-    assert read_record(tmp_path) == record
-    assert record.url == "http://127.0.0.1:9200,127.0.0.1:9201"
-    assert record.running == 0
+# The data folder
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
@@ -275,7 +212,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineError) as caught:
         cluster.status(tmp_path)
     assert str(caught.value) == (
-        f"cluster.json is not the record of a local cluster.\nWhere: {tmp_path}\n"
+        f"cluster.json does not describe a local cluster.\nWhere: {tmp_path}\n"
         "Do: Name another folder with --data."
     )
 
@@ -300,29 +237,27 @@ def test_a_folder_without_a_name_is_refused(arag: Command, command: str) -> None
 
 
 @pytest.fixture
-def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+def two_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
     """Return the folders of two clusters in a list of their own, each with a process that stands
     in for its node."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    (port,) = [place.http_port for place in ports.places(1, 0)]
-    nodes = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) for _ in "ab"]
+    monkeypatch.setattr(cluster, "END_LIMIT_S", 0)
     folders = [tmp_path / "first one", tmp_path / "second"]
-    for folder, node in zip(folders, nodes, strict=True):
-        folder.mkdir()
-        started = processes.Process(node.pid, processes.start_of(node.pid) or "")
-        place = Place("node-1", port, port + 100)
-        write_record(folder, ClusterRecord((NodeRecord(place, started),), formed=True))
-        note_started(folder)
-    yield folders
-    for node in nodes:
-        node.kill()
-        node.wait()
+    with stand_in(folders[0]), stand_in(folders[1]):
+        for folder in folders:
+            note_started(folder)
+        yield folders
+
+
+def note_started(data: Path) -> None:
+    cluster._list_folder().mkdir(parents=True, exist_ok=True)
+    cluster._list_entry(data).write_text(str(data))
 
 
 def test_down_finds_the_cluster_that_runs_or_names_all_that_do(
-    arag: Command, stand_ins: list[Path]
+    arag: Command, two_clusters: list[Path]
 ) -> None:
-    first, second = stand_ins
+    first, second = two_clusters
     several = arag("opensearch", "down")
     assert (several.code, several.err) == (
         1,
@@ -340,9 +275,9 @@ def test_down_finds_the_cluster_that_runs_or_names_all_that_do(
 
 
 def test_folders_in_the_list_that_are_gone_or_hold_something_else_are_passed_over(
-    arag: Command, stand_ins: list[Path]
+    arag: Command, two_clusters: list[Path]
 ) -> None:
-    first, second = stand_ins
+    first, second = two_clusters
     assert arag("opensearch", "down", "--data", str(first)).code == 0
     note_started(first / "gone")
     other = first / "other"
@@ -363,12 +298,10 @@ def put(url: str, body: object) -> None:
 
 
 def wait_until_running(data: Path, count: int) -> None:
-    record = read_record(data)
-    assert record
     deadline = time.monotonic() + 20
-    while record.running != count and time.monotonic() < deadline:
+    while (status := cluster.status(data)) is None or status.running != count:
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert record.running == count
 
 
 @pytest.fixture(scope="module")
@@ -383,8 +316,6 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
     first = arag("opensearch", "up", "--data", str(data), "--port", "0", "--json").json
     url, pid = first["url"], first["nodes"][0]["pid"]
     log = str(data / "node-1" / "node.log")
-    used = get_json(f"{url}/_nodes/_local/jvm")["nodes"].popitem()[1]["jvm"]
-    assert f"-XX:AOTCache={node_classes()}" in used["input_arguments"]
     assert first == {
         "data": str(data),
         "url": url,
@@ -413,7 +344,7 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
     put(f"{url}/kept", {"settings": {"number_of_replicas": 0}})
     ended = arag("opensearch", "down", "--data", str(data))
     assert ended.lines[0] == "OpenSearch 3.8.0 does not run; 1 of 1 ended now"
-    assert processes.start_of(pid) is None
+    assert start_of(pid) is None
     assert arag("opensearch", "status", "--data", str(data)).code == 1
     assert "[Node] closed" in Path(log).read_text()
 
@@ -421,18 +352,6 @@ def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, 
     assert second["url"] == url
     assert second["nodes"][0]["pid"] != pid
     assert list(get_json(f"{url}/kept")) == ["kept"]
-
-
-@pytest.mark.usefixtures("opensearch_jars")
-def test_java_starts_a_node_with_the_cache_of_its_classes_and_not_without_it(
-    tmp_path: Path,
-) -> None:
-    needed = "-XX:AOTMode=on"  # else Java silently starts without a cache that does not fit
-    flags = [needed, f"-XX:AOTCache={node_classes()}"]
-    assert cluster.up(tmp_path / "with", port=0, owned=True, flags=flags).ready
-    cluster.down(tmp_path / "with")
-    with pytest.raises(EngineError, match="node-1 ended while the cluster was starting"):
-        cluster.up(tmp_path / "none", port=0, owned=True, flags=[needed, "-XX:AOTCache=none"])
 
 
 @pytest.mark.usefixtures("opensearch_jars")
@@ -446,9 +365,9 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
     assert where == f"Where: {tmp_path / 'node-1' / 'node.log'}, which ends:"
     assert any(str(tmp_path / "node-1" / "data") in line for line in log)
     assert do == "Do: Fix what the log reports, then start again: arag-search opensearch up"
-    record = read_record(tmp_path)
-    assert record
-    assert record.running == 0
+    status = cluster.status(tmp_path)
+    assert status
+    assert status.running == 0
 
 
 @pytest.mark.usefixtures("opensearch_jars")
@@ -464,19 +383,29 @@ def test_an_owned_node_ends_with_its_owner_however_the_owner_ends(tmp_path: Path
 
 
 @pytest.mark.usefixtures("opensearch_jars")
+def test_a_start_that_is_killed_leaves_a_node_that_down_ends(arag: Command, tmp_path: Path) -> None:
+    with subprocess.Popen([*COMMAND, "up", "--port", "0", "--data", str(tmp_path)]) as starter:
+        wait_until_running(tmp_path, 1)
+        starter.kill()
+    data = ("--data", str(tmp_path), "--json")
+    (node,) = arag("opensearch", "status", *data).json["nodes"]
+    assert arag("opensearch", "down", *data).json["ended"] == 1
+    assert start_of(node["pid"]) is None
+
+
+@pytest.mark.usefixtures("opensearch_jars")
 def test_of_two_simultaneous_starts_one_reports_the_node_that_the_other_started(
     tmp_path: Path,
 ) -> None:
-    command = [sys.executable, "-c", "from arag_search.cli.app import main; main()", "opensearch"]
     where = ["--data", str(tmp_path), "--json"]
     try:
         starters = [
-            subprocess.Popen([*command, "up", *options, *where], stdout=subprocess.PIPE)
+            subprocess.Popen([*COMMAND, "up", *options, *where], stdout=subprocess.PIPE)
             for options in (["--port", "0"], ["--port", "0"])
         ]
         first, second = (json.loads(starter.communicate()[0]) for starter in starters)
     finally:
-        ended = subprocess.run([*command, "down", *where], capture_output=True, check=True)
+        ended = subprocess.run([*COMMAND, "down", *where], capture_output=True, check=True)
     assert sorted((first["started"], second["started"])) == [0, 1]
     assert first["nodes"] == second["nodes"]
     assert json.loads(ended.stdout)["ended"] == 1

@@ -3,16 +3,14 @@ and three nodes."""
 
 import json
 import os
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arag_search.engines.opensearch.nodes import cluster, training
+from arag_search.engines.opensearch.nodes import cluster, jars
 from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.errors import EngineError
 from bench.cluster.cluster import LocalCluster, discard, local_cluster
@@ -33,7 +31,6 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     data = tmp_path_factory.mktemp("opensearch")
     try:
-        node_classes()
         status = cluster.up(data, port=0, owned=True, short_lived=True)
     except EngineError as error:
         no_server(str(error))
@@ -47,7 +44,6 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
     """Start three nodes, green; a test that kills a node must restart it."""
     with ExitStack() as stack:
         try:
-            node_classes()
             place = tmp_path_factory.mktemp("three-nodes")
             three_nodes = stack.enter_context(local_cluster(place, short_lived=True))
         except EngineError as error:
@@ -69,19 +65,11 @@ def own_node(
 
 @pytest.fixture(scope="session")
 def opensearch_jars() -> None:
-    """Make sure that what a test's own nodes start from is in the cache."""
+    """Make sure that the jars of a test's own nodes are in the cache."""
     try:
-        node_classes()
+        jars.class_path()
     except EngineError as error:
         no_server(str(error))
-
-
-def node_classes() -> Path:
-    """Return the cache of the classes of nodes, created on a machine that has none: it saves more
-    than it takes. Raises EngineError if jars cannot be downloaded."""
-    while (cache := training.create()) is None:
-        time.sleep(0.2)  # another worker creates it
-    return cache
 
 
 def no_server(reason: str) -> None:

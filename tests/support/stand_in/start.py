@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from arag_search.engines.opensearch.nodes import jars, node, settings
+from arag_search.engines.opensearch.nodes import jars, node
 
 HOME = Path("/usr/share/opensearch")
 
@@ -23,20 +23,15 @@ def main() -> int:
         and value
         and not name.startswith("plugins.security.")
     }
-    flags = settings.java_flags(HOME, short_lived=True)
-    file = node.NodeFile(
-        jars.class_path(),
-        [*flags, *os.environ.get("OPENSEARCH_JAVA_OPTS", "").split()],
-        settings.MODULES,
-        {
-            "network.host": "0.0.0.0",
-            "http.port": "9200",
-            "transport.port": "9300",
-            "discovery.type": "zen",
-            **named,
-        },
-    )
-    file.write(HOME)
+    settings = {
+        "network.host": "0.0.0.0",
+        "http.port": "9200",
+        "transport.port": "9300",
+        "discovery.type": "zen",
+        **named,
+    }
+    flags = os.environ.get("OPENSEARCH_JAVA_OPTS", "").split()
+    node.prepare(HOME, jars.class_path(), settings, short_lived=True, flags=flags)
     return node.main(HOME, owned=False)
 
 

