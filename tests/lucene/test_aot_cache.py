@@ -1,24 +1,31 @@
 """The AOT cache of Java: created beside a build, used by later starts, never needed."""
 
 import os
+import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from arag_search.engines import aot_cache as caches
 from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_jars
-from arag_search.engines.lucene import aot_cache, jvm
-from arag_search.system.lock import hold
+from arag_search.engines.lucene import jvm
 
-_SEARCH = """
+CREATE = ("-m", "arag_search.engines.lucene.aot_cache")
+BUILD = """
 import sys
-from collections.abc import Iterator
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+build_index(sys.argv[1:2], sys.argv[2], BuildOptions())
+"""
+SEARCH = """
+import sys
 from arag_search.engines.lucene import jvm
 from arag_search.search.index import open_index
-jvm.start(f"-XX:AOTCache={jvm.aot_cache(jvm.class_path())}", *sys.argv[2:])
+if sys.argv[2:]:
+    jvm.start(f"-XX:AOTCache={jvm.aot_cache(jvm.class_path())}", *sys.argv[2:])
 with open_index(sys.argv[1]) as index:
     print(len(index.logical_search("alpha").hits))
 """
@@ -33,93 +40,111 @@ def class_path() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def cache(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a cache as a build does, in a folder where a process that did so was killed."""
-    folder = tmp_path_factory.mktemp("home") / "cache"
-    (folder / ".aot-classes-of-a-process-that-was-killed").mkdir(parents=True)
-    (folder / ".aot-classes.lock").write_text("4711\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(CACHE_VARIABLE, str(folder))
-        process = aot_cache.create_in_background()
-        assert process is not None
-        assert process.wait(timeout=120) == 0
-        assert list(folder.iterdir()) == [jvm.aot_cache(jvm.class_path())]
-        assert aot_cache.create_in_background() is None
-    return folder
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Path:
-    source = tmp_path / "alpha.txt"
-    source.write_text("alpha beta")
-    from index_jobs.build.new_index import build_index
-    from index_jobs.build.options import BuildOptions
-
-    build_index([str(source)], tmp_path / "index", BuildOptions())
-    return tmp_path / "index"
-
-
-def _python(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+def python(cache: Path, *arguments: str, largest: int = -1) -> subprocess.Popen[str]:
+    """Start Python with a cache folder; ``largest`` limits the size of files, in bytes."""
+    return subprocess.Popen(
         [sys.executable, *arguments],
         env={**os.environ, CACHE_VARIABLE: str(cache)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
-        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest)),
     )
 
 
-def test_java_takes_its_classes_from_the_cache_that_a_build_created(
-    cache: Path, index: Path
-) -> None:
+def found(cache: Path, index: Path, *flags: str) -> tuple[str, str]:
+    """Return what a search in a process of its own prints, and its errors."""
+    with python(cache, "-c", SEARCH, str(index), *flags) as process:
+        return process.communicate(timeout=120)
+
+
+def archives(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.name != ".aot.lock"]
+
+
+@pytest.fixture(scope="module")
+def cache(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a cache in two processes at once, in a folder where one that did so was killed."""
+    folder = tmp_path_factory.mktemp("cache")
+    for name in (".new.aot", ".new.aot.config"):
+        (folder / name).write_text("a part")
+    creators = [python(folder, *CREATE) for _ in range(2)]
+    for creator in creators:
+        creator.communicate(timeout=120)
+    assert [creator.returncode for creator in creators] == [0, 0]
+    [archive] = archives(folder)
+    assert archive.suffix == ".aot"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build an index with a cache folder that cannot be written."""
+    folder = tmp_path_factory.mktemp("index")
+    (folder / "alpha.txt").write_text("alpha beta")
+    no_folder = folder / "alpha.txt" / "cache"
+    with python(no_folder, "-c", BUILD, str(folder / "alpha.txt"), str(folder / "i")) as process:
+        assert process.communicate(timeout=120) == ("", "")
+    return folder / "i"
+
+
+def test_java_takes_its_classes_from_the_cache(cache: Path, index: Path) -> None:
     # With AOTMode=on, Java does not start without the cache.
-    process = _python(cache, "-c", _SEARCH, str(index), "-XX:AOTMode=on")
-    assert (process.stdout, process.stderr) == ("1\n", "")
+    assert found(cache, index, "-XX:AOTMode=on") == ("1\n", "")
 
 
-@pytest.mark.parametrize("size", [0, 1000, 9_000_000])
+def test_a_build_creates_the_cache_and_does_not_wait_for_it(index: Path, tmp_path: Path) -> None:
+    source = str(index.parent / "alpha.txt")
+    with python(tmp_path / "c", "-c", BUILD, source, str(tmp_path / "i")) as process:
+        assert process.communicate(timeout=120) == ("", "")
+    last = time.monotonic() + 120
+    while not list(tmp_path.glob("c/java-*.aot")):
+        assert time.monotonic() < last
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("size", [0, 9_000_000])
 def test_a_truncated_cache_does_no_harm(
     size: int, cache: Path, index: Path, tmp_path: Path
 ) -> None:
-    [archive] = cache.iterdir()
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / archive.name).write_bytes(archive.read_bytes()[:size])
-    process = _python(tmp_path / "cache", "-c", _SEARCH, str(index))
-    assert (process.stdout, process.stderr) == ("1\n", "")
+    [archive] = archives(cache)
+    (tmp_path / archive.name).write_bytes(archive.read_bytes()[:size])
+    assert found(tmp_path, index) == ("1\n", "")
+
+
+@pytest.mark.parametrize("tenth", [0, 3, 6, 9])
+def test_a_damaged_byte_in_the_cache_does_no_harm(
+    tenth: int, cache: Path, index: Path, tmp_path: Path
+) -> None:
+    [archive] = archives(cache)
+    data = bytearray(archive.read_bytes())
+    data[tenth * len(data) // 10 + 20] ^= 0xFF
+    (tmp_path / archive.name).write_bytes(data)
+    assert found(tmp_path, index) == ("1\n", "")
+    assert archives(tmp_path) == [tmp_path / archive.name]
 
 
 def test_a_cache_for_other_flags_does_no_harm(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(jvm.HEAP_VARIABLE, "40g")  # With this heap, pointers have another size.
-    process = _python(cache, "-c", _SEARCH, str(index))
-    assert (process.stdout, process.stderr) == ("1\n", "")
+    assert found(cache, index) == ("1\n", "")
 
 
-def test_a_cache_that_another_process_is_creating_is_not_created_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    lock = hold(tmp_path / ".aot-classes.lock", "")
-    try:
-        assert aot_cache.create() is None
-    finally:
-        os.close(lock)
-    assert [path.name for path in tmp_path.iterdir()] == [".aot-classes.lock"]
+def test_a_cache_that_java_cannot_write_whole_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "java-0.aot").touch()
+    with python(tmp_path, *CREATE, largest=20_000_000) as creator:
+        creator.communicate(timeout=120)
+        assert archives(tmp_path) == [tmp_path / "java-0.aot"]
 
 
-def test_only_the_caches_used_last_are_kept(tmp_path: Path) -> None:
-    for number in range(6):
-        path = tmp_path / f"classes-{number}.aot"
+def test_only_the_newest_caches_are_kept(cache: Path) -> None:
+    [archive] = archives(cache)
+    moved = archive.rename(archive.with_name("java-4.aot"))
+    for number in range(4):
+        path = cache / f"java-{number}.aot"
         path.touch()
         os.utime(path, (number, number))
-    (tmp_path / "node-classes-0.aot").touch()
-    caches._remove_old(tmp_path / "classes-0.aot")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "classes-0.aot",
-        "classes-4.aot",
-        "classes-5.aot",
-        "node-classes-0.aot",
-    ]
+    with python(cache, *CREATE) as creator:
+        creator.communicate(timeout=120)
+    assert sorted(archives(cache)) == sorted([cache / "java-3.aot", moved, archive])

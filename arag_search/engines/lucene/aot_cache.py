@@ -1,20 +1,22 @@
-"""The ahead-of-time cache of the classes that a search needs.
+"""The ahead-of-time cache of the classes that a search needs, loaded and linked in one file.
 
-With the cache a first search takes two thirds of the time. The first build on a machine creates it
-(engines/aot_cache.py).
+With the cache a first search takes two thirds of the time. The first build on a machine starts a
+process that creates it; nothing depends on it, and it may be deleted at any time.
 
 ``python -m arag_search.engines.lucene.aot_cache`` creates it now.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
-from collections.abc import Sequence
+import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines import aot_cache
 from arag_search.engines.base import KeywordRequest, SearchRequest
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.reader import LuceneEngine
@@ -22,7 +24,10 @@ from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.query.parser import parse
+from arag_search.system.lock import HeldError, hold
 
+_MAX_CACHES = 3
+"""One for each environment on a machine; the newest are kept."""
 _PASSAGES = 40
 _QUERIES = (
     "opera",
@@ -33,24 +38,48 @@ _QUERIES = (
 )
 
 
-def create_in_background() -> subprocess.Popen[bytes] | None:
-    """Start a process that creates the cache, and return it; None if there is a cache already."""
-    return aot_cache.create_in_background(jvm.aot_cache(jvm.class_path()), __name__)
+def create_in_background() -> None:
+    """Start a process that creates the cache, if there is none. It outlives this one, and errors do
+    not matter."""
+    with contextlib.suppress(OSError):
+        if not jvm.aot_cache(jvm.class_path()).exists():
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is meant for the command that started it
+            )
+            process.returncode = 0  # it is not waited for here, which Python would warn about
 
 
-def create() -> Path | None:
-    """Create the cache in this process, which must not have started Java, and return its path.
+def create() -> None:
+    """Create the cache in this process, which must not have started Java.
 
-    Returns None if another process is creating it. Raises JvmError, and see aot_cache.create.
+    Returns without it if another process is creating one. Raises OSError if Java did not write it.
     """
-    jars = jvm.class_path()
-    return aot_cache.create(jvm.aot_cache(jars), jars, jvm.FIXED_FLAGS, _train)
-
-
-def _train(folder: Path, flags: Sequence[str]) -> None:
-    jvm.start(*flags)
-    _build_and_search(folder / "index")
-    jvm.stop()  # Java writes what it recorded now
+    cache = jvm.aot_cache(jvm.class_path())
+    written = cache.with_name(".new.aot")
+    unfinished = cache.with_name(f"{written.name}.config")  # Java leaves it behind if it fails
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = hold(cache.with_name(".aot.lock"), "")
+    except HeldError:
+        return
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            jvm.start(f"-XX:AOTCacheOutput={written}")
+            _build_and_search(Path(folder))
+            jvm.stop()  # Java writes the cache now
+        if not unfinished.exists():
+            os.replace(written, cache)
+        caches = sorted(cache.parent.glob("java-*.aot"), key=os.path.getmtime)
+        for old in caches[:-_MAX_CACHES]:
+            old.unlink(missing_ok=True)
+    finally:
+        for path in (written, unfinished):
+            path.unlink(missing_ok=True)
+        os.close(lock)
 
 
 def _build_and_search(folder: Path) -> None:
@@ -91,4 +120,5 @@ def _build_and_search(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    aot_cache.main(create)
+    os.nice(10)
+    create()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import hashlib
 import os
 import signal
 import sys
@@ -23,14 +24,14 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, cast
 
-from arag_search.engines.aot_cache import cache_flags, cache_path
 from arag_search.engines.jars import (
     CLASSPATH_VARIABLE,
     PinnedJar,
+    cache_folder,
     first_line,
     lucene_jars,
 )
-from arag_search.engines.runtime import heap_megabytes, jvm_library
+from arag_search.engines.runtime import heap_megabytes, java_home, jvm_library
 from arag_search.errors import JvmError
 
 LUCENE_VERSION = "10.5.0"
@@ -197,8 +198,24 @@ def class_path() -> list[str]:
 
 
 def aot_cache(jars: Sequence[str]) -> Path:
-    """Return the path of the cache of classes for these jars (aot_cache.py)."""
-    return cache_path("classes", jars)
+    """Return the path of the cache of classes for this runtime, these jars and our flags.
+
+    The file need not exist; see aot_cache.py.
+    """
+    parts = [*FIXED_FLAGS]
+    for name in (str(java_home() / "release"), *jars, _jpype().__file__):
+        status = os.stat(name)
+        parts.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    return cache_folder() / f"java-{digest[:16]}.aot"
+
+
+def cache_flags(cache: Path) -> list[str]:
+    """Return the flags with which Java starts from a cache; none if it does not exist.
+
+    Java ignores a cache that does not fit, and with verification one that is damaged.
+    """
+    return [f"-XX:AOTCache={cache}", "-XX:+VerifySharedSpaces"] if cache.exists() else []
 
 
 def heap() -> str:
@@ -226,13 +243,15 @@ def _start(more_flags: Sequence[str]) -> None:
 
 def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
     jars = class_path()
+    cache = aot_cache(jars)
     flags = [
         f"-Xmx{heap()}",
         # A heap that begins small stays small: a large one is filled with garbage before Java
         # collects any.
         f"-Xms{FIRST_HEAP_MB}m",
         *FIXED_FLAGS,
-        *(more_flags or cache_flags(aot_cache(jars))),
+        f"-XX:ErrorFile={cache.parent / 'java-crash-%p.log'}",
+        *(more_flags or cache_flags(cache)),
     ]
     try:
         with _without_announced_options(), _without_interrupts(), _with_collectors_apart():
