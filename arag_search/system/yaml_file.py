@@ -5,7 +5,6 @@ Aliases are rejected because a few lines of them can expand to more than a machi
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Any, cast
 
 from arag_search.errors import ConfigError
 
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-_MAX_NUMBER_CHARACTERS = 1_000
 _MAX_DEPTH = 100
 """libyaml composes nodes recursively, and very deep nesting would overflow the stack."""
 
@@ -31,23 +28,32 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
     where = str(file)
     try:
         text = file.read_text("utf-8")
-        _check_events(text)
-        loader = _loader_class()(text)
+        kind: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        depth = 0
+        for event in cast(Any, yaml).parse(text, Loader=kind):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MAX_DEPTH:
+                raise ConfigError(
+                    f"The {what} is nested too deeply.",
+                    where=where,
+                    allowed=f"{_MAX_DEPTH} levels",
+                )
+            if isinstance(event, yaml.AliasEvent):
+                raise ConfigError(
+                    f"The {what} has an alias, *{event.anchor}, in line "
+                    f"{event.start_mark.line + 1}.",
+                    where=where,
+                    allowed="every value written out where it belongs",
+                    do="Replace the alias by what it stands for.",
+                )
+        loader = kind(text)
         root = loader.get_single_node()
         content: object = None if root is None else loader.construct_document(root)
-    except _AliasError as error:
-        raise ConfigError(
-            f"The {what} has an alias, *{error.name}, in line {error.line}.",
-            where=where,
-            allowed="every value written out where it belongs",
-            do="Replace the alias by what it stands for.",
-        ) from None
+    except ConfigError:
+        raise
     except OSError as error:
         raise ConfigError(f"The {what} cannot be read ({error.strerror}).", where=where) from error
-    except _DepthError:
-        raise ConfigError(
-            f"The {what} is nested too deeply.", where=where, allowed=f"{_MAX_DEPTH} levels"
-        ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # ValueError: not UTF-8, or the 45th of a month; OverflowError: a number like 59:59:...:59
         why = " ".join(str(error).split())
@@ -86,51 +92,3 @@ def _keys(root: Any) -> list[str]:
         if isinstance(value, yaml.MappingNode):
             keys += [f"{key.value}.{field.value}" for field, _ in value.value]
     return keys
-
-
-class _AliasError(Exception):
-    """An alias in a file, with its name and line."""
-
-    def __init__(self, name: str, line: int) -> None:
-        super().__init__(name)
-        self.name = name
-        self.line = line
-
-
-class _DepthError(Exception):
-    """Values in a file that are nested too deeply."""
-
-
-def _check_events(text: str) -> None:
-    """Raise _AliasError for an alias, _DepthError for deep nesting, YAMLError for invalid YAML."""
-    import yaml
-
-    depth = 0
-    for event in cast(Any, yaml).parse(text, Loader=_loader_class()):
-        if isinstance(event, yaml.AliasEvent):
-            raise _AliasError(str(event.anchor), event.start_mark.line + 1)
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MAX_DEPTH:
-            raise _DepthError
-
-
-@functools.cache
-def _loader_class() -> Any:
-    """Return PyYAML's safe loader, in C if there is one, which also rejects very long numbers."""
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):
-        """A safe loader that rejects very long numbers."""
-
-        def construct_scalar(self, node: Any) -> Any:
-            if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER_CHARACTERS:
-                problem = f"a number has {len(node.value):,} characters"
-                raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-            return base.construct_scalar(self, node)
-
-    return Loader

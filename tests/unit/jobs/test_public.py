@@ -26,7 +26,7 @@ def test_every_public_name_is_loaded_when_it_is_used_and_no_sooner() -> None:
 
 @pytest.mark.parametrize("name", ["build_index", "add", "sync"])
 def test_one_string_is_no_list_of_sources(name: str) -> None:
-    with pytest.raises(ArgumentError, match=r"^sources is one string\."):
+    with pytest.raises(ArgumentError, match=r"^sources is 'notes'\."):
         getattr(index_jobs, name)("notes", "index")
 
 

@@ -9,7 +9,6 @@ from arag_search.agent.models.base import Usage
 from arag_search.agent.presets import load_preset
 from arag_search.errors import ConfigError
 from arag_search.runs.prices import Prices
-from arag_search.system.yaml_file import repeated
 from bench.ablation.experiment.suite import load_suite
 
 LOADERS: tuple[Callable[[Path], object], ...] = (Prices.load, lambda path: load_preset(str(path)))
@@ -89,37 +88,9 @@ def test_an_anchor_that_nothing_refers_to_does_no_harm(tmp_path: Path) -> None:
     assert Prices.load(file).cost(Usage(1_000_000, 1_000_000, "endpoint"), "m") == 3
 
 
-class Key(str):
-    """A key that counts how often it is compared."""
-
-    compared = 0
-
-    def __eq__(self, other: object) -> bool:
-        Key.compared += 1
-        return super().__eq__(other)
-
-    def __hash__(self) -> int:
-        return super().__hash__()
-
-
-def test_duplicate_keys_are_found_without_comparing_all_pairs() -> None:
-    keys = [Key(f"model-{number}") for number in range(2_000)]
-    assert repeated([*keys, keys[7], Key("model-3")]) == ["model-3", "model-7"]
-    assert Key.compared < 20_000
-
-
-@pytest.mark.parametrize(
-    ("number", "problem"),
-    [
-        ("1" + ":59" * 100_000, "a number has 300,001 characters"),
-        ("1" + ":59" * 200 + ".5", ""),
-        ("9" * 5000, "a number has 5,000 characters"),
-        ("1e400", ""),
-    ],
-)
-def test_excessively_long_numbers_are_rejected(tmp_path: Path, number: str, problem: str) -> None:
+@pytest.mark.parametrize("number", ["1" + ":59" * 200 + ".5", "9" * 5000, "1e400"])
+def test_a_number_that_is_too_large_is_an_error(tmp_path: Path, number: str) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(f"m: {{prompt: {number}, completion: 2}}\n")
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError):
         Prices.load(file)
-    assert problem in str(caught.value)

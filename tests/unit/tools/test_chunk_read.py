@@ -27,8 +27,8 @@ def test_python_code_gets_result_objects_and_exceptions_instead_of_texts(index: 
         ("page.1", None, None),
     ]
     for call, message in (
-        (lambda: index.chunk_read("page.1"), 'ids is one string.\nWhere: Index.chunk_read\n'
-         'Allowed: a list of strings\nDo: Write ["page.1"].'),
+        (lambda: index.chunk_read("page.1"), "ids is 'page.1'.\nWhere: Index.chunk_read\n"
+         "Allowed: a list of strings\nDo: Write ['page.1']."),
         (lambda: index.chunk_read(["page"]), 'No chunk has the id "page".\nWhere: memory\n'
          "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id."),
     ):  # fmt: skip
