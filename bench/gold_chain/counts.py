@@ -1,10 +1,8 @@
 """Counts of hops, evidence and names that the gold-chain agent starts from.
 
     python -m bench gold_chain
-    python -m bench gold_chain --freeze
 
-Prints the counts in Markdown. ``--freeze`` stores the hash of the policy as it is today;
-bench/studies/gold_chain.md explains what that means.
+Prints the counts in Markdown.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from arag_search.evaluation.text_match import without_brackets
 from arag_search.questions.files import load_questions
 from bench.arguments import BenchParser
 from bench.data import sets_in
-from bench.gold_chain.frozen import FROZEN, policy_hash
 from bench.gold_chain.ground import UNRESOLVED, Asked, check_chains, open_ground
 from bench.gold_chain.outcome import half_of
 from bench.report import markdown
@@ -29,19 +26,14 @@ SETS = ("2wikimultihopqa", "musique")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the counts, or freeze the policy, and return the exit code."""
+    """Print the counts and return the exit code."""
     parser = BenchParser("gold_chain", __doc__)
     parser.add_data()
     parser.add_kept_work("indexes", "ablate/sets")
-    parser.add_argument("--freeze", action="store_true", help="store the hash of today's policy")
     return parser.run(arguments, _printed)
 
 
 def _printed(options: argparse.Namespace, _: str) -> int:
-    if options.freeze:
-        FROZEN.write_text(f"{policy_hash()}\n", "ascii")
-        print(f"The policy is frozen: {policy_hash()}.")
-        return 0
     columns = {
         name: _counts(name, folder, options.work)
         for name, folder in sets_in(options.data, SETS).items()

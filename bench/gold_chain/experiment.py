@@ -16,13 +16,12 @@ from bench.ablation.experiment.cells import CellRow, Key
 from bench.ablation.experiment.places import Places
 from bench.ablation.experiment.suite import GoldChain
 from bench.data import set_folder
-from bench.gold_chain.frozen import check_frozen
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
 from bench.gold_chain.model import GoldChainModel
 from bench.gold_chain.names import Names
 from bench.gold_chain.once_encoder import OnceEncoder
 from bench.gold_chain.outcome import half_of, row_of
-from bench.gold_chain.policy import ORDERS, REPLIES, ReplyLevel, Setting
+from bench.gold_chain.policy import ORDERS, POLICY_VERSION, REPLIES, ReplyLevel, Setting
 from bench.gold_chain.queries import INTERFACES, LOGICAL, Interface, wordings
 from bench.gold_chain.searcher import Searcher, preset_of
 from bench.quality.data_sets import drawn
@@ -62,12 +61,10 @@ class _Open:
 class GoldChainExperiment:
     """An Experiment. ``limit`` takes fewer questions of each data set, drawn by a seed.
 
-    Raises BenchError for unknown levels, for questions without a chain, and if the policy is not
-    the frozen one.
+    Raises BenchError for unknown levels, and for questions without a chain.
     """
 
     def __init__(self, chosen: GoldChain, places: Places, *, limit: int | None = None) -> None:
-        self._policy = check_frozen()
         self._chosen = chosen
         self._places = places
         self._limit = limit
@@ -96,7 +93,7 @@ class GoldChainExperiment:
         return {
             **agent.fingerprints,
             "questions": questions_fingerprint(asked),
-            "policy": self._policy,
+            "policy": POLICY_VERSION,
             "seed": str(SEED),
             "code": code_fingerprint(),
         }

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.errors import ModelReplyError
 from bench.gold_chain.chain import Chain
-from bench.gold_chain.frozen import policy_hash
-from bench.gold_chain.policy import Call, Setting, walk
+from bench.gold_chain.policy import POLICY_VERSION, Call, Setting, walk
 from bench.gold_chain.replies import reply_of
 
 
@@ -34,7 +33,7 @@ class GoldChainModel:
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the policy and the setting."""
-        text = f"{policy_hash()} {self._setting}"
+        text = f"{POLICY_VERSION} {self._setting}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def reply(self, request: ModelRequest) -> ModelReply:

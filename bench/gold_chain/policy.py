@@ -15,6 +15,9 @@ from typing import Any, Literal, get_args
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.queries import Interface, Search, wordings
 
+POLICY_VERSION = "1"
+"""Increase it with every change of what is asked or of what counts as found, and measure all
+interfaces again."""
 PASSAGES_A_SEARCH = 5
 HOP_TOKENS = 4_000
 """The budget of a hop, after which no call is made; a hop that is not found is charged this."""

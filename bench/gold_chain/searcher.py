@@ -221,7 +221,7 @@ def _unread(call: Call, read: object, counted: object) -> BenchError:
 
 def preset_of(interface: Interface, reply: ReplyLevel, *, our_replies: bool = False) -> Preset:
     """Return the preset of the agent. Text shown before is suppressed for all interfaces alike.
-    The policy is frozen for the replies of papers; ``our_replies`` are those of logical_read."""
+    The policy is for the replies of papers; ``our_replies`` are those of logical_read."""
     ours = load_preset(DEFAULT_PRESET)
     full = reply != "snippets"
     tool = Search(interface, "").tool

@@ -13,6 +13,7 @@ from arag_search.system.yaml_file import numbered, read_mapping
 from bench import BenchError
 
 EXPECTED = Path(__file__).parents[1] / "expected.yaml"
+SAMPLE = "arag_search/sample"
 QUICK_S = 60.0
 """Expectations that take at most this long are verified by default."""
 
@@ -45,6 +46,11 @@ class Expectation(BaseModel):
     def is_quick(self) -> bool:
         """Whether it is verified by default."""
         return self.seconds <= QUICK_S
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether it needs no data but the sample of the package, and takes seconds."""
+        return f"--data {SAMPLE}" in self.command
 
     def is_near(self, value: float, expected: float) -> bool:
         """Return whether a value is within the tolerance of the expected one."""

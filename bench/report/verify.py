@@ -3,10 +3,12 @@
     python -m bench verify
     python -m bench verify --only words --only offline
     python -m bench verify --all
+    python -m bench verify --cheap
 
 Commands, values and tolerances are in bench/expected.yaml. Without options, whatever takes a minute
-or less runs. Values of kind "deterministic" are the same for the same code, data and versions.
-Those of kind "ratio" compare two times; they hold roughly on any machine and have a wide tolerance.
+or less runs; with --cheap, what needs no data but the sample of the package, and takes seconds.
+Values of kind "deterministic" are the same for the same code, data and versions. Those of kind
+"ratio" compare two times; they hold roughly on any machine and have a wide tolerance.
 The exit code is 1 if a value is off or missing.
 """
 
@@ -60,6 +62,11 @@ def main(arguments: Sequence[str]) -> int:
     )
     add("--all", action="store_true", help="include commands that take longer than a minute")
     add(
+        "--cheap",
+        action="store_true",
+        help="only what is measured on the sample, in seconds",
+    )
+    add(
         "--expected",
         type=Path,
         default=EXPECTED,
@@ -69,7 +76,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _verified(options: argparse.Namespace, _: str) -> int:
-    chosen = _chosen(read_expected(options.expected), options.only, all_of_them=options.all)
+    expected = read_expected(options.expected)
+    if options.cheap:
+        expected = {name: of for name, of in expected.items() if of.is_cheap}
+    chosen = _chosen(expected, options.only, all_of_them=options.all)
     verdicts: list[Verdict] = []
     for name, expectation in chosen.items():
         say(f"{name}: python -m bench {expectation.command} (about {expectation.seconds:g} s)")

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arag_search.evaluation.bootstrap import Interval
 from bench import BenchError
 from bench.ablation.analysis.analysis import MACRO, Analysis, analyse
 from bench.ablation.analysis.design import Contrast, Design
-from bench.ablation.analysis.differing import differing
-from bench.ablation.analysis.groups import groups
-from bench.ablation.analysis.searching import searched
 from bench.ablation.analysis.values import load_values
 from bench.ablation.experiment.cells import Key
 from bench.ablation.experiment.runner import run_cells
-from bench.ablation.experiment.search_sums import SUMS
 from bench.ablation.experiment.suite import Suite
 from bench.ablation.report.report import (
     Report,
     claim_lines,
-    differing_lines,
     markdown,
     write_report,
 )
@@ -34,7 +27,6 @@ from bench.ablation.report.tables import (
     coverage_table,
     measure_tables,
     policy_table,
-    searching_tables,
 )
 from tests.support.ablations import SETS, ComputedExperiment, Values, halved_tokens, suite_of
 
@@ -221,28 +213,6 @@ def test_conditions_that_one_data_set_lacks_are_left_out_and_reported(tmp_path: 
         load_values(tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures)
 
 
-def test_the_questions_that_differ_most_are_listed_with_their_records(tmp_path: Path) -> None:
-    def one_far(key: Key, number: int) -> dict[str, float | None]:
-        tokens = 9.0 if (number, key["interface"]) == (3, "keyword") else 100.0
-        return {"TokensToEvidence": tokens, "FullEvidence": 1.0}
-
-    (first, second) = differing(analysis_of(tmp_path, one_far))
-    assert (first.set_name, second.set_name) == ("small", "large")
-    assert first.question_id == "q3"
-    assert first.values == (pytest.approx(100), pytest.approx(9))
-    assert first.records == ("cells/logical#q3", "cells/keyword#q3")
-
-
-def test_groups_are_by_hops_and_by_type(tmp_path: Path) -> None:
-    question_groups = groups(analysis_of(tmp_path), "TokensToEvidence", ())
-    parts = [
-        (group.part, group.questions) for group in question_groups if group.set_name == "small"
-    ]
-    assert parts == [("2 hops", 2), ("3 hops", 2), ("4 hops", 2), ("even", 3), ("odd", 3)]
-    two_hops = question_groups[0].estimates["keyword"].value
-    assert two_hops == pytest.approx((math.log(100) + math.log(400)) / 2)
-
-
 def test_tables_have_tests_wins_and_calls(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path)
     text = "\n".join(contrast_tables(analysis, ()))
@@ -256,97 +226,19 @@ def test_tables_have_tests_wins_and_calls(tmp_path: Path) -> None:
     assert "| small | logical | 6 | 0 | 0 | 4.0 | 25.0% | - | - | - |" in calls
 
 
-def test_a_page_of_questions_promises_records_only_if_they_exist(tmp_path: Path) -> None:
-    with_records = analysis_of(tmp_path)
-    without_records = replace(
-        with_records,
-        sets=[
-            replace(data_set, records={condition: {} for condition in data_set.conditions})
-            for data_set in with_records.sets
-        ],
-    )
-    promise = "with their records (`arag-search show FOLDER ID` prints one); the main policy."
-    for analysis, has_records in ((with_records, True), (without_records, False)):
-        text = "\n".join(differing_lines(Report(analysis, [], [], tmp_path, RUN), tmp_path))
-        assert (promise in text) == ("record" in text.split("| data set |")[1]) == has_records
-        assert "Those that differ most by TokensToEvidence" in text
-
-
-# Searches
-
-
-def searches(number: int) -> dict[str, Any]:
-    """Return the sums of a question: every odd question has a failed search, which in the first
-    questions is followed by a search with hits. Pairs share half."""
-    failed, at_once = number % 2, number % 2 * (number < 5)
-    counts = dict.fromkeys(SUMS, 0) | {
-        "searches": 4, "pairs": number, "of_larger": number / 2, "failed": failed,
-        "at_once": at_once, "never": failed - at_once, "waited": at_once,
-    }  # fmt: skip
-    return {"search_sums": counts}
-
-
-def test_rates_of_searches_are_quotients_of_sums_and_data_sets_count_the_same(
-    tmp_path: Path,
-) -> None:
-    analysis = analysis_of(tmp_path, more=searches)
-    by_condition = {(row.set_name, row.level): row for row in searched(analysis, ())}
-    assert len(by_condition) == 3 * 2
-    small, macro = by_condition["small", "logical"], by_condition[MACRO, "logical"]
-    assert (small.counts["searches"], small.counts["failed"]) == (24, 3)
-    assert small.rates["of the larger"] == Interval(0.5, 0.5, 0.5)
-    expected = {
-        "failed": (3 / 24, 3 / 24),
-        "the next found something": (2 / 3, (2 / 3 + 2 / 6) / 2),
-        "none": (1 / 3, (1 / 3 + 4 / 6) / 2),
-        "searches until one did": (1, 1),
-    }
-    for name, values in expected.items():
-        for row, value in zip((small, macro), values, strict=True):
-            rate = row.rates[name]
-            assert rate is not None
-            assert rate.value == pytest.approx(value)
-            assert rate.low <= rate.value <= rate.high
-    text = "\n".join(searching_tables(analysis, ()))
-    assert "| small | logical | 15 | 0 | 0.500 [0.500, 0.500] | 0.000 [0.000, 0.000] |" in text
-    assert "| small | logical | 24 | 3 | 0.125 [" in text
-    assert "Whether two searches meant the same, and which succeeded: not measured" in text
-
-
-def test_without_searches_there_is_no_rate_and_without_records_no_table(tmp_path: Path) -> None:
-    empty = analysis_of(tmp_path / "none", more=lambda _: {"search_sums": dict.fromkeys(SUMS, 0)})
-    assert {rate for row in searched(empty, ()) for rate in row.rates.values()} == {None}
-    assert "| small | logical | 0 | 0 | - | - | - | - |" in "\n".join(searching_tables(empty, ()))
-    # There is a single failed search; draws without it are left out.
-    single = analysis_of(
-        tmp_path / "one",
-        more=lambda number: {"search_sums": searches(number)["search_sums"] if number == 1 else
-                             dict.fromkeys(SUMS, 0)},
-    )  # fmt: skip
-    rate = searched(single, ())[0].rates["the next found something"]
-    assert rate == Interval(1, 1, 1)
-    assert searching_tables(analysis_of(tmp_path / "bare"), ()) == []
-
-
 def test_a_report_has_text_json_and_pictures_and_names_no_folder(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path / "work" / "cells")
     report = Report(analysis, [], [], tmp_path / "work", RUN)
     path = write_report(report, tmp_path / "out")
     names = {file.name for file in (tmp_path / "out").iterdir()}
     pictures = {
-        f"trial_{what}{ending}"
-        for what in ("tokens", "evidence", "quality", "parts")
-        for ending in (".png", ".svg")
+        f"trial_{what}{ending}" for what in ("tokens", "evidence") for ending in (".png", ".svg")
     }
-    assert names == {"trial.md", "trial_questions.md", "trial.json", *pictures}
+    assert names == {"trial.md", "trial.json", *pictures}
     text = path.read_text()
     assert "![trial_tokens.png](trial_tokens.png)" in text
     assert "- code: `one`" in text
     assert str(tmp_path) not in text + (tmp_path / "out" / "trial.json").read_text()
-    questions = (tmp_path / "out" / "trial_questions.md").read_text()
-    assert "| small | `q0` | logical 50 (`cells/logical`) | keyword 100 (`" in questions
-    linked = "\n".join(differing_lines(report, tmp_path / "work" / "report"))
-    assert "| small | `q0` | logical 50 ([record](../cells/logical)) |" in linked
 
 
 def test_costs_are_also_compared_by_the_ratio_of_their_arithmetic_means(tmp_path: Path) -> None:

@@ -16,13 +16,11 @@ from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.ablation.experiment.places import Places as Folders
 from bench.ablation.experiment.suite import GoldChain
-from bench.gold_chain import frozen
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.evidence import evidence_of, telling
 from bench.gold_chain.experiment import GoldChainExperiment
-from bench.gold_chain.frozen import FROZEN, check_frozen, policy_hash
 from bench.gold_chain.model import GoldChainModel
-from bench.gold_chain.policy import ORDERS, REPLIES, ReplyLevel, Setting
+from bench.gold_chain.policy import ORDERS, POLICY_VERSION, REPLIES, ReplyLevel, Setting
 from bench.gold_chain.queries import INTERFACES, Interface
 from bench.gold_chain.searcher import Searcher, preset_of
 from bench.report.fingerprints import NEEDED
@@ -156,19 +154,6 @@ def test_evidence_is_found_in_the_current_place_of_a_passage() -> None:
     assert evidence_of("Oslo", [], {}) == {}
 
 
-# The frozen policy
-
-
-def test_the_policy_is_the_frozen_one() -> None:
-    assert check_frozen() == FROZEN.read_text("ascii").strip() == policy_hash()
-
-
-def test_another_policy_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frozen, "policy_hash", lambda: "0" * 64)
-    with pytest.raises(BenchError, match="The policy of the gold-chain agent has changed"):
-        check_frozen()
-
-
 # Suites
 
 
@@ -213,7 +198,7 @@ def test_an_experiment_measures_every_cell_with_every_question(folders: Folders)
     try:
         for key in experiment.keys:
             fingerprints = experiment.fingerprints(key)
-            assert fingerprints["policy"] == policy_hash()
+            assert fingerprints["policy"] == POLICY_VERSION
             assert set(NEEDED["gold_chain"]) - {"suite"} <= fingerprints.keys()
             rows = {row.question_id: row for row in experiment.measure(key)}
             assert list(rows) == ["q0", "q1", "q2"]

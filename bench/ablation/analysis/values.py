@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from bench import BenchError
 from bench.ablation.experiment.cells import Cell, CellRow, Key, read_cell
 from bench.ablation.experiment.measure import comparable
-from bench.ablation.experiment.search_sums import SUMS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,8 +61,6 @@ class SetValues:
     ``tables`` are by measure, of shape (questions, conditions), in the scale in which the measure
     is compared (logarithms for a ratio); NaN marks what could not be measured. ``is_seeded`` says
     whether any condition has several seeds, ``records`` where the steps of a question are.
-    ``searched`` has the sums over the searches of each question, of shape (questions, SUMS), all
-    seeds together, for conditions that have searches.
     """
 
     name: str
@@ -73,7 +70,6 @@ class SetValues:
     totals: Mapping[Condition, Totals]
     records: Mapping[Condition, Mapping[str, str]]
     curves: Mapping[Condition, Sequence[Sequence[tuple[float, float]]]]
-    searched: Mapping[Condition, Table]
     fingerprints: Mapping[Condition, Mapping[str, str]]
     is_seeded: bool
 
@@ -128,11 +124,6 @@ def _set_values(
         {condition: _records(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
         {condition: _curves(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
         {
-            condition: table
-            for condition, (_, rows) in zip(conditions, cells, strict=True)
-            if (table := _searched(rows, order)) is not None
-        },
-        {
             condition: cell.fingerprints
             for condition, (cell, _) in zip(conditions, cells, strict=True)
         },
@@ -177,19 +168,6 @@ def _totals(rows: Sequence[CellRow]) -> Totals:
     failed = sum(bool(row.details.get("failed")) for row in rows)
     failures = Counter(str(failure) for row in rows if (failure := row.details.get("failure")))
     return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
-
-
-def _searched(rows: Sequence[CellRow], order: Mapping[str, int]) -> Table | None:
-    """Add up the searches of each question, or return None if no row has them."""
-    import numpy as np
-
-    counted_rows = [row for row in rows if "search_sums" in row.details]
-    if not counted_rows:
-        return None
-    table = np.zeros((len(order), len(SUMS)))
-    for row in counted_rows:
-        table[order[row.question_id]] += [row.details["search_sums"][name] for name in SUMS]
-    return table
 
 
 def _records(rows: Sequence[CellRow]) -> dict[str, str]:

@@ -41,7 +41,6 @@ class CellRow:
     - ``unresolved``: whether its evidence is in no passage of the index;
     - ``searches``, ``zero_hits``, ``refused``: how many calls there were, found nothing, were
       refused; ``repeated_tokens``, ``failed_tokens``: tokens shown again, and of calls that failed;
-    - ``search_sums``: what the searches add up to, by name in search_sums.SUMS;
     - ``curve``: pairs of tokens and share of the evidence shown by then, in order.
     """
 

@@ -18,7 +18,6 @@ from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
 from bench.ablation.experiment.cells import CellRow
 from bench.ablation.experiment.measure import EVIDENCE_AREA
-from bench.ablation.experiment.search_sums import search_sums
 
 MEASURES = tuple(Measure(kind) for kind in names.KINDS if not kind.is_ranking)
 """The measures of every row; a suite may show others too, such as those of rankings and of single
@@ -73,7 +72,6 @@ def _calls(record: Record) -> dict[str, Any]:
         "refused": sum(step.status == "error" for step in steps),
         "repeated_tokens": repeated_tokens(steps),
         "failed_tokens": sum(step.result_tokens for step in steps if step.status != "ok"),
-        "search_sums": search_sums(record),
     }
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
-from bench.ablation.analysis.analysis import Analysis, natural
+from bench.ablation.analysis.analysis import Analysis
 from bench.ablation.analysis.design import Stratum
-from bench.ablation.analysis.groups import Group, groups
 from bench.ablation.analysis.values import Condition, SetValues
-from bench.ablation.experiment.measure import Comparable, comparable
 from bench.ablation.report.wording import levels_text
 
 if TYPE_CHECKING:
@@ -39,10 +36,9 @@ def plots(analysis: Analysis, folder: Path) -> list[Path]:
     with mpl.rc_context({"svg.hashsalt": analysis.design.suite.name, "font.size": 9}):
         folder.mkdir(parents=True, exist_ok=True)
         name = analysis.design.suite.name
-        panels = {"tokens": _distribution, "evidence": _evidence, "quality": _quality}
+        panels = {"tokens": _distribution, "evidence": _evidence}
         for what, draw in panels.items():
             paths += _grid(analysis, draw, folder / f"{name}_{what}")
-        paths += _parts(analysis, folder / f"{name}_parts")
     return paths
 
 
@@ -165,102 +161,3 @@ def _evidence(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stra
         drawn = True
     panel.set(xlabel="Retrieved tokens", ylabel="Mean share of evidence shown", ylim=(0, 1))
     return drawn
-
-
-def _quality(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stratum) -> bool:
-    """Draw quality against tokens: the main policy with intervals, other policies as small
-    marks."""
-    design = analysis.design
-    shown = design.suite.shown_measures
-    tokens = next((name for name in TOKENS if name in shown), None)
-    quality = next((name for name in shown if comparable(name).scale != "ratio"), None)
-    if tokens is None or quality is None:
-        return False
-    drawn = False
-    for number, level, _ in _levels(analysis, data_set, stratum):
-        style = {**_style(number), "linestyle": "none"}
-        for policy in analysis.policies:
-            condition = design.condition(stratum, policy, level)
-            x = analysis.estimates.get((tokens, data_set.name, condition))
-            y = analysis.estimates.get((quality, data_set.name, condition))
-            if x is None or y is None:
-                continue
-            drawn = True
-            if policy == design.main:
-                _cross(panel, x, y, (comparable(tokens), comparable(quality)), level, style)
-            else:
-                small = {**style, "markersize": 3, "markerfacecolor": "white", "linewidth": 0.6}
-                panel.plot(natural(comparable(tokens), x.value), y.value, alpha=0.6, **small)
-    panel.set(xlabel=f"{tokens} (geometric mean, tokens)", ylabel=quality)
-    return drawn
-
-
-def _cross(
-    panel: Any,
-    x: Interval,
-    y: Interval,
-    measures: tuple[Comparable, Comparable],
-    label: str,
-    style: dict[str, Any],
-) -> None:
-    at = [natural(measures[0], value) for value in (x.low, x.value, x.high)]
-    panel.errorbar(
-        at[1],
-        y.value,
-        xerr=([at[1] - at[0]], [at[2] - at[1]]),
-        yerr=([y.value - y.low], [y.high - y.value]),
-        label=label,
-        capsize=2,
-        elinewidth=0.8,
-        **{**style, "markersize": 7},
-    )
-
-
-def _parts(analysis: Analysis, path: Path) -> list[Path]:
-    """Draw the primary measure by number of hops and by type, for the first stratum and each data
-    set."""
-    from matplotlib.figure import Figure
-
-    stratum = analysis.design.strata[0]
-    measure = comparable(analysis.design.suite.comparison.primary)
-    parts = groups(analysis, measure.name, stratum)
-    names = list(dict.fromkeys(part.set_name for part in parts))
-    if not names:
-        return []
-    most = max(sum(part.set_name == name for part in parts) for name in names)
-    figure = Figure(figsize=(_PANEL[0] * len(names), 1.6 + 0.75 * most), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
-    for panel, name in zip(panels, names, strict=True):
-        _part_panel(panel, [part for part in parts if part.set_name == name], measure)
-        apart = levels_text(stratum)
-        panel.set_title(": ".join(text for text in (name, apart) if text), fontsize=9)
-    return _save(figure, panels[0], path)
-
-
-def _part_panel(panel: Any, parts: Sequence[Group], measure: Comparable) -> None:
-    levels = list(parts[0].estimates)
-    step = 0.8 / max(len(levels), 1)
-    for number, level in enumerate(levels):
-        estimates = [part.estimates[level] for part in parts]
-        values = [natural(measure, estimate.value) for estimate in estimates]
-        low = [natural(measure, estimate.low) for estimate in estimates]
-        high = [natural(measure, estimate.high) for estimate in estimates]
-        panel.errorbar(
-            values,
-            [at + step * (number - (len(levels) - 1) / 2) for at in range(len(parts))],
-            xerr=(
-                [value - bound for value, bound in zip(values, low, strict=True)],
-                [bound - value for value, bound in zip(values, high, strict=True)],
-            ),
-            label=level,
-            capsize=2,
-            elinewidth=0.8,
-            **{**_style(number), "linestyle": "none"},
-        )
-    panel.set_yticks(range(len(parts)), [f"{part.part}\n(n = {part.questions})" for part in parts])
-    panel.invert_yaxis()
-    unit = f" ({measure.unit})" if measure.unit else ""
-    panel.set_xlabel(f"{measure.name}{unit}, {LEVEL:.0%} intervals")
-    if measure.scale == "ratio":
-        _log_axis(panel)
-    panel.grid(visible=True, axis="x", color="0.9", linewidth=0.6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -13,22 +12,17 @@ from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from arag_search.system.durable import write_atomically
 from bench.ablation.analysis.analysis import Analysis, natural
 from bench.ablation.analysis.design import Contrast, Design, Stratum
-from bench.ablation.analysis.differing import differing
-from bench.ablation.analysis.searching import searched
 from bench.ablation.analysis.values import Condition
 from bench.ablation.experiment.cells import Key
 from bench.ablation.experiment.measure import comparable
-from bench.ablation.experiment.suite import Suite
 from bench.ablation.report.papers import PaperTable, paper_lines
 from bench.ablation.report.plots import plots
 from bench.ablation.report.tables import (
     contrast_tables,
     coverage_table,
     failure_table,
-    group_table,
     measure_tables,
     policy_table,
-    searching_tables,
     sets_text,
 )
 from bench.ablation.report.wording import (
@@ -36,9 +30,7 @@ from bench.ablation.report.wording import (
     contrast_lines,
     fingerprint_lines,
     levels_text,
-    value_text,
 )
-from bench.report.markdown import table
 from bench.report.rows import Figure, Row, write_results
 from bench.report.statistics import ALPHA, PERMUTATIONS
 
@@ -56,16 +48,14 @@ class Report:
 
 
 def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path:
-    """Write ``NAME.md``, ``NAME_questions.md``, ``NAME.json`` and pictures to a folder, and return
-    the path of the text."""
+    """Write ``NAME.md``, ``NAME.json`` and pictures to a folder, and return the path of the
+    text."""
     folder.mkdir(parents=True, exist_ok=True)
     name = report.analysis.design.suite.name
     drawn = plots(report.analysis, folder) if pictures else []
     text = markdown(report, [path.name for path in drawn if path.suffix == ".png"], folder)
     path = folder / f"{name}.md"
     write_atomically(path, text.encode())
-    questions = "\n".join(differing_lines(report, folder))
-    write_atomically(folder / questions_name(report.analysis.design.suite), questions.encode())
     write_results(folder / f"{name}.json", [figure(report)], report.run)
     return path
 
@@ -106,11 +96,7 @@ def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
         ["## How it was asked", "", *declaration(analysis.design)[2:], "", *_method(analysis), ""],
         *(_stratum(analysis, stratum) for stratum in analysis.design.strata),
         [f"![{name}]({name})" for name in pictures],
-        [
-            "",
-            f"The questions that differ most: [{questions_name(suite)}]({questions_name(suite)}).",
-            "",
-        ],
+        [""],
         paper_lines(report.papers),
         ["## Fingerprints", "", *fingerprint_lines(_fingerprints(analysis)), ""],
     ]
@@ -183,68 +169,12 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
         ("Contrasts", contrast_tables(analysis, stratum)),
         ("Contrasts under every policy", policy_table(analysis, stratum)),
         ("Calls and coverage", coverage_table(analysis, stratum)),
-        ("Consecutive searches and failed ones", searching_tables(analysis, stratum)),
         ("Wrong answers", failure_table(analysis, stratum)),
-        ("By number of hops and type", group_table(analysis, stratum)),
     )
     lines = [f"## {name[0].upper()}{name[1:]}", ""]
     for title, section in sections:
         lines += [f"### {title}", "", *section] if section else []
     return lines
-
-
-def questions_name(suite: Suite) -> str:
-    """Return the name of the file of questions that differ."""
-    return f"{suite.name}_questions.md"
-
-
-def differing_lines(report: Report, folder: Path) -> list[str]:
-    """Return the questions that differ most, with links to their records if these are kept."""
-    measure = comparable(report.analysis.design.suite.comparison.primary)
-    rows: list[list[str]] = []
-    has_records = False
-    for difference in differing(report.analysis):
-        has_records = has_records or any(difference.records)
-        values = [
-            f"{value:,.0f}" if measure.scale == "ratio" else value_text(measure, value)
-            for value in difference.values
-        ]
-        links = [_link(record, report.work, folder) for record in difference.records]
-        rows.append(
-            [
-                ", ".join(
-                    part for part in (difference.set_name, levels_text(difference.stratum)) if part
-                ),
-                f"`{difference.question_id}`",
-                *(
-                    f"{level} {value}{link}"
-                    for level, value, link in zip(
-                        (difference.first, difference.second), values, links, strict=True
-                    )
-                ),
-            ]
-        )
-    head = ("data set", "question", "first", "second")
-    kept = ", with their records (`arag-search show FOLDER ID` prints one)" if has_records else ""
-    return [
-        f"# {report.analysis.design.suite.name}: questions that differ",
-        "",
-        f"Those that differ most by {measure.name}{kept}; the main policy. Those first on which "
-        "the first is better.",
-        "",
-        *table(head, rows),
-    ]
-
-
-def _link(record: str | None, work: Path, folder: Path) -> str:
-    """Return a link if the report is in the folder of the suite, else the path below that
-    folder."""
-    if record is None:
-        return ""
-    path, _, _ = record.partition("#")
-    if folder.resolve().is_relative_to(work.resolve()):
-        return f" ([record]({os.path.relpath(work / path, folder)}))"
-    return f" (`{path}`)"
 
 
 def _fingerprints(analysis: Analysis) -> dict[str, str]:
@@ -313,16 +243,7 @@ def figure(report: Report) -> Figure:
             for condition, totals in data_set.totals.items()
             if main <= set(condition)
         ],
-        "searching": [
-            {**dict(stratum), **asdict(rates)}
-            for stratum in analysis.design.strata
-            for rates in searched(analysis, stratum)
-        ],
         "missing": [dict(key) for key in report.missing],
-        "differing": [
-            {**asdict(difference), "stratum": dict(difference.stratum)}
-            for difference in differing(analysis)
-        ],
         "papers": [paper_table.model_dump() for paper_table in report.papers],
         "fingerprints": {name: sorted(values) for name, values in _by_name(analysis).items()},
     }

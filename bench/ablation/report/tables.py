@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
 from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
-from arag_search.evaluation.score import NOT_MEASURED
 from bench.ablation.analysis.analysis import Analysis, Difference
 from bench.ablation.analysis.design import Contrast, Stratum
-from bench.ablation.analysis.groups import Group, groups
-from bench.ablation.analysis.searching import OVERLAP, RECOVERY, Searched, searched
 from bench.ablation.analysis.values import SetValues, Totals
 from bench.ablation.experiment.measure import Comparable, comparable
 from bench.ablation.report.wording import (
@@ -192,43 +187,6 @@ def _coverage(data_set: SetValues, totals: Totals) -> list[str]:
     ]
 
 
-def searching_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """Return what consecutive searches share and what followed failed ones, under the main policy;
-    nothing if no records are kept."""
-    levels = searched(analysis, stratum)
-    if not levels:
-        return []
-    lines: list[str] = []
-    for counted, rates in ((("pairs", "empty_pairs"), OVERLAP), (("searches", "failed"), RECOVERY)):
-        names = [name.replace("_", " ") for name in counted]
-        head = ("data set", analysis.design.suite.comparison.factor, *names)
-        rows = [_searched_row(searched_level, counted, rates) for searched_level in levels]
-        lines += table((*head, *(f"{name} [{LEVEL:.0%}]" for name in rates)), rows)
-    return [
-        *lines,
-        "- Shares of passages that two consecutive searches of a question both show; pairs that "
-        "found nothing twice are apart. Then: searches that found nothing or were refused, and "
-        "what the next searches found. A rate is over all searches of a condition.",
-        f"- Whether two searches meant the same, and which succeeded: {NOT_MEASURED}.",
-        "",
-    ]
-
-
-def _searched_row(
-    searched_level: Searched, counted: Sequence[str], rates: Collection[str]
-) -> list[str]:
-    counts = [
-        f"{searched_level.counts[name]:,.0f}" if searched_level.counts else "" for name in counted
-    ]
-    cells = [
-        "-"
-        if interval is None
-        else f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-        for interval in (searched_level.rates[name] for name in rates)
-    ]
-    return [searched_level.set_name, searched_level.level, *counts, *cells]
-
-
 def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     """Return the reasons of wrong answers by their records, under the main policy; nothing if there
     are none."""
@@ -245,28 +203,6 @@ def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     meanings = [f"- {name}: {meaning}" for name, meaning in FAILURES.items()]
     head = ("data set", analysis.design.suite.comparison.factor, "answers")
     return [*table((*head, *FAILURES), rows), *meanings, ""]
-
-
-def group_table(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """Return the primary measure by number of hops and by type, under the main policy."""
-    measure = comparable(analysis.design.suite.comparison.primary)
-    parts = groups(analysis, measure.name, stratum)
-    levels = [
-        level
-        for level in analysis.design.compared
-        if any(level in part.estimates for part in parts)
-    ]
-    rows = [_group_row(part, levels) for part in parts]
-    return table(("data set", "part", "questions", *levels), rows)
-
-
-def _group_row(part: Group, levels: Sequence[str]) -> list[str]:
-    measure = comparable(part.measure)
-    cells = [
-        estimate_text(measure, part.estimates[level]) if level in part.estimates else "-"
-        for level in levels
-    ]
-    return [part.set_name, part.part, f"{part.questions:,}", *cells]
 
 
 def sets_text(analysis: Analysis) -> str:

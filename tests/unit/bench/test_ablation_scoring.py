@@ -82,11 +82,6 @@ def test_tokens_of_passages_that_were_shown_before_count_as_repeated() -> None:
     tokens = count_tokens("Title") + count_tokens("Text of v.1.")
     details = row(QUESTION, repeated, SETS).details
     assert details["repeated_tokens"] == 2 * tokens
-    assert details["search_sums"] == {
-        "searches": 4, "pairs": 3, "empty_pairs": 0, "of_larger": 0.5, "jaccard": 0.5,
-        "of_asked": pytest.approx(0.2), "failed": 1, "refused": 0, "at_once": 1, "later": 0,
-        "never": 0, "waited": 1,
-    }  # fmt: skip
 
 
 def test_a_question_without_evidence_is_not_measured_and_missing_passages_are_unresolved() -> None:
