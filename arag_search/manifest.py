@@ -16,7 +16,7 @@ from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The number of the format: every change of what is stored raises it."""
 
 FOLD_CHARACTERS = 200

@@ -3,7 +3,7 @@
 ``chunks/`` has one document per chunk. ``id`` and ``doc_id`` are exact, ``title`` and ``content``
 analysed; none of them is stored. ``ordinal`` is a column for sorting and a point for look-ups.
 Declared metadata are exact terms (keyword), doubles (number) or the first millisecond of the period
-(date).
+(date). They and ``doc_id`` are columns too, for sorting and for limits per document.
 ``record`` is a column of JSON with everything that a hit shows except its text: reading it costs a
 third of a stored field, which Lucene unpacks block by block. ``text`` is stored.
 

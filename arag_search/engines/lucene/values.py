@@ -15,7 +15,7 @@ _SIGN = (1 << 63) - 1
 
 
 def sort_text(sort: SortBy | None, metadata: Mapping[str, MetadataType]) -> str:
-    """Return a sort as ``java/Columns.java`` reads it; empty for None."""
+    """Return a sort as ``java/Searcher.java`` reads it; empty for None."""
     if sort is None:
         return ""
     kind = "k" if _kind(sort.field, metadata) == "keyword" else "p"

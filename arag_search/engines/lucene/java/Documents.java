@@ -7,8 +7,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.lucene.document.BinaryDocValuesField;
-import org.apache.lucene.document.DoublePoint;
+import org.apache.lucene.document.DoubleField;
 import org.apache.lucene.document.Field;
+import org.apache.lucene.document.KeywordField;
+import org.apache.lucene.document.LongField;
 import org.apache.lucene.document.LongPoint;
 import org.apache.lucene.document.NumericDocValuesField;
 import org.apache.lucene.document.StoredField;
@@ -44,12 +46,12 @@ public final class Documents {
             String metadataKinds) {
         this.chunks = chunks;
         this.sentences = sentences;
-        this.record = new BinaryDocValuesField(names.record, new BytesRef());
-        this.text = new StoredField(names.text, "");
-        this.chunk = new Kind(names.id, names);
+        this.record = new BinaryDocValuesField(names.record(), new BytesRef());
+        this.text = new StoredField(names.text(), "");
+        this.chunk = new Kind(names.id(), names);
         this.chunk.fields.add(record);
         this.chunk.fields.add(text);
-        this.sentence = new Kind(names.chunkId, names);
+        this.sentence = new Kind(names.chunkId(), names);
         for (int i = 0; i < metadataNames.length; i++) {
             metadata.add(new Metadata(metadataNames[i], metadataKinds.charAt(i)));
         }
@@ -118,42 +120,22 @@ public final class Documents {
     }
 
     /** The names of the Lucene fields, which Python defines. */
-    public static final class Names {
-        final String id;
-        final String chunkId;
-        final String documentId;
-        final String ordinal;
-        final String title;
-        final String content;
-        final String record;
-        final String text;
-
-        public Names(
-                String id,
-                String chunkId,
-                String documentId,
-                String ordinal,
-                String title,
-                String content,
-                String record,
-                String text) {
-            this.id = id;
-            this.chunkId = chunkId;
-            this.documentId = documentId;
-            this.ordinal = ordinal;
-            this.title = title;
-            this.content = content;
-            this.record = record;
-            this.text = text;
-        }
-    }
+    public record Names(
+            String id,
+            String chunkId,
+            String documentId,
+            String ordinal,
+            String title,
+            String content,
+            String record,
+            String text) {}
 
     /** The documents of one of the two indexes: a list of fields that is refilled. */
     private static final class Kind {
         final List<IndexableField> fields = new ArrayList<>();
         private final List<IndexableField> all = new ArrayList<>();
         private final StringField id;
-        private final StringField documentId;
+        private final KeywordField documentId;
         private final NumericDocValuesField column;
         private final LongPoint point;
         private final TextField title;
@@ -161,11 +143,11 @@ public final class Documents {
 
         Kind(String idName, Names names) {
             id = new StringField(idName, "", Field.Store.NO);
-            documentId = new StringField(names.documentId, "", Field.Store.NO);
-            column = new NumericDocValuesField(names.ordinal, 0L);
-            point = new LongPoint(names.ordinal, 0L);
-            title = new TextField(names.title, "", Field.Store.NO);
-            content = new TextField(names.content, "", Field.Store.NO);
+            documentId = new KeywordField(names.documentId(), "", Field.Store.NO);
+            column = new NumericDocValuesField(names.ordinal(), 0L);
+            point = new LongPoint(names.ordinal(), 0L);
+            title = new TextField(names.title(), "", Field.Store.NO);
+            content = new TextField(names.content(), "", Field.Store.NO);
             fields.add(id);
             fields.add(documentId);
             fields.add(column);
@@ -209,27 +191,19 @@ public final class Documents {
             }
             Field field = pool.get(number);
             switch (kind) {
-                case 'k':
-                    field.setStringValue(string());
-                    break;
-                case 'n':
-                    field.setDoubleValue(batch.getDouble());
-                    break;
-                default:
-                    field.setLongValue(batch.getLong());
+                case 'k' -> field.setStringValue(string());
+                case 'n' -> field.setDoubleValue(batch.getDouble());
+                default -> field.setLongValue(batch.getLong());
             }
             return field;
         }
 
         private Field newField() {
-            switch (kind) {
-                case 'k':
-                    return new StringField(name, "", Field.Store.NO);
-                case 'n':
-                    return new DoublePoint(name, 0.0);
-                default:
-                    return new LongPoint(name, 0L);
-            }
+            return switch (kind) {
+                case 'k' -> new KeywordField(name, "", Field.Store.NO);
+                case 'n' -> new DoubleField(name, 0.0, Field.Store.NO);
+                default -> new LongField(name, 0L, Field.Store.NO);
+            };
         }
     }
 }

@@ -5,15 +5,18 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.lucene.index.DocValues;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.NumericDocValues;
+import org.apache.lucene.index.SortedSetDocValues;
 import org.apache.lucene.search.Scorable;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.SimpleCollector;
+import org.apache.lucene.util.BytesRef;
 
 /**
- * A collector of the first n matches in an order, of which at most some belong to the same group,
- * and at most one has the same member, which is its ordinal without its last bits.
+ * A collector of the first n matches in an order, of which at most some have the same value of a
+ * field, and at most one has the same member, which is its ordinal without its last bits.
  *
  * <p>One pass over the matches. Now and then, all but the first n that were kept are dropped: a
  * better match of the same group may take the place of a kept one, but never leaves fewer than n.
@@ -27,33 +30,39 @@ final class PerDocument extends SimpleCollector {
     private final boolean scored;
     private final int most;
     private final int memberBits;
-    private final Columns.Column sort;
-    private final Columns.Column groups;
+    private final Keys keys;
+    private final String groupField;
     private final String ordinalField;
-    private final Map<Long, List<Entry>> entries = new HashMap<>();
+    private final Map<BytesRef, List<Entry>> entries = new HashMap<>();
     private Entry last = null;
     private int docBase = 0;
     private NumericDocValues ordinals = null;
+    private SortedSetDocValues groups = null;
     private Scorable scorer = null;
     private long total = 0;
     private int size = 0;
 
-    /** Collect at most so many matches per group, in the order of sort (may be null), then score. */
+    /** Collect at most so many matches per group, in the order of their keys, then of scores. */
     PerDocument(
             int n,
             boolean scored,
             int most,
             int memberBits,
-            Columns.Column sort,
-            Columns.Column groups,
+            Keys keys,
+            String groupField,
             String ordinalField) {
         this.n = n;
         this.scored = scored;
         this.most = most;
         this.memberBits = memberBits;
-        this.sort = sort;
-        this.groups = groups;
+        this.keys = keys;
+        this.groupField = groupField;
         this.ordinalField = ordinalField;
+    }
+
+    /** The keys of documents, asked for in ascending order. */
+    interface Keys {
+        long of(int document) throws IOException;
     }
 
     /** A match: its document, and the three parts of its place in the order. */
@@ -109,23 +118,31 @@ final class PerDocument extends SimpleCollector {
     protected void doSetNextReader(LeafReaderContext leaf) throws IOException {
         docBase = leaf.docBase;
         ordinals = leaf.reader().getNumericDocValues(ordinalField);
+        groups = DocValues.getSortedSet(leaf.reader(), groupField);
     }
 
     @Override
     public void collect(int document) throws IOException {
         total++;
-        int global = docBase + document;
-        long key = sort == null ? 0L : sort.get(global);
+        long key = keys.of(docBase + document);
         float score = scored ? scorer.score() : 0f;
         if (last != null && (key > last.key || key == last.key && score < last.score)) {
             return;
         }
-        ordinals.advanceExact(document); // every document has an ordinal
-        Entry entry = new Entry(global, key, score, ordinals.longValue());
+        // Every document has an ordinal and a group.
+        ordinals.advanceExact(document);
+        Entry entry = new Entry(docBase + document, key, score, ordinals.longValue());
         if (last != null && entry.compareTo(last) > 0) {
             return;
         }
-        insert(entries.computeIfAbsent(groups.get(global), group -> new ArrayList<>(1)), entry);
+        groups.advanceExact(document);
+        BytesRef group = groups.lookupOrd(groups.nextOrd());
+        List<Entry> others = entries.get(group);
+        if (others == null) {
+            others = new ArrayList<>(1);
+            entries.put(BytesRef.deepCopyOf(group), others);
+        }
+        insert(others, entry);
         if (size > 2L * n + SPARE) {
             prune();
         }

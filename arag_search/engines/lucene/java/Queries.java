@@ -33,7 +33,6 @@ import org.apache.lucene.util.BytesRef;
  */
 public final class Queries {
     private static final int END = 0;
-    private static final int MANY_WORDS = 8;
 
     static {
         // Scopes and keyword lists may have any length; the parser limits queries.
@@ -44,7 +43,6 @@ public final class Queries {
     private final IndexSearcher searcher;
     private final Map<Term, Query> termQueries = new HashMap<>();
     private int at = 0;
-    private boolean heavy = false;
 
     /**
      * Read the queries of a text. With a searcher (else null), each term is looked up in its index
@@ -60,50 +58,30 @@ public final class Queries {
         return new Queries(text, null).next();
     }
 
-    /**
-     * Return whether a query read so far may spend a long time on a single document, or before the
-     * first one: see Limit.
-     */
-    boolean isHeavy() {
-        return heavy;
-    }
-
     /** Return the next query of a text that contains several. */
     Query next() {
         char kind = word().charAt(0);
-        switch (kind) {
-            case 't':
-                return term();
-            case 'p':
-                return phrase();
-            case 'd':
-                return new DisjunctionMaxQuery(queries(), 0f);
-            case 'b':
-                return bool();
-            case '~':
-                return demoted();
-            case '^':
-                float weight = (float) Double.parseDouble(word());
-                return new BoostQuery(next(), weight);
-            case 'c':
-                return new ConstantScoreQuery(next());
-            case 'x':
-                heavy = true;
-                return new PrefixQuery(new Term(word(), word()));
-            case 's':
-                return values();
-            case 'o':
-                return ordinals();
-            case 'l':
-                return LongPoint.newRangeQuery(
-                        word(), Long.parseLong(word()), Long.parseLong(word()));
-            case 'n':
-                return numbers();
-            case '*':
-                return MatchAllDocsQuery.INSTANCE;
-            default:
-                throw new IllegalArgumentException("no query is written " + kind);
-        }
+        return switch (kind) {
+            case 't' -> term();
+            case 'p' -> phrase();
+            case 'd' -> new DisjunctionMaxQuery(queries(), 0f);
+            case 'b' -> bool();
+            case '~' -> demoted();
+            case '^' -> boosted();
+            case 'c' -> new ConstantScoreQuery(next());
+            case 'x' -> new PrefixQuery(new Term(word(), word()));
+            case 's' -> values();
+            case 'o' -> ordinals();
+            case 'l' -> LongPoint.newRangeQuery(word(), integer(), integer());
+            case 'n' -> numbers();
+            case '*' -> MatchAllDocsQuery.INSTANCE;
+            default -> throw new IllegalArgumentException("no query is written " + kind);
+        };
+    }
+
+    private Query boosted() {
+        float weight = (float) Double.parseDouble(word());
+        return new BoostQuery(next(), weight);
     }
 
     private Query term() {
@@ -131,7 +109,6 @@ public final class Queries {
         for (int i = 0; i < terms.length; i++) {
             terms[i] = word();
         }
-        heavy |= slop > 0 || terms.length > MANY_WORDS;
         return new PhraseQuery(slop, field, terms);
     }
 
@@ -157,16 +134,12 @@ public final class Queries {
     }
 
     private static BooleanClause.Occur occur(char sign) {
-        switch (sign) {
-            case '+':
-                return BooleanClause.Occur.MUST;
-            case '-':
-                return BooleanClause.Occur.MUST_NOT;
-            case '#':
-                return BooleanClause.Occur.FILTER;
-            default:
-                return BooleanClause.Occur.SHOULD;
-        }
+        return switch (sign) {
+            case '+' -> BooleanClause.Occur.MUST;
+            case '-' -> BooleanClause.Occur.MUST_NOT;
+            case '#' -> BooleanClause.Occur.FILTER;
+            default -> BooleanClause.Occur.SHOULD;
+        };
     }
 
     private List<Query> queries() {
@@ -192,7 +165,7 @@ public final class Queries {
         String field = word();
         long[] ordinals = new long[number()];
         for (int i = 0; i < ordinals.length; i++) {
-            ordinals[i] = Long.parseLong(word());
+            ordinals[i] = integer();
         }
         return LongPoint.newSetQuery(field, ordinals);
     }
@@ -213,6 +186,10 @@ public final class Queries {
 
     private int number() {
         return Integer.parseInt(word());
+    }
+
+    private long integer() {
+        return Long.parseLong(word());
     }
 
     private String word() {

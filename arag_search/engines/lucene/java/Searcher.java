@@ -8,34 +8,35 @@ import java.util.List;
 import java.util.Set;
 import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.ExitableDirectoryReader;
 import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.MultiDocValues;
+import org.apache.lucene.index.NumericDocValues;
 import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.index.SortedDocValues;
+import org.apache.lucene.index.SortedNumericDocValues;
+import org.apache.lucene.index.SortedSetDocValues;
 import org.apache.lucene.index.StoredFields;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
-import org.apache.lucene.search.Collector;
-import org.apache.lucene.search.CollectorManager;
 import org.apache.lucene.search.DisjunctionMaxQuery;
-import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.FieldDoc;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.ScoreDoc;
-import org.apache.lucene.search.ScoreMode;
-import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.Sort;
 import org.apache.lucene.search.SortField;
-import org.apache.lucene.search.TermQuery;
+import org.apache.lucene.search.SortedNumericSelector;
+import org.apache.lucene.search.SortedNumericSortField;
+import org.apache.lucene.search.SortedSetSelector;
+import org.apache.lucene.search.SortedSetSortField;
 import org.apache.lucene.search.TopDocs;
 import org.apache.lucene.search.TopFieldCollectorManager;
 import org.apache.lucene.search.TopScoreDocCollectorManager;
 import org.apache.lucene.search.TotalHits;
-import org.apache.lucene.search.TwoPhaseIterator;
-import org.apache.lucene.search.Weight;
 import org.apache.lucene.search.similarities.BM25Similarity;
 import org.apache.lucene.search.similarities.RawTFSimilarity;
-import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 
 /**
@@ -43,16 +44,11 @@ import org.apache.lucene.util.BytesRef;
  * matches are returned as arrays of numbers, and their contents as bytes. Thread-safe.
  */
 public final class Searcher {
-    private static final int CANDIDATES = 64;
-
     private final DirectoryReader reader;
     private final List<LeafReaderContext> leaves;
     private final Limit limit = new Limit();
     private final IndexSearcher ranked;
     private final IndexSearcher counting;
-    private final IndexSearcher heavyRanked;
-    private final IndexSearcher heavyCounting;
-    private final Columns columns;
     private final boolean inOrder;
     private final int maxTotal;
     private final String ordinal;
@@ -75,21 +71,16 @@ public final class Searcher {
             String record,
             String text)
             throws IOException {
-        this.reader = reader;
-        this.leaves = reader.leaves();
-        this.columns = new Columns(reader, limit);
+        this.reader = ExitableDirectoryReader.wrap(reader, limit);
+        this.leaves = this.reader.leaves();
         this.inOrder = inOrder;
         this.maxTotal = maxTotal;
         this.ordinal = ordinal;
         this.record = record;
         this.text = Collections.singleton(text);
-        DirectoryReader timed = new Limit.TimedReader(reader, limit);
-        this.ranked = new Limit.TimedSearcher(reader, limit);
-        this.counting = new Limit.TimedSearcher(reader, limit);
-        this.heavyRanked = new Limit.TimedSearcher(timed, limit);
-        this.heavyCounting = new Limit.TimedSearcher(timed, limit);
+        this.ranked = searcher();
+        this.counting = searcher();
         this.counting.setSimilarity(new RawTFSimilarity());
-        this.heavyCounting.setSimilarity(new RawTFSimilarity());
         this.up = new SortField(ordinal, SortField.Type.LONG);
         SortField down = new SortField(ordinal, SortField.Type.LONG, true);
         this.byScore = new Sort(SortField.FIELD_SCORE, up);
@@ -100,14 +91,20 @@ public final class Searcher {
     /** Rank by BM25 with these parameters from now on. */
     public void useBm25(float k1, float b) {
         ranked.setSimilarity(new BM25Similarity(k1, b));
-        heavyRanked.setSimilarity(new BM25Similarity(k1, b));
+    }
+
+    private IndexSearcher searcher() {
+        IndexSearcher searcher = new IndexSearcher(reader);
+        searcher.setTimeout(limit);
+        return searcher;
     }
 
     /**
      * Return the first n matches by score, equal and unscored matches by ordinal: the total, 1 if it
      * is exact (else 0), then the document, the score as bits and the ordinal of each match. Here and
-     * below, sort is that of Columns and precedes the score, or is empty; nanos is the time that the
-     * search may take; 0 means no limit.
+     * below, sort precedes the score, or is empty: a letter for the type, k(eyword) or p(oint), then
+     * + or - for ascending or descending, then the field; nanos is the time that the search may
+     * take; 0 means no limit.
      */
     public long[] top(String query, int n, boolean scored, String sort, long nanos)
             throws IOException {
@@ -151,11 +148,9 @@ public final class Searcher {
         PerDocument collector;
         List<PerDocument.Entry> entries;
         try {
-            Columns.Column column = sort.isEmpty() ? null : columns.ofSort(sort);
-            Columns.Column groups = columns.ofGroups(group);
             collector =
-                    new PerDocument(n, scored, most, memberBits, column, groups, ordinal);
-            entries = search(query, false, new SingleCollector<>(collector)).first();
+                    new PerDocument(n, scored, most, memberBits, keys(sort), group, ordinal);
+            entries = ranked.search(Queries.read(query), new SingleCollector<>(collector)).first();
         } finally {
             limit.end();
         }
@@ -183,20 +178,15 @@ public final class Searcher {
             ByteArrayOutputStream out = new ByteArrayOutputStream(1024);
             boolean all = query.isEmpty() && !reader.hasDeletions();
             Query matched = all ? null : Queries.read(query.isEmpty() ? "*\0" : query);
-            Fields values = new Fields(ranked, reader, limit, matched, out);
+            Fields values = new Fields(ranked, limit, matched, out);
             values.writeDocuments();
             for (int at = 0; at < fields.length(); ) {
                 int end = fields.indexOf(0, at);
                 String field = fields.substring(at + 1, end);
                 switch (fields.charAt(at)) {
-                    case 't':
-                        values.writeText(field);
-                        break;
-                    case 'k':
-                        values.writeTerms(field, most);
-                        break;
-                    default:
-                        values.writePoints(field);
+                    case 't' -> values.writeText(field);
+                    case 'k' -> values.writeTerms(field, most);
+                    default -> values.writeNumbers(field);
                 }
                 at = end + 1;
             }
@@ -257,18 +247,15 @@ public final class Searcher {
     public long[] counts(String queries, int howMany, long nanos) throws IOException {
         limit.begin(nanos);
         try {
-            // A prefix or a phrase; the words "x" and "p" count as such too.
-            boolean heavy = queries.indexOf("x\0") >= 0 || queries.indexOf("p\0") >= 0;
-            IndexSearcher searcher = heavy && limit.isSet() ? heavyRanked : ranked;
-            Queries parsed = new Queries(queries, searcher);
+            Queries parsed = new Queries(queries, ranked);
             long[] counts = new long[howMany];
             for (int i = 0; i < howMany; i++) {
-                Query query = searcher.rewrite(parsed.next());
-                if (!reader.hasDeletions() && atLeast(query) > maxTotal) {
-                    counts[i] = maxTotal + 1L;
-                    continue;
-                }
-                counts[i] = count(searcher, query);
+                // In the order of the index, Lucene stops after maxTotal matches.
+                TopDocs first =
+                        ranked.search(
+                                parsed.next(),
+                                new TopFieldCollectorManager(Sort.INDEXORDER, 1, null, maxTotal));
+                counts[i] = Math.min(first.totalHits.value(), maxTotal + 1L);
             }
             return counts;
         } finally {
@@ -296,73 +283,6 @@ public final class Searcher {
         } finally {
             limit.end();
         }
-    }
-
-    /** Return a cheap lower bound: the number of documents with the most frequent term. */
-    private int atLeast(Query query) throws IOException {
-        if (query instanceof TermQuery term) {
-            return term.getTermStates().docFreq();
-        }
-        if (query instanceof BoostQuery boost) {
-            return atLeast(boost.getQuery());
-        }
-        if (query instanceof Demoted demoted) {
-            return atLeast(demoted.query());
-        }
-        int most = 0;
-        if (query instanceof DisjunctionMaxQuery disjunction) {
-            for (Query disjunct : disjunction.getDisjuncts()) {
-                most = Math.max(most, atLeast(disjunct));
-            }
-        } else if (query instanceof BooleanQuery bool) {
-            for (BooleanClause clause : bool.clauses()) {
-                if (clause.occur() != BooleanClause.Occur.SHOULD) {
-                    return 0;
-                }
-                most = Math.max(most, atLeast(clause.query()));
-            }
-        }
-        return most;
-    }
-
-    /** Count matches up to maxTotal + 1, without computing scores. */
-    private long count(IndexSearcher searcher, Query query) throws IOException {
-        Weight weight = searcher.createWeight(query, ScoreMode.COMPLETE_NO_SCORES, 1f);
-        long most = maxTotal + 1L;
-        long count = 0;
-        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
-            limit.check();
-            int known = weight.count(leaf);
-            Scorer scorer = known < 0 ? weight.scorer(leaf) : null;
-            if (known > 0) {
-                count += known;
-            } else if (scorer != null) {
-                count += count(scorer, leaf.reader().getLiveDocs(), most - count);
-            }
-            if (count >= most) {
-                return most;
-            }
-        }
-        return count;
-    }
-
-    private long count(Scorer scorer, Bits live, long most) throws IOException {
-        TwoPhaseIterator phases = scorer.twoPhaseIterator();
-        DocIdSetIterator candidates = phases == null ? scorer.iterator() : phases.approximation();
-        long count = 0;
-        for (int steps = 1; count < most; steps++) {
-            int document = candidates.nextDoc();
-            if (document == DocIdSetIterator.NO_MORE_DOCS) {
-                break;
-            }
-            if ((live == null || live.get(document)) && (phases == null || phases.matches())) {
-                count++;
-            }
-            if (steps % CANDIDATES == 0) {
-                limit.check();
-            }
-        }
-        return count;
     }
 
     /**
@@ -408,30 +328,30 @@ public final class Searcher {
 
     /** Return the first n matches by score, those with equal scores as they are stored. */
     private TopDocs plain(String text, int n, boolean frequencies) throws IOException {
-        Asked asked = asked(text, frequencies);
+        IndexSearcher searcher = frequencies ? counting : ranked;
         return byScore(
-                asked,
+                Queries.read(text),
                 n,
+                searcher,
                 (query, size) ->
-                        asked.searcher.search(
+                        searcher.search(
                                 query,
                                 new TopScoreDocCollectorManager(atMostAll(size), null, maxTotal)));
     }
 
-    private TopDocs sorted(
-            String text, int n, boolean scored, String sort, boolean frequencies)
+    private TopDocs sorted(String text, int n, boolean scored, String sort, boolean frequencies)
             throws IOException {
-        Asked asked = asked(text, frequencies);
-        if (sort.isEmpty() && scored) {
-            return byScore(
-                    asked, n, (query, size) -> sorted(asked.searcher, query, size, byScore));
-        }
-        Sort order = byOrdinal;
+        IndexSearcher searcher = frequencies ? counting : ranked;
+        Query query = Queries.read(text);
         if (!sort.isEmpty()) {
-            SortField first = columns.ofSort(sort).sortField();
-            order = scored ? new Sort(first, SortField.FIELD_SCORE, up) : new Sort(first, up);
+            SortField first = sortField(sort);
+            Sort order = scored ? new Sort(first, SortField.FIELD_SCORE, up) : new Sort(first, up);
+            return sorted(searcher, query, n, order);
         }
-        return sorted(asked.searcher, asked.query, n, order);
+        return scored
+                ? byScore(
+                        query, n, searcher, (plain, size) -> sorted(searcher, plain, size, byScore))
+                : sorted(searcher, query, n, byOrdinal);
     }
 
     private TopDocs sorted(IndexSearcher searcher, Query query, int n, Sort order)
@@ -441,12 +361,61 @@ public final class Searcher {
     }
 
     /** Return the first n matches of a ranking, which knows nothing of a DEMOTE of all matches. */
-    private static TopDocs byScore(Asked asked, int n, Demoted.Ranking ranking)
+    private static TopDocs byScore(
+            Query query, int n, IndexSearcher searcher, Demoted.Ranking ranking)
             throws IOException {
-        Demoted demoted = Demoted.outermost(asked.query);
-        return demoted == null
-                ? ranking.first(asked.query, n)
-                : demoted.top(n, asked.searcher, ranking);
+        Demoted demoted = Demoted.outermost(query);
+        return demoted == null ? ranking.first(query, n) : demoted.top(n, searcher, ranking);
+    }
+
+    /**
+     * Return the part of a sort that precedes the score. A document counts with its least value
+     * ascending, with its greatest descending; one without a value comes last in both.
+     */
+    private static SortField sortField(String sort) {
+        boolean down = sort.charAt(1) == '-';
+        String field = sort.substring(2);
+        if (sort.charAt(0) == 'k') {
+            Object end = down ? SortField.STRING_FIRST : SortField.STRING_LAST;
+            return new SortedSetSortField(field, down, ofTerms(down), end);
+        }
+        long last = down ? Long.MIN_VALUE : Long.MAX_VALUE;
+        return new SortedNumericSortField(
+                field, SortField.Type.LONG, down, ofNumbers(down), last);
+    }
+
+    private static SortedSetSelector.Type ofTerms(boolean down) {
+        return down ? SortedSetSelector.Type.MAX : SortedSetSelector.Type.MIN;
+    }
+
+    private static SortedNumericSelector.Type ofNumbers(boolean down) {
+        return down ? SortedNumericSelector.Type.MAX : SortedNumericSelector.Type.MIN;
+    }
+
+    /** Return numbers that order documents as a sort does. */
+    private PerDocument.Keys keys(String sort) throws IOException {
+        if (sort.isEmpty()) {
+            return document -> 0L;
+        }
+        boolean down = sort.charAt(1) == '-';
+        String field = sort.substring(2);
+        if (sort.charAt(0) == 'k') {
+            SortedSetDocValues all = MultiDocValues.getSortedSetValues(reader, field);
+            SortedDocValues terms = all == null ? null : SortedSetSelector.wrap(all, ofTerms(down));
+            return document ->
+                    terms == null || !terms.advanceExact(document)
+                            ? Long.MAX_VALUE
+                            : down ? -terms.ordValue() : terms.ordValue();
+        }
+        SortedNumericDocValues all = MultiDocValues.getSortedNumericValues(reader, field);
+        NumericDocValues numbers =
+                all == null
+                        ? null
+                        : SortedNumericSelector.wrap(all, ofNumbers(down), SortField.Type.LONG);
+        return document ->
+                numbers == null || !numbers.advanceExact(document)
+                        ? Long.MAX_VALUE
+                        : down ? ~numbers.longValue() : numbers.longValue();
     }
 
     /** Return the score of a hit, which precedes the ordinal where hits are sorted. */
@@ -457,24 +426,6 @@ public final class Searcher {
         return hit instanceof FieldDoc sorted
                 ? (Float) sorted.fields[sorted.fields.length - 2]
                 : hit.score;
-    }
-
-    private <C extends Collector, T> T search(
-            String text, boolean frequencies, CollectorManager<C, T> manager) throws IOException {
-        Asked asked = asked(text, frequencies);
-        return asked.searcher.search(asked.query, manager);
-    }
-
-    /** A query, and the searcher that searches for it within the limit of time. */
-    private record Asked(Query query, IndexSearcher searcher) {}
-
-    private Asked asked(String text, boolean frequencies) {
-        Queries queries = new Queries(text, null);
-        Query query = queries.next();
-        if (queries.isHeavy() && limit.isSet()) {
-            return new Asked(query, frequencies ? heavyCounting : heavyRanked);
-        }
-        return new Asked(query, frequencies ? counting : ranked);
     }
 
     /** Limit n to the size of the index, since Lucene allocates room for n hits. */
