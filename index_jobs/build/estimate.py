@@ -17,7 +17,7 @@ from pathlib import Path
 
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene import schema as lucene_schema
-from arag_search.engines.lucene.packing import ChunkPacker
+from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address
 from arag_search.engines.opensearch.packing import BulkPacker

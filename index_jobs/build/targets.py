@@ -13,8 +13,8 @@ from arag_search.engines.lucene import aot_cache
 from arag_search.engines.lucene import schema as lucene_schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
-from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address, parse_address

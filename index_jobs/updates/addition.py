@@ -22,8 +22,7 @@ from arag_search.corpus import (
     ordinal_of,
     source_shard,
 )
-from arag_search.engines.update_record import UpdateRecord
-from arag_search.engines.write import IndexUpdate
+from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arag_search.engines.update_record import UpdateRecord
-from arag_search.engines.write import IndexUpdate
+from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked

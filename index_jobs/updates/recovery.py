@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from arag_search.engines.open import open_update
-from arag_search.engines.update_record import UpdateRecord
-from arag_search.engines.write import IndexUpdate
+from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.system.progress import Progress
 from index_jobs.build.resuming import resume_advice, room
 

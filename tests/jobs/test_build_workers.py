@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.corpus import Chunk, Document
-from arag_search.engines.lucene.packing import ChunkPacker
+from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.errors import BuildError, SourceError, WorkerLostError
 from arag_search.system.progress import SilentProgress
 from index_jobs.build.new_index import build_index

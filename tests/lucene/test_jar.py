@@ -13,7 +13,7 @@ from arag_search.engines.jars import CACHE_VARIABLE, cache_folder, resolve
 from arag_search.engines.lucene.compile import any_of, chunk_ids, compiled, filtered
 from arag_search.engines.lucene.java import jar
 from arag_search.engines.lucene.jvm import CLASSES_JAR, LUCENE_CORE, java, java_error
-from arag_search.engines.lucene.packing import ChunkPacker
+from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
@@ -107,8 +107,7 @@ def test_separators_inside_values_are_part_of_the_value() -> None:
 
 def test_packing_needs_no_java_and_reports_whether_ordinals_grow() -> None:
     code = (
-        "import sys; from arag_search.engines.lucene import packing;"
-        "sys.exit('jpype' in sys.modules)"
+        "import sys; from arag_search.engines.lucene import schema;sys.exit('jpype' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     pack = ChunkPacker({})

@@ -260,7 +260,7 @@ def test_java_that_another_library_started_without_lucene_is_refused() -> None:
         """
         import jpype
         from arag_search.engines.lucene import jvm
-        from arag_search.engines.runtime import jvm_library
+        from arag_search.engines.jars import jvm_library
         from arag_search.errors import JvmError
 
         flag = "--enable-native-access=ALL-UNNAMED"
@@ -285,7 +285,7 @@ def test_java_that_another_library_started_with_lucene_gets_our_classes() -> Non
         import jpype
         from arag_search.engines.jars import lucene_jars
         from arag_search.engines.lucene import jvm
-        from arag_search.engines.runtime import jvm_library
+        from arag_search.engines.jars import jvm_library
 
         flags = ["--enable-native-access=ALL-UNNAMED", "-Xlog:disable"]
         jars = lucene_jars(jvm.LUCENE_CORE)

@@ -29,9 +29,11 @@ from arag_search.engines.jars import (
     PinnedJar,
     cache_folder,
     first_line,
+    heap_megabytes,
+    java_home,
+    jvm_library,
     lucene_jars,
 )
-from arag_search.engines.runtime import heap_megabytes, java_home, jvm_library
 from arag_search.errors import JvmError
 
 LUCENE_VERSION = "10.5.0"

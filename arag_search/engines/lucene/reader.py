@@ -37,7 +37,6 @@ from arag_search.engines.lucene.compile import (
     ordinals,
     scope_query,
 )
-from arag_search.engines.lucene.pair import open_pair
 from arag_search.engines.lucene.schema import Record
 from arag_search.engines.lucene.snapshot import (
     REBUILD,
@@ -46,8 +45,11 @@ from arag_search.engines.lucene.snapshot import (
     Position,
     Snapshot,
     Top,
+    fields_page,
+    fields_text,
+    open_pair,
+    sort_text,
 )
-from arag_search.engines.lucene.values import fields_page, fields_text, sort_text
 from arag_search.engines.substrings import substring_page
 from arag_search.errors import (
     EngineError,

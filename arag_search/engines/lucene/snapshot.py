@@ -2,11 +2,16 @@
 
 All results are as of the commit that was opened, whatever writers do. Methods are thread-safe; the
 caller makes sure that none runs during or after ``close``.
+
+An update commits chunks and sentences one after the other. A reader that opens them in between, or
+after a process that died there, sees different updates; ``open_pair`` then opens the newest one
+that both have.
 """
 
 from __future__ import annotations
 
 import struct
+import time
 from array import array
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,9 +21,16 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from arag_search.engines.base import MAX_TOTAL
+from arag_search.engines.base import (
+    MAX_TOTAL,
+    FieldsPage,
+    FieldsRequest,
+    FieldValues,
+    SortBy,
+    ValueCount,
+)
 from arag_search.engines.deadline import Deadline, left_nanoseconds
-from arag_search.engines.lucene import jvm
+from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array, java_float
 from arag_search.engines.lucene.schema import (
     LAST_ORDINAL_KEY,
@@ -28,9 +40,11 @@ from arag_search.engines.lucene.schema import (
     UPDATE_KEY,
     Record,
     decode_records,
+    lucene_field,
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
-from arag_search.query.fields import DOC_ID
+from arag_search.manifest import Manifest
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
 
 _INDEX = "org.apache.lucene.index"
 REBUILD = "Build the index again with --overwrite."
@@ -147,7 +161,7 @@ class Snapshot:
         """Return matches ``start`` to ``end`` by score, equal and unscored matches by ordinal.
 
         ``counting`` scores boost x frequency (Eq. 1) instead of BM25. ``sort`` is a sort of
-        ``values.sort_text`` that precedes the score. One call to Java.
+        ``sort_text`` that precedes the score. One call to Java.
         """
         left = left_nanoseconds(deadline)
         data = bytes(self._page(query, start, end, scored, counting, with_text, sort, left))
@@ -340,3 +354,180 @@ def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
         where=where,
         do=REBUILD,
     )
+
+
+_ATTEMPTS = 25
+_PAUSE_S = 0.02
+
+
+# Chunks and sentences of the same update
+
+
+def open_pair(generation: Path, where: str) -> tuple[Snapshot, Snapshot | None, Manifest]:
+    """Open the chunks, the sentences (None if the build left them out) and the manifest.
+
+    Raises IndexDamagedError if files are missing or have no update in common, IndexVersionError
+    for another format.
+    """
+    update: int | None = None
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            return _open(generation, where, update)
+        except _MixedError as mixed:
+            if not attempts_left:
+                raise _refusal(mixed, where) from None
+            update = max(mixed.common, default=None)
+        except IndexDamagedError:
+            if update is None or not attempts_left:
+                raise
+            update = None  # the update has been completed, and the older commit is gone
+        if update is None:
+            time.sleep(_PAUSE_S)
+    raise AssertionError("the last attempt returns or raises")
+
+
+class _MixedError(Exception):
+    """Chunks and sentences of different updates; ``common`` are the updates that both have."""
+
+    def __init__(self, chunks: int, sentences: str | None, common: set[int]) -> None:
+        super().__init__()
+        self.chunks = chunks
+        self.sentences = sentences
+        self.common = common
+
+
+def _open(
+    generation: Path, where: str, update: int | None
+) -> tuple[Snapshot, Snapshot | None, Manifest]:
+    chunks = Snapshot(generation / schema.CHUNKS_FOLDER, where, update)
+    try:
+        manifest = _manifest(chunks, where)
+        chunks.use_bm25(manifest.k1, manifest.b)
+        if not manifest.has_sentences:
+            return chunks, None, manifest
+        sentences = Snapshot(generation / schema.SENTENCES_FOLDER, where, update)
+    except BaseException:
+        chunks.close()
+        raise
+    sentences_update = sentences.user_data().get(schema.UPDATE_KEY)
+    if sentences_update != str(manifest.update):
+        try:
+            common = chunks.updates() & sentences.updates()
+        except jvm.java_error():  # a commit was deleted while they were listed
+            common = set[int]()
+        sentences.close()
+        chunks.close()
+        raise _MixedError(manifest.update, sentences_update, common)
+    sentences.use_bm25(manifest.k1, manifest.b)
+    return chunks, sentences, manifest
+
+
+def _manifest(chunks: Snapshot, where: str) -> Manifest:
+    data = chunks.user_data()
+    if schema.MANIFEST_KEY not in data:
+        raise IndexDamagedError("The index has no manifest.", where=where, do=REBUILD)
+    manifest = Manifest.from_json(data[schema.MANIFEST_KEY], where)
+    if manifest.engine != schema.ENGINE:
+        raise IndexDamagedError(
+            f'The manifest is of an index of engine "{manifest.engine}".',
+            where=where,
+            allowed=f"engine {schema.ENGINE}",
+            do=REBUILD,
+        )
+    return manifest
+
+
+def _refusal(mixed: _MixedError, where: str) -> IndexDamagedError:
+    return IndexDamagedError(
+        f"The sentences are of update {mixed.sentences}, the chunks of update {mixed.chunks}.",
+        where=where,
+        do=REBUILD,
+    )
+
+
+_LONG, _INT = struct.Struct(">q"), struct.Struct(">i")
+_DOUBLE = struct.Struct(">d")
+_SIGN = (1 << 63) - 1
+
+
+# Values of fields and orders of sorts, in the forms that Java writes and reads
+
+
+def sort_text(sort: SortBy | None, metadata: Mapping[str, MetadataType]) -> str:
+    """Return a sort as ``java/Searcher.java`` reads it; empty for None."""
+    if sort is None:
+        return ""
+    kind = "k" if _kind(sort.field, metadata) == "keyword" else "p"
+    return f"{kind}{'-' if sort.descending else '+'}{lucene_field(sort.field)}"
+
+
+def fields_text(request: FieldsRequest, metadata: Mapping[str, MetadataType]) -> str:
+    """Return the fields of a request as ``java/Searcher.java`` reads them."""
+    words: list[str] = []
+    for name in request.fields:
+        if name in TEXT_FIELDS:
+            words.append(f"t{name}\0")
+        else:
+            kind = "k" if _kind(name, metadata) == "keyword" else "p"
+            words.append(f"{kind}{lucene_field(name)}\0")
+    return "".join(words)
+
+
+def fields_page(
+    data: bytes, request: FieldsRequest, metadata: Mapping[str, MetadataType]
+) -> FieldsPage:
+    """Return the values of fields that ``java/Fields.java`` wrote."""
+    values = _Values(data)
+    chunks = values.long()
+    fields: list[FieldValues] = []
+    for name in request.fields:
+        with_value = values.long()
+        if name in TEXT_FIELDS:
+            fields.append(FieldValues(name, with_value))
+        elif _kind(name, metadata) == "keyword":
+            distinct = values.long()
+            fields.append(FieldValues(name, with_value, distinct, values.counts()))
+        else:
+            is_date = _kind(name, metadata) == "date"
+            ends = [
+                float(end) if is_date else _double(end) for end in (values.long(), values.long())
+            ]
+            least, greatest = ends if with_value else (None, None)
+            fields.append(FieldValues(name, with_value, least=least, greatest=greatest))
+    return FieldsPage(chunks, tuple(fields))
+
+
+def _kind(name: str, metadata: Mapping[str, MetadataType]) -> MetadataType:
+    return "keyword" if name == DOC_ID else metadata[name]
+
+
+def _double(bits: int) -> float:
+    """Return the number with these sortable bits."""
+    return float(_DOUBLE.unpack(_LONG.pack(bits if bits >= 0 else bits ^ _SIGN))[0])
+
+
+class _Values:
+    """A reader of numbers and values one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def long(self) -> int:
+        """Read a number of eight bytes."""
+        (number,) = _LONG.unpack_from(self._data, self._at)
+        self._at += _LONG.size
+        return int(number)
+
+    def counts(self) -> tuple[ValueCount, ...]:
+        """Read values with their counts."""
+        (number,) = _INT.unpack_from(self._data, self._at)
+        self._at += _INT.size
+        return tuple(self._count() for _ in range(number))
+
+    def _count(self) -> ValueCount:
+        chunks = self.long()
+        (length,) = _INT.unpack_from(self._data, self._at)
+        start = self._at + _INT.size
+        self._at = start + length
+        return ValueCount(self._data[start : self._at].decode(), chunks)

@@ -2,7 +2,7 @@
 
 An update is one commit of the chunks and one of the sentences, with the same number. Until then
 nobody sees what was written, and a process that dies leaves nothing of it; between the two commits,
-readers and the next update take the newest update that both have (see pair.py). Readers keep the
+readers and the next update take the newest update that both have (snapshot.py). Readers keep the
 commit that they opened.
 
 ``update.json`` in the location names the update from before the first write until it is finished,
@@ -24,7 +24,7 @@ from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
-from arag_search.engines.update_record import Recovery, UpdateRecord
+from arag_search.engines.write import Recovery, UpdateRecord
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID

@@ -17,7 +17,7 @@ from typing import Any
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array
-from arag_search.engines.lucene.packing import ChunkPacker, PackedChunks
+from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
 from arag_search.errors import AragError, BuildError, IndexLockedError
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
 

@@ -13,7 +13,7 @@ import orjson
 
 from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
-from arag_search.engines.terms import term_bytes
+from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.fields import MetadataType
 

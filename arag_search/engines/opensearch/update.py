@@ -34,7 +34,7 @@ from arag_search.engines.opensearch.schema import Meta, updating_alias
 from arag_search.engines.opensearch.shard_terms import find_shard_terms
 from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.engines.opensearch.update_lock import UpdateLock
-from arag_search.engines.update_record import Recovery, UpdateRecord
+from arag_search.engines.write import Recovery, UpdateRecord
 from arag_search.errors import (
     AragError,
     BuildError,

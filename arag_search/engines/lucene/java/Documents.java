@@ -21,7 +21,7 @@ import org.apache.lucene.index.IndexableField;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * A writer of chunks and their sentences, which Python sends as batches of bytes (see packing.py).
+ * A writer of chunks and their sentences, which Python sends as batches of bytes (see schema.py).
  * Field objects are created once and refilled for every document. Not thread-safe.
  */
 public final class Documents {

@@ -13,9 +13,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from arag_search.engines.jars import PinnedJar, cache_folder, resolve
+from arag_search.engines.jars import PinnedJar, cache_folder, java_command, resolve
 from arag_search.engines.lucene.jvm import LUCENE_CORE
-from arag_search.engines.runtime import java_command
 from arag_search.errors import JvmError
 
 COMPILER = PinnedJar(

@@ -27,9 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.jars import cache_folder
+from arag_search.engines.jars import cache_folder, heap_megabytes
 from arag_search.engines.opensearch.nodes import jars, node
-from arag_search.engines.runtime import heap_megabytes
 from arag_search.errors import ArgumentError, EngineError, UnavailableError
 from arag_search.system.durable import write_atomically
 from arag_search.system.lock import locked, try_lock

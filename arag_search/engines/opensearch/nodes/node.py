@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.runtime import jvm_library
+from arag_search.engines.jars import jvm_library
 
 _RUNNER = "org.codelibs.opensearch.runner.OpenSearchRunner"
 _FILE = "node.json"
