@@ -94,7 +94,7 @@ def ask_command(
     path = None if continue_ is None else conversation_file(continue_)
     saved = None if path is None or not path.exists() else read_conversation(path)
     settings = load_preset(preset or (DEFAULT_PRESET if path is None else usual_preset(saved)))
-    chosen = model.choose(settings, say, record_replies=record_replies)
+    chosen = model.choose(say, record_replies=record_replies)
     try:
         with ExitStack() as stack:
             file = None if record is None else RecordsFile(record)

@@ -75,7 +75,7 @@ def chat_command(
     path = None if continue_ is None else conversation_file(continue_)
     saved = None if path is None or not path.exists() else read_conversation(path)
     settings = load_preset(preset or usual_preset(saved))
-    chosen = model.choose(settings, say)
+    chosen = model.choose(say)
     try:
         with opening.open(index) as opened:
             return _talk(Conversation(Agent(opened, settings, chosen), saved), path, json)

@@ -123,7 +123,7 @@ def _answer(index: Index, model: ModelOptions) -> int:
     from arag_search.questions.files import load_questions
 
     preset = load_preset(PRESET)
-    chosen = model.choose(preset, say)
+    chosen = model.choose(say)
     failed = 0
     with as_file(files("arag_search") / "sample" / "questions.jsonl") as file:
         questions = {question.id: question for question in load_questions(file)}

@@ -109,9 +109,7 @@ def run_command(
     settings = load_preset(preset)
     progress = open_progress()
     priced = None if prices is None else Prices.load(prices)
-    chosen = model.choose(
-        settings, progress.note, record_replies=record_replies, allow_offline=False
-    )
+    chosen = model.choose(progress.note, record_replies=record_replies, allow_offline=False)
     again = same_command(context)
     try:
         with opening.open(index) as opened:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from arag_search.agent.models.offline.words import JOINS, NOT_NAMES, STOP_WORDS
+from arag_search.agent.models.small_words import JOINS, STOP_WORDS, capitalised_spans
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.query import analysis
 from arag_search.questions.files import Hop, Question
@@ -17,11 +17,7 @@ Names = Literal["canonical", "surface", "dropped"]
 
 _ANSWER_OF = re.compile(r"#(\d+)")
 _ARROW = ">>"
-_POSSESSIVE = re.compile(r"['’]s?$")
-_ENDS_OF_SPANS = ",;:?!"
-_AROUND_WORDS = "\"'“”‘’«»().,;:?!"
 _AROUND_RELATIONS = " ?!.,;:"
-_INSIDE_NAMES = JOINS | {"and", "for"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,42 +142,9 @@ def without_words(text: str, answer: str) -> str:
     return " ".join(" ".join(kept).split()).strip(_AROUND_RELATIONS)
 
 
-def capitalised_spans(text: str) -> list[str]:
-    """Return the runs of capitalised words, in order.
-
-    Small words may stand inside a run ("Jump for Glory"); a first word that is capitalised only
-    because a sentence begins with it does not count. A comma ends a run, and so do brackets.
-    """
-    runs: list[list[str]] = []
-    joins: list[str] | None = None  # small words since the last capital; None: no open run
-    for at, word in enumerate(text.split()):
-        bare = word.strip(_AROUND_WORDS)
-        begins = at == 0 and bare.casefold() in NOT_NAMES
-        if word[:1] == "(":
-            joins = None
-        if bare[:1].isupper() and not begins:
-            if joins is None:
-                runs.append([])
-            runs[-1] += [*(joins or ()), word]
-            joins = []
-        elif joins is not None and bare.casefold() in _INSIDE_NAMES:
-            joins.append(word)
-        else:
-            joins = None
-        if word[-1:] in _ENDS_OF_SPANS:
-            joins = None
-    return [span for run in runs if (span := _trimmed(" ".join(run)))]
-
-
 def longest(spans: Sequence[str]) -> str:
     """Return the span with the most words, the first of equals, or "" if there is none."""
     return max(spans, key=lambda span: len(span.split()), default="")
-
-
-def _trimmed(span: str) -> str:
-    """Strip quotes, brackets, punctuation and a possessive 's; a full stop may be part of a
-    name."""
-    return _POSSESSIVE.sub("", span.strip(_AROUND_WORDS))
 
 
 def content_span(text: str) -> str:

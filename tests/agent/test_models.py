@@ -557,14 +557,3 @@ def test_offline_and_replay_have_no_options() -> None:
         "Model 'replay' has no options: seed.\n"
     )
     assert choice_error(seed=0).startswith("Model 'offline' has no options: seed.\n")
-
-
-def test_offline_with_a_preset_that_lacks_logical_search_names_the_one_to_use() -> None:
-    assert choice_error(preset=load_preset("arag_without_semantic")) == (
-        "The offline model works with logical_search or search, which preset arag_without_semantic"
-        " lacks.\n"
-        "Where: tools of arag_without_semantic: keyword_search, chunk_read\n"
-        f"Do: Use preset logical_read, or set a model. {HOW_TO_SET}"
-    )
-    for name in ("logical_read", "logicalrag", "direct_answer"):
-        assert isinstance(choose(preset=load_preset(name)), OfflineModel)

@@ -192,7 +192,6 @@ def test_a_question_that_fails_ends_with_1_and_its_cause(arag: Command) -> None:
     [
         (["--preset", "logic"], 'arag-search: There is no preset "logic".'),
         (["--base-url", "http://localhost:1/v1"], "arag-search: No model is named, but --base-url"),
-        (["--preset", "arag_without_semantic"], "arag-search: The offline model works with"),
         (["--filter", "colour:red"], "Query not run: 1 problem."),
         (["--record", "no/such/folder"], "arag-search: Records cannot be written"),
     ],

@@ -101,10 +101,10 @@ def test_wrong_options_for_lines_are_named(
 def test_a_question_continues_a_conversation_in_a_file(arag: Command, tmp_path: Path) -> None:
     path = str(tmp_path / "poets.json")
     first = arag("ask", "my-index", WHO, "--continue", path, *OFFLINE)
-    assert first.lines[0] == "Henry Wadsworth Longfellow"
+    assert first.lines[0].startswith("Henry Wadsworth Longfellow: His long narrative poems")
     second = arag("ask", "my-index", WHERE, "--continue", path, "--json", *OFFLINE)
     record = second.json
-    assert record["answer_short"] == "Portland"
+    assert "born in Portland" in record["answer_short"]
     assert record["reused"] == [record["sources"][0]["reference"]]
     printed = arag("conversations", path)
     assert [line for line in printed.lines if line.startswith("## ")] == [

@@ -403,11 +403,10 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         "[orlando-vivaldi.1] Orlando furioso (Vivaldi) (shown before, whole)\n",
         "with the offline model: plain rules, no language model.\nSet ARAG_MODEL",
         "\n? In which town was the engineer",
-        "top_k=2  (1 of 1 hits, ",
-        "\nMühlhausen\n\n",
+        "\nJohn A. Roebling was an engineer and manufacturer, born on 12 June 1806 in Mühlhausen",
         "\n[brooklyn-bridge.1] Brooklyn Bridge\n",
-        "\nDomenico Scarlatti\n\n",
-        "\nParis\n\n",
+        "\nDomenico Scarlatti was a composer",
+        "\nCarlo Goldoni: In 1762 he moved to Paris",
     ):
         assert text in done.out
     (command,) = re.findall(r"\n  arag-search (search .* NOT title:scarlatti)'\n", done.out)

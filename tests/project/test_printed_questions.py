@@ -69,7 +69,6 @@ def questions_in_repository() -> set[str]:
         path
         for room in ("arag_search", "index_jobs")
         for path in sorted((ROOT / room).glob("**/*.py"))
-        if "offline" not in path.parts  # The rules quote forms of questions.
     ]
     texts = (questions_in_guide(f"```{text}```") for path in modules for text in strings(path))
     return set().union(*guides, *texts)
@@ -100,8 +99,9 @@ def test_a_printed_question_is_answered_correctly_by_the_rules(
 ) -> None:
     preset = load_preset("logical_read")
     with open_index(demo[0]) as index:
-        record = Agent(index, preset, choose_model("offline", preset=preset)).ask(question)
-    assert (record.answer_short, record.citation) == (EXPECTED[question], "cited")
+        record = Agent(index, preset, choose_model("offline")).ask(question)
+    assert EXPECTED[question] in record.answer_short
+    assert record.citation == "cited"
 
 
 def test_a_command_that_the_demo_suggests_answers_its_question(

@@ -9,7 +9,6 @@ from pathlib import Path
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
-from arag_search.agent.presets import Preset
 from arag_search.endpoints.calls import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, Retry
 from arag_search.endpoints.settings import (
     BASE_URL_VARIABLES,
@@ -22,8 +21,6 @@ from arag_search.errors import ConfigError
 OFFLINE = "offline"
 REPLAY_PREFIX = "replay:"
 MODEL_VARIABLE = "ARAG_MODEL"
-OFFLINE_TOOL = "logical_search"
-OFFLINE_PRESET = "logical_read"
 HOW_TO_SET = (
     f"Set {MODEL_VARIABLE} (or --model) and OPENAI_API_KEY, for another endpoint than OpenAI's "
     "also OPENAI_BASE_URL."
@@ -42,7 +39,6 @@ def choose_model(
     seed: int | None = None,
     timeout_s: float | None = None,
     max_retries: int | None = None,
-    preset: Preset | None = None,
     allow_offline: bool = True,
     record_replies: Path | str | None = None,
     on_retry: Callable[[Retry], None] | None = None,
@@ -56,7 +52,7 @@ def choose_model(
     unset and ``allow_offline``, the offline model is chosen. An empty variable counts as unset.
     With ``record_replies``, the replies are also written to that file, for ``replay:``.
 
-    Raises ConfigError if the settings contradict each other or the preset.
+    Raises ConfigError if the settings contradict each other.
     """
     variables = os.environ if environment is None else environment
     key, _ = first_set(variables, KEY_VARIABLES)
@@ -77,7 +73,9 @@ def choose_model(
     chosen: ChatModel
     if name == OFFLINE:
         _check_unused(name, set_options)
-        chosen = _offline_model(preset)
+        from arag_search.agent.models.offline import OfflineModel
+
+        chosen = OfflineModel()
     elif name.startswith(REPLAY_PREFIX):
         _check_unused(REPLAY_PREFIX, set_options)
         chosen = ReplayModel(_replay_file(name))
@@ -136,20 +134,6 @@ def _check_unused(model: str, set_options: Sequence[str]) -> None:
             f"Model {model.rstrip(':')!r} has no options: {', '.join(set_options)}.",
             do="Leave them out, or name an endpoint's model.",
         )
-
-
-def _offline_model(preset: Preset | None) -> ChatModel:
-    searches = preset is not None and (preset.tools or preset.given_passages)
-    if preset is not None and searches and not {OFFLINE_TOOL, "search"}.intersection(preset.tools):
-        raise ConfigError(
-            f"The {OFFLINE} model works with {OFFLINE_TOOL} or search, which preset {preset.name} "
-            "lacks.",
-            where=f"tools of {preset.name}: {', '.join(preset.tools) or 'none'}",
-            do=f"Use preset {OFFLINE_PRESET}, or set a model. {HOW_TO_SET}",
-        )
-    from arag_search.agent.models.offline import OfflineModel
-
-    return OfflineModel()
 
 
 def _replay_file(name: str) -> str:

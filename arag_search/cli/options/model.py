@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from arag_search.agent.models.base import ChatModel
-    from arag_search.agent.presets import Preset
     from arag_search.endpoints.calls import Retry
 
 ModelName = Annotated[
@@ -83,7 +82,6 @@ class ModelOptions(NamedTuple):
 
     def choose(
         self,
-        preset: Preset,
         report: Callable[[str], None],
         *,
         record_replies: Path | None = None,
@@ -94,7 +92,6 @@ class ModelOptions(NamedTuple):
 
         return choose_model(
             **self._asdict(),
-            preset=preset,
             allow_offline=allow_offline,
             record_replies=record_replies,
             on_retry=lambda retry: report(_retry_text(retry)),

@@ -42,18 +42,16 @@ from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 
 RUNS = "runs"
 
-ChooseModel = Callable[[ModelEntry, int | None, Preset], ChatModel]
+ChooseModel = Callable[[ModelEntry, int | None], ChatModel]
 
 
-def named_model(entry: ModelEntry, seed: int | None, preset: Preset) -> ChatModel:
-    """Return the model of an entry. Raises ConfigError if it is not available, or not for the
-    preset."""
+def named_model(entry: ModelEntry, seed: int | None) -> ChatModel:
+    """Return the model of an entry. Raises ConfigError if it is not available."""
     return choose_model(
         None if entry.model == ENVIRONMENT else entry.model,
         reasoning_effort=entry.reasoning_effort,
         temperature=entry.temperature,
         seed=seed,
-        preset=preset,
         allow_offline=False,
     )
 
@@ -222,8 +220,7 @@ class AgentExperiment:
 
     def _model(self, key: Key, seed: int) -> ChatModel:
         entry = self._models[key["model"]]
-        preset = self._presets[key["preset"]]
-        model = self._choose(entry, seed if entry.takes_seeds else None, preset)
+        model = self._choose(entry, seed if entry.takes_seeds else None)
         fixed = self._entries[key["preset"]].arguments
         return FixedArguments(model, fixed) if fixed else model
 
@@ -277,9 +274,9 @@ class AgentExperiment:
                 problems.append(_on_a_line(error))
         for entry in self._runs.presets:
             problems += self._preset_problems(entry)
-        for entry, preset in product(self._runs.models, self._presets.values()):
+        for entry in self._runs.models:
             try:
-                self._choose(entry, None, preset).close()
+                self._choose(entry, None).close()
             except AragError as error:
                 problems.append(f"model {entry.level}: {_on_a_line(error)}")
         if problems:

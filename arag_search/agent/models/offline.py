@@ -1,0 +1,350 @@
+"""OfflineModel: a few rules with the interface of a language model.
+
+The rules know words and names, and nothing of any subject. They search for each name of a question
+beside its other words, then for the names in the best passages beside the words that these lack,
+and answer with the sentence that has most of the words, and the id of its passage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from arag_search.agent.answers import NOT_FOUND, has_answer_line
+from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
+from arag_search.agent.models.small_words import STOP_WORDS, capitalised_spans
+from arag_search.agent.prompts import prompt_text
+from arag_search.tools.document_search import GO_DEEPER
+from arag_search.tools.references import FORM
+from arag_search.tools.registry import DOCUMENT_TOOLS, FOUND_BY_SEARCH, READ_TOOLS, TOOLS
+from arag_search.tools.rendering import NOT_SHOWN
+from arag_search.tools.reply_text import leaves_out, passages_at, read_spans
+
+VERSION = "3"
+"""The version of the rules; increase it if the same question may get another answer."""
+
+_MAX_NAMES = 3
+_MAX_FURTHER_NAMES = 8
+_MAX_WORDS = 12
+_HITS = 2
+_FURTHER_HITS = 3
+_LINES_ABOVE = 2
+_LABEL = re.compile(r"^(?:lines? )?(\d+)(?:-\d+)?: (?:\.\.\. )?")
+_OWN_LINES = (NOT_SHOWN, GO_DEEPER, "Viewing lines [")
+_GAP = re.compile(r"(?:^| )(?:\.\.\.|\(\d+ (?:left out|shown before)[^()]*\))(?= |$)")
+"""What stands for sentences of a passage that are not shown."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)[\"”)]?\s+(?=[\"“(]?[^\W\d_a-z])")
+
+
+_Call = tuple[str, str]
+"""The name of a tool, and its arguments."""
+
+
+@dataclass(slots=True)
+class _Passage:
+    """A passage, or a document by its reference, with the sentences that were shown of it.
+    ``line`` is the first line shown of a document; ``lacks`` says that sentences are left out."""
+
+    id: str
+    title: str
+    line: int
+    lacks: bool
+    sentences: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """The title and everything that was shown."""
+        return " ".join((self.title, *self.sentences))
+
+    def best_sentence(self, words: Sequence[str]) -> str:
+        """Return the sentence with the most of these words that are not in the title; of equals,
+        that with the latest of them, since a question ends with what it asks."""
+        words = [word for word in words if not _fit([word], self.title)[0]]
+        return max(self.sentences, key=lambda text: _fit(words, text))
+
+
+class _Reading:
+    """What the passages that were shown say about a question.
+
+    ``spans`` are the names that the question seems to have, and ``names`` those to look for: the
+    parts of a span that no passage contains. ``words`` are its content words, ``other_words`` those
+    outside of names. ``best`` are the passages that mention the names, ``missing`` the words that
+    these lack, and ``further`` the names in them that the question does not have.
+    """
+
+    def __init__(self, question: str, passages: Sequence[_Passage]) -> None:
+        self.passages = [passage for passage in passages if passage.sentences]
+        self.spans = list(dict.fromkeys(capitalised_spans(question)))[:_MAX_NAMES]
+        self.names = [
+            name
+            for span in self.spans
+            for name in ([span] if self._is_shown(span) else _parts(span))
+        ]
+        self.is_lacking = not self.names or not all(map(self._is_shown, self.names))
+        rest = question
+        for span in self.spans:
+            rest = rest.replace(span, " ")
+        self.words, self.other_words = _content_words(question), _content_words(rest)
+        self.best = self._best()
+        shown = " ".join(passage.text for passage in self.best)
+        self.missing = [word for word in self.other_words if not _fit([word], shown)[0]]
+        self.further = self._further(question) if self.missing else []
+
+    def sources(self) -> list[_Passage]:
+        """Return the passage that the answer is in, then those that led to it."""
+        linked = [
+            passage
+            for name in self.further
+            for passage in self.passages
+            if passage not in self.best and _same_name(name, passage.title)
+        ]
+        words = self.missing if linked else self.other_words
+        texts = [passage.text for passage in self.passages]
+        weights = {word: 1 / (1 + sum(_fit([word], text)[0] for text in texts)) for word in words}
+
+        def rank(passage: _Passage) -> float:
+            return sum(weights[word] for word in words if _fit([word], passage.text)[0])
+
+        first = max(linked or self.best, key=rank, default=None)
+        return [] if first is None else [first, *(p for p in self.best if p is not first)]
+
+    def _is_shown(self, name: str) -> bool:
+        return any(_mentions(passage, name) for passage in self.passages)
+
+    def _best(self) -> list[_Passage]:
+        """Return passages that together mention all names that were shown: first those that mention
+        several, or have one as their title. Without names, return the passage with most words."""
+        if not self.names and self.passages:
+            return [max(self.passages, key=partial(self._rank, ()))]
+        best: list[_Passage] = []
+        names: list[str] = [name for name in self.names if self._is_shown(name)]
+        while names:
+            passage = max(self.passages, key=partial(self._rank, names))
+            best.append(passage)
+            names = [name for name in names if not _mentions(passage, name)]
+        return best
+
+    def _rank(self, names: Sequence[str], passage: _Passage) -> tuple[int, bool, int]:
+        """Return how well a passage fits the names, then the words."""
+        return (
+            sum(_mentions(passage, name) for name in names),
+            any(_same_name(name, passage.title) for name in names),
+            _fit(self.words, passage.text)[0],
+        )
+
+    def _further(self, question: str) -> list[str]:
+        """Return names in the best passages, those beside most words of the question first."""
+        known = f"{question} {' '.join(passage.title for passage in self.best)}".casefold()
+        sentences = [text for passage in self.best for text in passage.sentences]
+        ranked = sorted(sentences, key=lambda text: _fit(self.other_words, text)[0], reverse=True)
+        names = dict.fromkeys(name for text in ranked for name in capitalised_spans(text))
+        return [name for name in names if name.casefold() not in known][:_MAX_FURTHER_NAMES]
+
+
+class OfflineModel:
+    """Rules in place of a language model, which need no key and no network: the baseline that a
+    real model has to beat. It is deterministic, and takes everything from the request."""
+
+    name = "offline"
+    fingerprint = hashlib.sha256(f"offline {VERSION}".encode()).hexdigest()[:16]
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        """Return the next call, or the answer if nothing is left to look up or no tool may be
+        called."""
+        text, start = _asked(request.messages)
+        reading = _Reading(text, _shown(request.messages, start))
+        calls = [call for message in request.messages[start:] for call in message.tool_calls]
+        made = [(call.name, call.arguments) for call in calls]
+        call = _next_call(reading, request.tools, made)
+        if call is None:
+            return ModelReply(_answer(reading))
+        return ModelReply("", (ToolCall(f"offline-{len(made) + 1}", *call),))
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+
+def _asked(messages: Sequence[Message]) -> tuple[str, int]:
+    """Return the question, and the number of the message after it: the last message of the user
+    before the first call after the last answer. Text that is given with it is below it."""
+    begin = 0
+    for at, message in enumerate(messages[:-1]):
+        is_answer = message.role == "assistant" and has_answer_line(message.content)
+        if is_answer and messages[at + 1].content != prompt_text("escalated"):
+            begin = at + 1
+    text, start = "", 0
+    for at, message in enumerate(messages[begin:], begin):
+        if message.role in ("assistant", "tool"):
+            break
+        if message.role == "user":
+            text, start = message.content, at + 1
+    return text.split("\n\n")[0], start
+
+
+def _parts(span: str) -> list[str]:
+    """Return the names that a span of capitalised words may consist of."""
+    return re.sub(r"['’]s ", " and ", span).split(" and ")
+
+
+def _content_words(text: str) -> tuple[str, ...]:
+    """Return the distinct words of a text except stop words, in a form that a query may hold."""
+    words = re.findall(r"\w[\w'’-]*", text.casefold())
+    content = dict.fromkeys(word for word in words if len(word) > 1 and word not in STOP_WORDS)
+    return tuple(content)[:_MAX_WORDS]
+
+
+# What to look up.
+
+
+def _next_call(
+    reading: _Reading, tools: Sequence[Mapping[str, Any]], made: Collection[_Call]
+) -> _Call | None:
+    """Return the next call: a search for each name, and for all words if a name is not found; then
+    one for the names in the best passages; then reads of passages that leave out sentences. None if
+    nothing is left to look up."""
+    offered = {str(tool["function"]["name"]): tool["function"] for tool in tools}
+    search = next((offered[name] for name in offered if name in FOUND_BY_SEARCH), None)
+    if search is not None:
+        by_name = {
+            name: _search(search, [name], reading.other_words)
+            for span in reading.spans
+            for name in (span, *_parts(span))
+        }
+        by_words = _search(search, (), reading.words)
+        first = [by_name[name] for name in reading.names]
+        for call in [*first, by_words] if reading.is_lacking and reading.words else first:
+            if call not in made:
+                return call
+        searches = {call for call in made if call[0] in FOUND_BY_SEARCH}
+        if reading.further and searches <= {*by_name.values(), by_words}:
+            return _search(search, reading.further, reading.missing)
+    read = next((offered[name] for name in ("chunk_read", "open") if name in offered), None)
+    if read is not None:
+        for passage in reading.sources():
+            call = _read(read, passage)
+            if passage.lacks and call not in made:
+                return call
+    return None
+
+
+def _search(tool: Mapping[str, Any], names: Sequence[str], words: Sequence[str]) -> _Call:
+    """Return a search for the names beside any of the words, in the form that the tool takes."""
+    name, fields = str(tool["name"]), tool["parameters"]["properties"]
+    plain = " ".join((*names, *words))
+    form = TOOLS[name].query_form
+    if form == "logical" or "query is logical" in tool["description"]:
+        text = _logical(names, words, operators="default_operator" in fields or form is None)
+    else:
+        text = plain
+    arguments: dict[str, Any] = {"query": text}
+    if "keywords" in fields:
+        arguments = {"keywords": [*names, *words]}
+    elif "queries" in fields:
+        arguments = {"queries": [text]}
+    elif "meaning" in fields:
+        arguments = {"query": _logical(names, words, operators=True), "meaning": plain}
+    for most in ("top_k", "max_results"):
+        if most in fields:
+            arguments[most] = _HITS if len(names) == 1 else _FURTHER_HITS
+    return name, json.dumps(arguments, ensure_ascii=False)
+
+
+def _logical(names: Sequence[str], words: Sequence[str], *, operators: bool) -> str:
+    """Return a query that ranks passages about the names above those that mention them beside one
+    of the words."""
+    phrases = [f'"{_plain(name)}"' for name in names if _plain(name)]
+    titles = [f"title:{phrase}^4" for phrase in phrases]
+    if not operators or not phrases or not words:
+        return " ".join((*titles, *phrases, *words))
+    mentions = f"({' OR '.join(phrases)}) AND ({' OR '.join(words)})"
+    return f"{' OR '.join(titles)} OR ({mentions})"
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.sub(r'["“”\\*?/<>]', " ", name).split())
+
+
+def _read(tool: Mapping[str, Any], passage: _Passage) -> _Call:
+    """Return a call that shows a passage in full, or a document from its first line shown."""
+    line = max(passage.line - _LINES_ABOVE, 0)
+    arguments = (
+        {"reference_id": passage.id, "line_number": line}
+        if tool["name"] == "open"
+        else {"chunk_ids": [passage.id]}
+    )
+    return str(tool["name"]), json.dumps(arguments, ensure_ascii=False)
+
+
+def _shown(messages: Sequence[Message], start: int) -> list[_Passage]:
+    """Return the passages that results so far have shown, or that are given with the question."""
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
+    passages: dict[str, _Passage] = {}
+    for at, message in enumerate(messages):
+        if at == start - 1:
+            given = message.content.partition("\n\n")[2]
+            _note(passages, given, "search" if FORM.search(given) else "chunk_read")
+        elif message.role == "tool":
+            _note(passages, message.content, names.get(message.tool_call_id or "", ""))
+    return list(passages.values())
+
+
+def _note(passages: dict[str, _Passage], reply: str, tool: str) -> None:
+    """Add the passages of a reply. The nearest passages of a search without a match count, too."""
+    are_documents = tool in DOCUMENT_TOOLS
+    spans = read_spans(reply, of_read=are_documents or tool in READ_TOOLS)
+    for shown in passages_at(reply, spans):
+        if are_documents and not FORM.fullmatch(shown.id):
+            continue
+        lines = [line for line in shown.text.split("\n") if not line.startswith(_OWN_LINES)]
+        label = _LABEL.match(shown.text) if are_documents else None
+        text = " ".join(_LABEL.sub("", line) if are_documents else line for line in lines)
+        lacks = tool == "search" if are_documents else leaves_out(text)
+        passage = passages.setdefault(
+            shown.id, _Passage(shown.id, shown.title, int(label[1]) if label else 0, lacks)
+        )
+        passage.lacks = passage.lacks and lacks
+        parts = _SENTENCE_END.split(" ".join(_GAP.sub(" ", text).split()))
+        passage.sentences += [part for part in parts if part and part not in passage.sentences]
+
+
+# What it says.
+
+
+def _answer(reading: _Reading) -> str:
+    """Return the sentence with most of the words, in the form that prompts ask for."""
+    sources = reading.sources()
+    if not sources:
+        return f"Answer: {NOT_FOUND}\nExplanation: No passage was found.\nSources: "
+    source = sources[0]
+    words = reading.words if source in reading.best else reading.missing
+    sentence = source.best_sentence(words)
+    about = "" if source.title in sentence else f"{source.title}: "
+    ids = ", ".join(passage.id for passage in sources)
+    why = "The sentence has most words of the question among those that its names lead to."
+    return f"Answer: {about}{sentence}\nExplanation: {why}\nSources: {ids}"
+
+
+def _fit(words: Sequence[str], text: str) -> tuple[int, int]:
+    """Return how many of the words begin a word of the text, but for their last two letters, and
+    the number of the last word that does."""
+    here = set(re.findall(r"\w+", text.casefold()))
+    fitting = [
+        at
+        for at, word in enumerate(words, 1)
+        if any(other.startswith(word[: max(4, len(word) - 2)]) for other in here)
+    ]
+    return len(fitting), fitting[-1] if fitting else 0
+
+
+def _mentions(passage: _Passage, name: str) -> bool:
+    return name.casefold() in passage.text.casefold()
+
+
+def _same_name(name: str, title: str) -> bool:
+    """Return whether a title has all words of a name."""
+    return set(re.findall(r"\w+", title.casefold())).issuperset(re.findall(r"\w+", name.casefold()))
