@@ -24,11 +24,7 @@ OLDER_FORMATS = PinnedJar(
     size=941_603,
 )
 
-_MAJOR = int(jvm.LUCENE_VERSION.partition(".")[0])
-_OLDEST = _MAJOR - 1
-_WRITTEN_BY = re.compile(r"(?:created with Lucene|derived from Lucene version) (\d+)")
-_CODEC = re.compile(r"[cC]odec '(\w+)'")
-_RELEASE = re.compile(r"Lucene(1\d|\d)\d+")
+_CODEC = re.compile(r"[cC]odec '\w+'")
 # Codecs consist of the other formats and therefore come last.
 _REGISTRIES = (
     ("PostingsFormat", "reloadPostingsFormats"),
@@ -63,8 +59,7 @@ class ForeignIndex:
         try:
             return open_reader(self._directory)
         except jvm.java_error() as error:
-            reason = jvm.reason(error)
-            if not _CODEC.search(reason) or (_release(reason) or _OLDEST) < _OLDEST:
+            if not _CODEC.search(jvm.reason(error)):
                 raise self._problem(error) from error
         _read_older_formats()
         try:
@@ -91,22 +86,15 @@ class ForeignIndex:
 
     def _problem(self, error: Exception) -> SourceError:
         reason = jvm.reason(error)
-        codec = _CODEC.search(reason)
-        release = _release(reason)
-        if release and release < _OLDEST:
-            return SourceError(
-                f"The index was written by Lucene {release}, which Lucene {_MAJOR} does not read.",
-                where=self._name,
-                allowed=f"indexes of Lucene {_OLDEST} and {_MAJOR}",
-                do="Name the collection that it was built from as the source, or build the index"
-                " again with a newer release.",
-            )
-        if codec or jvm.is_a(error, "IndexFormatTooOldException", "IndexFormatTooNewException"):
+        if _CODEC.search(reason) or jvm.is_a(
+            error, "IndexFormatTooOldException", "IndexFormatTooNewException"
+        ):
+            major = int(jvm.LUCENE_VERSION.partition(".")[0])
             return SourceError(
                 f"The index is in a format that Lucene {jvm.LUCENE_VERSION} does not read"
-                f" ({codec[1] if codec else reason}).",
+                f" ({reason}).",
                 where=self._name,
-                allowed=f"indexes of Lucene {_OLDEST} and {_MAJOR}, up to {jvm.LUCENE_VERSION}",
+                allowed=f"indexes of Lucene {major - 1} and {major}, up to {jvm.LUCENE_VERSION}",
                 do="Name the collection that it was built from as the source.",
             )
         return SourceError(
@@ -124,16 +112,6 @@ class ForeignIndex:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _release(reason: str) -> int | None:
-    """Return the major release of Lucene that wrote an index, from the reason it cannot be opened.
-
-    None if the reason does not say, or if the format comes from other software.
-    """
-    codec = _CODEC.search(reason)
-    named = _RELEASE.fullmatch(codec[1]) if codec else _WRITTEN_BY.search(reason)
-    return int(named[1]) if named else None
 
 
 def _stored(document: Any) -> dict[str, str | int | float]:
