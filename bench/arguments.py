@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from arag_search.cli.output.messages import INTERRUPTED
+from arag_search.cli.output.printing import INTERRUPTED
 from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
 from bench import RESULTS_FOLDER

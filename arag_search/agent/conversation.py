@@ -96,14 +96,14 @@ def read_conversation(path: Path) -> SavedConversation:
         raise ConfigError(
             f"The conversation cannot be read ({error.strerror}).",
             where=str(path),
-            do="List them with: arag-search conversations",
+            do="List them with: arag-search chat --list",
         ) from error
     except (orjson.JSONDecodeError, ValidationError) as error:
         raise ConfigError(
             "The file is not a conversation.",
             where=str(path),
             allowed="files that arag-search chat writes",
-            do="List them with: arag-search conversations",
+            do="List them with: arag-search chat --list",
         ) from error
 
 

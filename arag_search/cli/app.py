@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from arag_search.cli.output.messages import INTERRUPTED, say
+from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.system.terminal import guard_terminals
 
 # Even the parser of options is imported when it runs, so that Ctrl-C works from the start.
@@ -74,7 +74,7 @@ def run(
 def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
     import typer
 
-    from arag_search.cli.options.completion import complete
+    from arag_search.cli.options.parser import complete
     from arag_search.errors import AragError
 
     made = command()
@@ -115,9 +115,6 @@ def _command() -> Any:
     from arag_search.cli.ask import ask_command
     from arag_search.cli.chat import chat_command
     from arag_search.cli.check import check_command
-    from arag_search.cli.compact import compact_command
-    from arag_search.cli.conversations import conversations_command
-    from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
     from arag_search.cli.documents import documents_command
     from arag_search.cli.embed import embed_command
@@ -126,16 +123,16 @@ def _command() -> Any:
     from arag_search.cli.info import info_command
     from arag_search.cli.mcp import mcp_command
     from arag_search.cli.opensearch import opensearch_commands
-    from arag_search.cli.options.connection import add_connection_options
+    from arag_search.cli.options.index import add_connection_options
     from arag_search.cli.presets import presets_command
     from arag_search.cli.questions import questions_command
     from arag_search.cli.read import read_command
     from arag_search.cli.run import run_command
     from arag_search.cli.score import score_command
     from arag_search.cli.search import search_command
-    from arag_search.cli.show import show_command
     from arag_search.cli.unavailable import unavailable_command
-    from arag_search.cli.view import view_command
+    from arag_search.cli.updates import compact_command, delete_command
+    from arag_search.cli.view import show_command, view_command
 
     app = typer.Typer(
         name="arag-search",
@@ -173,9 +170,6 @@ def _command() -> Any:
     app.command("ask")(ask_command)
     app.command("chat", short_help="Ask several questions, each of which may use earlier ones.")(
         chat_command
-    )
-    app.command("conversations", short_help="List the conversations of chat, or print one.")(
-        conversations_command
     )
     app.command("mcp")(mcp_command)
     app.command("read")(read_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -12,16 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.groups import with_groups
-from arag_search.cli.options.index import IndexFolder
+from arag_search.cli.options.index import IndexFolder, Opening
 from arag_search.cli.options.model import ModelOptions
-from arag_search.cli.options.opening import Opening
-from arag_search.cli.output.messages import say
+from arag_search.cli.options.parser import suggest_presets, with_groups
+from arag_search.cli.output.printing import say
 
 if TYPE_CHECKING:
+    from arag_search.agent.conversation import SavedConversation
     from arag_search.agent.loop import Agent
     from arag_search.agent.record import Record, Step
+
+ENDING = ".json"
+DOCUMENT_PRESET = "agentic_rag"
 
 
 @with_groups
@@ -88,7 +91,6 @@ def ask_command(
     from arag_search.agent.conversation import Conversation, read_conversation
     from arag_search.agent.loop import Agent
     from arag_search.agent.presets import DEFAULT_PRESET, load_preset
-    from arag_search.cli.options.conversation import conversation_file, usual_preset
     from arag_search.runs.records_file import RecordsFile
 
     path = None if continue_ is None else conversation_file(continue_)
@@ -124,7 +126,7 @@ def show_answer(record: Record, agent: Agent, json: bool, earlier: Sequence[Reco
     exit code. ``earlier`` are the records of the conversation before it."""
     from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
     from arag_search.agent.sources import sources_of
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.cli.trajectories import answer_text, totals_line
     from arag_search.errors import RunError
 
@@ -161,3 +163,24 @@ def live_steps() -> Callable[[Step], None] | None:
         say(line if len(line) <= width else f"{line[: width - 3]}...")
 
     return show
+
+
+def conversations_folder() -> Path:
+    """Return the folder of conversations: ``arag_search/conversations`` in XDG_DATA_HOME, or else
+    in ``~/.local/share``."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "arag_search" / "conversations"
+
+
+def conversation_file(given: str) -> Path:
+    """Return the file for a name or a path: a bare name is in the folder of conversations, unless
+    there is such a file here."""
+    path = Path(given)
+    if path.name != given or path.suffix == ENDING or path.exists():
+        return path
+    return conversations_folder() / f"{given}{ENDING}"
+
+
+def usual_preset(saved: SavedConversation | None) -> str:
+    """Return the preset of a conversation where none is named."""
+    return DOCUMENT_PRESET if saved is None else saved.preset

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.groups import with_groups
-from arag_search.cli.options.index import IndexFolder
+from arag_search.cli.ask import (
+    ENDING,
+    conversation_file,
+    conversations_folder,
+    live_steps,
+    show_answer,
+    usual_preset,
+)
+from arag_search.cli.options.index import Opening
 from arag_search.cli.options.model import ModelOptions
-from arag_search.cli.options.opening import Opening
-from arag_search.cli.output.messages import say
+from arag_search.cli.options.parser import suggest_presets, with_groups
+from arag_search.cli.output.printing import say
 
 if TYPE_CHECKING:
     from arag_search.agent.conversation import Conversation
-    from arag_search.agent.record import Record
 
 PROMPT = "> "
+_SLUG = re.compile(r"[^a-z0-9]+")
+_MAX_SLUG = 40
 
 
 @with_groups
 def chat_command(
-    index: IndexFolder,
+    index: Annotated[
+        str | None,
+        typer.Argument(help="The folder of the index.", metavar="INDEX", show_default=False),
+    ] = None,
     continue_: Annotated[
         str | None,
         typer.Option(
@@ -51,12 +63,22 @@ def chat_command(
     json: Annotated[
         bool, typer.Option("--json", help="Print the record of each question as JSON.")
     ] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the stored conversations, and ask nothing.")
+    ] = False,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            help="Print a stored conversation as Markdown, with --json as records; ask nothing.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
     """Ask questions one after another; each may use what was found for earlier ones.
 
     Questions are read line by line, from the terminal or from a file (< questions.txt). The
-    conversation is written after every answer, so that it can be continued after an interruption;
-    arag-search conversations lists, prints and exports stored conversations.
+    conversation is written after every answer, so that it can be continued after an interruption.
 
     Examples:
 
@@ -64,14 +86,24 @@ def chat_command(
       arag-search chat my-index
       arag-search chat my-index --continue 2026-11-23-171502-who-wrote-evangeline
       arag-search chat my-index --continue poets.json --model gpt-4o-mini < questions.txt
+      arag-search chat --list
+      arag-search chat --show poets.json > poets.md
 
     The exit code is 0 at the end of the input, 130 after Ctrl-C, and 1 if the last question failed.
     """
     from arag_search.agent.conversation import Conversation, read_conversation
     from arag_search.agent.loop import Agent
     from arag_search.agent.presets import load_preset
-    from arag_search.cli.options.conversation import conversation_file, usual_preset
+    from arag_search.errors import ArgumentError
 
+    if list_ or show is not None:
+        return _print_list(json) if show is None else _print_one(conversation_file(show), json)
+    if index is None:
+        raise ArgumentError(
+            "There is no index.",
+            allowed="arag-search chat INDEX, or --list, or --show FILE",
+            do="Name the index to ask.",
+        )
     path = None if continue_ is None else conversation_file(continue_)
     saved = None if path is None or not path.exists() else read_conversation(path)
     settings = load_preset(preset or usual_preset(saved))
@@ -85,8 +117,6 @@ def chat_command(
 
 def _talk(conversation: Conversation, path: Path | None, json: bool) -> int:
     """Answer questions until the input ends; return the exit code."""
-    from arag_search.cli.ask import live_steps, show_answer
-    from arag_search.cli.options.conversation import new_file
     from arag_search.errors import ArgumentError, RunError
 
     code = 0
@@ -122,16 +152,61 @@ def _questions() -> Iterator[str]:
             yield line.strip()
 
 
-def conversation_lines(records: list[Record]) -> list[str]:
-    """Return the questions of a conversation with their answers, as Markdown."""
-    lines: list[str] = []
-    for record in records:
+def _print_list(json: bool) -> int:
+    """Print the stored conversations, the last changed first; other files are named."""
+    from arag_search.agent.conversation import read_conversation
+    from arag_search.cli.output.printing import print_json, print_text
+    from arag_search.errors import ConfigError
+
+    folder = conversations_folder()
+    rows: list[dict[str, object]] = []
+    for path in sorted(folder.glob(f"*{ENDING}")):
+        try:
+            saved = read_conversation(path)
+        except ConfigError as error:
+            say(f"arag-search: {error}")
+            continue
+        rows.append(
+            {
+                "name": path.stem,
+                "changed": saved.changed,
+                "questions": len(saved.records),
+                "index": saved.index,
+                "preset": saved.preset,
+                "first_question": saved.records[0]["question"] if saved.records else "",
+            }
+        )
+    rows.sort(key=lambda row: str(row["changed"]), reverse=True)
+    if json:
+        print_json(rows, pretty=True)
+        return 0
+    for row in rows:
+        print_text(f"{row['name']}  {row['questions']} questions, index {row['index']}")
+    print_text(f"{'Folder:' if rows else 'No conversations in'} {folder}")
+    return 0
+
+
+def _print_one(path: Path, json: bool) -> int:
+    """Print a conversation as Markdown or as records."""
+    from arag_search.agent.conversation import read_conversation
+    from arag_search.cli.output.printing import print_json, print_text
+
+    saved = read_conversation(path)
+    if json:
+        print_json(saved.records, pretty=True)
+        return 0
+    lines = [f"# Conversation with {saved.index}", ""]
+    for record in saved.all_records():
         lines += [f"## {record.question}", "", record.answer or f"Failed: {record.failure}", ""]
-        tools = ", ".join(f"{count} {name}" for name, count in record.tool_usage_summary.items())
-        lines += [f"({tools or 'no tools'})", ""]
         for cited in record.citations:
             again = ", found before" if cited.reference in record.reused else ""
             lines.append(f"- {cited.score:.2f} [{cited.reference}] {cited.doc_id}{again}")
-        if record.citations:
-            lines.append("")
-    return lines
+        lines += [""] if record.citations else []
+    print_text("\n".join(lines).rstrip())
+    return 0
+
+
+def new_file(question: str) -> Path:
+    """Return the file for a new conversation, named after the time and its first question."""
+    slug = _SLUG.sub("-", question.lower()).strip("-")[:_MAX_SLUG].strip("-") or "conversation"
+    return conversations_folder() / f"{datetime.now():%Y-%m-%d-%H%M%S}-{slug}{ENDING}"

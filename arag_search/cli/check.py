@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag_search.cli.search import DefaultOperator, OnOff
+from arag_search.cli.search import DefaultOperator, OnOff, problem_list
 
 if TYPE_CHECKING:
-    from arag_search.query.parser import ParsedQuery
     from arag_search.query.tree import Modifier, Node
 
 
@@ -39,7 +38,7 @@ def check_command(
     Without --index, any field other than title, content and doc_id is assumed to be metadata. Put
     -- before a query that starts with a minus. The exit code is 2 for a query with problems.
     """
-    from arag_search.cli.output.results import print_json, print_text, problem_list
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.query.fields import ANY_SCHEMA
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
@@ -50,6 +49,7 @@ def check_command(
 
         with open_index(index) as opened:
             schema = opened.manifest.query_schema
+    described: dict[str, Any] = {"query": query, "understood": None, "tree": None, "notes": []}
     try:
         parsed = parse(
             query,
@@ -60,34 +60,17 @@ def check_command(
     except QueryError as error:
         if not json:
             raise
-        refused = {
-            "query": query,
-            "understood": None,
-            "tree": None,
-            "notes": [],
-            "problems": problem_list(error),
-            "mended": error.mended,
-        }
-        print_json(refused, pretty=True)
+        refused = {"problems": problem_list(error), "mended": error.mended}
+        print_json(described | refused, pretty=True)
         return 2
+    tree = _node_json(parsed.tree)
     if json:
-        print_json(_parsed_json(query, parsed), pretty=True)
-        return 0
-    lines = [parsed.understood, "", *_drawn(parsed.tree)]
-    lines += [f"Note: {note}" for note in parsed.notes]
-    print_text("\n".join(lines))
+        understood = {"understood": parsed.understood, "tree": tree, "notes": list(parsed.notes)}
+        print_json(described | understood | {"problems": [], "mended": None}, pretty=True)
+    else:
+        lines = [parsed.understood, "", *_drawn(tree)]
+        print_text("\n".join([*lines, *(f"Note: {note}" for note in parsed.notes)]))
     return 0
-
-
-def _parsed_json(query: str, parsed: ParsedQuery) -> dict[str, Any]:
-    return {
-        "query": query,
-        "understood": parsed.understood,
-        "tree": _node_json(parsed.tree),
-        "notes": list(parsed.notes),
-        "problems": [],
-        "mended": None,
-    }
 
 
 def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
@@ -117,37 +100,28 @@ def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
             return {"kind": kind, "query": str(node), **tokens}
 
 
-def _drawn(node: Node | Modifier, first: str = "", rest: str = "", among: str = "") -> list[str]:
+def _drawn(node: dict[str, Any], first: str = "", rest: str = "") -> list[str]:
     """Draw the tree with a line for each node. A NOT, PREFER or DEMOTE applies to the others of the
-    group that it is in; ``among`` is what they match together."""
-    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf, condition_of
-
-    children: tuple[Node | Modifier, ...] = ()
-    match node:
-        case And() | Or():
-            among = str(condition_of(node))
-            weight = f" ^{node.weight:g}" if node.weight != 1 else ""
-            text = type(node).__name__.upper() + weight
-            children = node.children
-        case Not():
-            text = "NOT"
-            children = (node.child,)
-        case Prefer():
-            text = f"PREFER    raises its matches among: {among}"
-            children = (node.child,)
-        case Demote():
-            text = f"DEMOTE, score x {node.factor:g}    lowers its matches among: {among}"
-            children = (node.child,)
-        case _:
-            text = str(node)
-            if isinstance(node, TextLeaf):
-                spellings = " | ".join(" ".join(spelling) for spelling in node.spellings)
-                text += f"    tokens: {spellings}; in {node.field or 'title, content'}"
-            else:
-                text += "    filter"
-    lines = [first + text]
-    for at, child in enumerate(children):
-        last = at == len(children) - 1
-        branch, below = ("└── ", "    ") if last else ("├── ", "│   ")
-        lines += _drawn(child, rest + branch, rest + below, among)
+    group that it is in, which match together what ``among`` says."""
+    lines = [first + _described(node)]
+    children: list[dict[str, Any]] = node.get("children", [])
+    for child in children:
+        branch, below = ("└── ", "    ") if child is children[-1] else ("├── ", "│   ")
+        lines += _drawn(child, rest + branch, rest + below)
     return lines
+
+
+def _described(node: dict[str, Any]) -> str:
+    match node:
+        case {"kind": "Prefer", "among": among}:
+            return f"PREFER    raises its matches among: {among}"
+        case {"kind": "Demote", "factor": factor, "among": among}:
+            return f"DEMOTE, score x {factor:g}    lowers its matches among: {among}"
+        case {"query": query, "tokens": spellings, "fields": fields}:
+            tokens = " | ".join(" ".join(spelling) for spelling in spellings)
+            return f"{query}    tokens: {tokens}; in {', '.join(fields)}"
+        case {"query": query}:
+            return f"{query}    filter"
+        case _:
+            weight = node.get("weight", 1)
+            return node["kind"].upper() + (f" ^{weight:g}" if weight != 1 else "")

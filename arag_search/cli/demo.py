@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag_search.cli.options.model import BaseUrl, ModelName, ModelOptions
-from arag_search.cli.output.messages import say
+from arag_search.cli.output.printing import say
 
 if TYPE_CHECKING:
     from arag_search.search.index import Index
@@ -58,7 +58,7 @@ def demo_command(
 
     from arag_search.agent.presets import DEFAULT_PRESET, load_preset
     from arag_search.agent.toolbox import tools_of
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.printing import print_text
     from arag_search.engines.jars import cache_folder
     from arag_search.errors import BuildError, IndexExistsError
     from arag_search.search.index import open_index
@@ -118,7 +118,7 @@ def _answer(index: Index, model: ModelOptions) -> int:
     from arag_search.agent.loop import Agent
     from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
     from arag_search.agent.presets import load_preset
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.printing import print_text
     from arag_search.cli.trajectories import answer_text, step_line, totals_line
     from arag_search.questions.files import load_questions
 

@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import IndexPlace
-from arag_search.cli.options.opening import ScopeFilter
+from arag_search.cli.options.index import IndexPlace, ScopeFilter
 from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.system.wording import counted
 
 if TYPE_CHECKING:
     from arag_search.search.documents import IndexDocument
     from arag_search.search.index import Index
-    from arag_search.system.progress import Progress
 
 _SHOWN = 20
-_BATCH_BYTES = 1 << 20
 STDOUT = "-"
 
 
@@ -34,10 +31,11 @@ def documents_command(
         typer.Option(
             help="Documents to show; 0 for all.  [default: 20 as text, else all]",
             metavar="N",
+            min=0,
             show_default=False,
         ),
     ] = None,
-    offset: Annotated[int, typer.Option(help="Documents to skip.", metavar="N")] = 0,
+    offset: Annotated[int, typer.Option(help="Documents to skip.", metavar="N", min=0)] = 0,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON lines, one document per line.")
     ] = False,
@@ -72,7 +70,7 @@ def documents_command(
     All passages in the filter up to the last document shown are read, so --offset costs as much as
     showing the documents that it skips.
     """
-    _check(limit, offset, json, export, overwrite)
+    _check(json, export, overwrite)
     from arag_search.search.index import open_index
 
     most = (None if json or export is not None else _SHOWN) if limit is None else limit or None
@@ -86,11 +84,8 @@ def documents_command(
     return 0
 
 
-def _check(limit: int | None, offset: int, json: bool, export: str | None, overwrite: bool) -> None:
-    """Raise ArgumentError for values out of bounds and options that do not go together."""
-    for name, value in (("--limit", limit or 0), ("--offset", offset)):
-        if value < 0:
-            raise ArgumentError(f"{name} is {value}.", allowed="0 or more")
+def _check(json: bool, export: str | None, overwrite: bool) -> None:
+    """Raise ArgumentError for options that do not go together."""
     if json and export is not None:
         raise ArgumentError(
             "There are both --json and --export.",
@@ -106,7 +101,7 @@ def _check(limit: int | None, offset: int, json: bool, export: str | None, overw
 
 
 def _print_list(index: Index, offset: int, most: int | None) -> None:
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.printing import print_text
     from arag_search.tools.rendering import header_line, metadata_text
 
     shown, has_more = 0, False
@@ -128,16 +123,14 @@ def _print_list(index: Index, offset: int, most: int | None) -> None:
 
 
 def _print_lines(index: Index, offset: int, most: int | None) -> None:
-    from arag_search.cli.output.results import print_bytes
+    from arag_search.cli.output.printing import print_bytes
 
-    with _batched(print_bytes) as write:
-        for document in _page(index, offset, most):
-            write(_line(document.summary()))
+    for document in _page(index, offset, most):
+        print_bytes(_line(document.summary()))
 
 
 def _export(index: Index, offset: int, most: int | None, name: str, overwrite: bool) -> None:
-    from arag_search.cli.output.messages import say
-    from arag_search.cli.output.results import print_bytes
+    from arag_search.cli.output.printing import print_bytes, say
     from arag_search.system.progress import open_progress
     from index_jobs.build.export import build_command, record_of
 
@@ -146,17 +139,16 @@ def _export(index: Index, offset: int, most: int | None, name: str, overwrite: b
     is_whole = index.scope is None and not offset and most is None
     progress = open_progress()
     written = 0
-    with (
-        _ending(progress),
-        nullcontext(print_bytes) if path is None else _new_file(path) as output,
-    ):
-        progress.begin("documents", manifest.documents if is_whole else None)
-        with _batched(output) as write:
+    try:
+        with nullcontext(print_bytes) if path is None else _new_file(path) as write:
+            progress.begin("documents", manifest.documents if is_whole else None)
             for document in _page(index, offset, most):
                 write(_line(record_of(document, manifest)))
                 written += 1
                 progress.update(written, written)
-        _check_unchanged(index)
+            _check_unchanged(index)
+    finally:
+        progress.end()
     say(f"{counted(written, 'document')} exported. Index with:")
     say(f"  {build_command('FILE' if path is None else name, manifest)}")
 
@@ -182,19 +174,12 @@ def _export_path(name: str, overwrite: bool) -> Path:
             allowed="a file in an existing folder, or - for standard output",
             do="Create the folder, or name another file.",
         )
-    if path.exists() and not path.is_file():
+    if path.exists() and not (overwrite and path.is_file()):
         raise ArgumentError(
-            "This is not a file.",
+            "The file exists." if path.is_file() else "This is not a file.",
             where=name,
-            allowed="a file, or - for standard output",
-            do="Name a file.",
-        )
-    if path.exists() and not overwrite:
-        raise ArgumentError(
-            "The file exists.",
-            where=name,
-            allowed="a new file",
-            do="Name another file, or replace it with --overwrite.",
+            allowed="a new file, or - for standard output",
+            do="Name another file, or replace one with --overwrite.",
         )
     return path
 
@@ -213,35 +198,6 @@ def _new_file(path: Path) -> Generator[Callable[[bytes], object]]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _batched(output: Callable[[bytes], object]) -> Generator[Callable[[bytes], None]]:
-    """Yield a function that collects lines and writes about a megabyte of them at a time."""
-    waiting: list[bytes] = []
-    size = 0
-
-    def write(line: bytes) -> None:
-        nonlocal size
-        waiting.append(line)
-        size += len(line)
-        if size >= _BATCH_BYTES:
-            output(b"".join(waiting))
-            waiting.clear()
-            size = 0
-
-    yield write
-    if waiting:
-        output(b"".join(waiting))
-
-
-@contextmanager
-def _ending(progress: Progress) -> Generator[None]:
-    """End a display of progress with the block."""
-    try:
-        yield
-    finally:
-        progress.end()
 
 
 def _check_unchanged(index: Index) -> None:

@@ -149,7 +149,7 @@ def embed_command(
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --only-missing --json
     """
-    from arag_search.cli.output.reports import print_report, run_job
+    from arag_search.cli.output.printing import print_report, run_job
     from arag_search.vectors.base import VECTOR_UNITS
     from index_jobs.embedding.job import embed_index
     from index_jobs.embedding.plan import EmbedOptions

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import IndexFolder
-from arag_search.cli.options.opening import DEFAULT_TIMEOUT_S, SearchTimeoutSeconds
+from arag_search.cli.options.index import DEFAULT_TIMEOUT_S, IndexFolder, SearchTimeoutSeconds
 
 if TYPE_CHECKING:
     from arag_search.search.fields import FieldSummary
@@ -47,7 +46,7 @@ def fields_command(
       arag-search fields my-index kind --values 100
       arag-search fields my-index --filter 'year:>=1900' --json
     """
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.search.index import open_index
     from arag_search.tools.fields import fields_text
 

@@ -18,7 +18,7 @@ from arag_search.cli.options.build import (
     Target,
     build_options,
 )
-from arag_search.cli.options.groups import with_groups
+from arag_search.cli.options.parser import with_groups
 from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import formats_help
 
@@ -122,7 +122,7 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
-    from arag_search.cli.output.reports import print_report, run_job
+    from arag_search.cli.output.printing import print_report, run_job
     from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
     from index_jobs.build.new_index import build_index
@@ -142,7 +142,7 @@ def index_command(
         **selection._asdict(),
     )
     if add or sync:
-        from arag_search.cli.update import update_command
+        from arag_search.cli.updates import update_command
 
         return update_command(
             context,
@@ -169,20 +169,14 @@ index_command.__doc__ = (
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
-    from arag_search.cli.output.reports import print_report
+    from arag_search.cli.output.printing import print_report
     from arag_search.errors import ArgumentError
     from index_jobs.updates.rollback import roll_back
 
-    if sources:
+    if sources or dry_run:
         raise ArgumentError(
-            "--rollback builds nothing, but sources are given.",
-            where=", ".join(sources[:5]),
+            "--rollback builds nothing, but sources or --dry-run are given.",
+            where=", ".join(sources[:5]) or location,
             do="Leave them out, or leave --rollback out.",
-        )
-    if dry_run:
-        raise ArgumentError(
-            "--rollback and --dry-run are both given.",
-            where=location,
-            do="Leave one of them out.",
         )
     return print_report(roll_back(location), json)

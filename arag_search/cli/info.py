@@ -68,7 +68,7 @@ def info_command(
       arag-search info indexes/* --checksums
       arag-search info http://localhost:9200/my-index
     """
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.errors import AragError
 
     if len(indexes) == 1:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.groups import with_groups
-from arag_search.cli.options.opening import Opening
-from arag_search.cli.output.messages import INTERRUPTED, say
+from arag_search.cli.options.index import Opening
+from arag_search.cli.options.parser import suggest_presets, with_groups
+from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:

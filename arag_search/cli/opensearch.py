@@ -138,7 +138,7 @@ def _folder(data: str | None) -> Path:
 
 
 def _show(status: ClusterStatus, as_json: bool) -> int:
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
 
     if as_json:
         print_json(_status_json(status), pretty=True)
@@ -148,7 +148,7 @@ def _show(status: ClusterStatus, as_json: bool) -> int:
 
 
 def _show_none(folder: Path, as_json: bool, code: int) -> int:
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
 
     if as_json:
         print_json({"data": str(folder), "url": None, "nodes": []}, pretty=True)

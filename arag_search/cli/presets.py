@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.opening import ScopeFilter
+from arag_search.cli.options.index import ScopeFilter
+from arag_search.cli.options.parser import suggest_presets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def presets_command(
         preset_names,
         preset_yaml,
     )
-    from arag_search.cli.output.results import print_bytes, print_json, print_text
+    from arag_search.cli.output.printing import print_bytes, print_json, print_text
     from arag_search.errors import ArgumentError
 
     if yaml and (json or preset is None):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 
 from arag_search.errors import ArgumentError, SourceError
-from arag_search.questions.record_fields import ID_FIELDS, first_field
+from arag_search.questions.record_fields import ID_FIELDS
 from arag_search.search.keywords import checked_keywords
 
 ALLOWED = 'a query a line, or JSON lines {"id", "query"} or {"id", "keywords": [...]}'
@@ -92,47 +92,18 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
             f"The line is not JSON ({error}).", where=where, allowed=ALLOWED
         ) from None
     record = cast(dict[str, Any], loaded) if isinstance(loaded, dict) else {}
-    name = first_field(record, ("query", "keywords", _BEIR_QUERY))
-    name = name if name == _BEIR_QUERY else "query"
-    query, keywords = record.get(name), record.get("keywords")
-    if (query is None) == (keywords is None):
-        raise SourceError(
-            "The line holds neither a query nor keywords."
-            if query is None
-            else "The line holds both a query and keywords.",
-            where=where,
-            allowed=ALLOWED,
-            do="Fix the line.",
-        )
-    id_name = next((name for name in ID_FIELDS if name in record), None)
-    query_id = number if id_name is None else record[id_name]
-    if not isinstance(query_id, str | int | float) or isinstance(query_id, bool) or query_id == "":
-        raise _wrong(id_name or "id", query_id, "a string or a number", where)
-    if query is not None:
-        if not isinstance(query, str):
-            raise _wrong(name, query, "a string", where)
-        return AskedQuery(str(query_id), query, where)
-    strings = _strings(keywords)
-    if strings is None:
-        raise _wrong("keywords", record["keywords"], "a list of strings", where)
-    return AskedQuery(str(query_id), _keywords(strings, where), where)
-
-
-def _strings(value: object) -> list[str] | None:
-    """Return the value if it is a list of strings, else None."""
-    if not isinstance(value, list):
-        return None
-    items = cast(list[object], value)
-    strings = [item for item in items if isinstance(item, str)]
-    return strings if len(strings) == len(items) else None
-
-
-def _wrong(name: str, value: object, allowed: str, where: str) -> SourceError:
-    shown = orjson.dumps(value).decode()
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return SourceError(
-        f'The field "{name}" is {shown}.', where=where, allowed=allowed, do="Fix the line."
-    )
+    id = next((record[name] for name in ID_FIELDS if name in record), number)
+    name = next((name for name in ("query", "keywords", _BEIR_QUERY) if name in record), "")
+    asked = record.get(name)
+    is_id = isinstance(id, str | int | float) and not isinstance(id, bool) and id != ""
+    if is_id and not {"query", "keywords"} <= record.keys():
+        if name != "keywords" and isinstance(asked, str):
+            return AskedQuery(str(id), asked, where)
+        if name == "keywords" and isinstance(asked, list):
+            words = cast(list[object], asked)
+            if all(isinstance(word, str) for word in words):
+                return AskedQuery(str(id), _keywords(cast(list[str], words), where), where)
+    raise SourceError("The line is not a query.", where=where, allowed=ALLOWED, do="Fix the line.")
 
 
 def _keywords(words: list[str], where: str) -> tuple[str, ...]:

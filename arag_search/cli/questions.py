@@ -58,7 +58,7 @@ def questions_command(
       arag-search questions q.jsonl --index my-index
       arag-search questions beir/scifact --json
     """
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.evaluation.description import describe
     from arag_search.questions.files import read_questions
     from arag_search.search.index import open_index

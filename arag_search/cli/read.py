@@ -86,7 +86,7 @@ def read_command(
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.search.index import open_index
     from arag_search.tools.chunk_read import chunk_header
 
@@ -138,7 +138,7 @@ def _print_lines(
 ) -> int:
     """Print lines of a document, or the places of patterns, as the tools open and find show
     them."""
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.tools.base import ReadSet
     from arag_search.tools.document_settings import DocumentSettings
     from arag_search.tools.find import Find

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag_search.cli.options.completion import suggest_presets
-from arag_search.cli.options.groups import with_groups
-from arag_search.cli.options.index import IndexFolder
+from arag_search.cli.options.index import IndexFolder, Opening
 from arag_search.cli.options.model import ModelOptions
-from arag_search.cli.options.opening import Opening
-from arag_search.cli.output.messages import INTERRUPTED
+from arag_search.cli.options.parser import suggest_presets, with_groups
+from arag_search.cli.output.printing import INTERRUPTED
 from arag_search.system.wording import counted
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ def run_command(
 def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
     """Report how the run ended, and return the exit code."""
     from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
-    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.printing import print_text
     from arag_search.system.progress import duration
 
     tally = outcome.tally

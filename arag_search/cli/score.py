@@ -113,7 +113,7 @@ def score_command(
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.cli.output.score_tables import details_text, measures_text, score_text
     from arag_search.evaluation.judging.agreement import read_labels
     from arag_search.evaluation.judging.judges import NO_JUDGES, Judges

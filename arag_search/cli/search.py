@@ -8,33 +8,45 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from arag_search.cli.options.completion import suggest_tools
-from arag_search.cli.options.groups import with_groups
-from arag_search.cli.options.index import IndexFolder
-from arag_search.cli.options.opening import (
+from arag_search.cli.options.index import (
     DEFAULT_TIMEOUT_S,
     AllowStale,
     EncoderName,
+    IndexFolder,
     Opening,
     SearchTimeoutSeconds,
     VectorsFolder,
 )
+from arag_search.cli.options.parser import suggest_tools, with_groups
 from arag_search.errors import ArgumentError
 from arag_search.tools.registry import SEARCH_TOOLS
 
 if TYPE_CHECKING:
+    from arag_search.errors import QueryTimeoutError
+    from arag_search.query.problems import QueryError
     from arag_search.search.index import Index
-    from arag_search.search.results import SearchResult
+    from arag_search.search.results import SearchHit, SearchResult
 
 _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
+_OF_TOOLS = {
+    ("logical", "keyword"): ("explain",),
+    ("hybrid",): ("unit", "meaning"),
+    _BY_VECTORS: ("vectors", "encoder", "allow_stale", "where"),
+    ("logical",): ("sort", "per_document"),
+}
+"""The options that have an effect with some tools only."""
+_OF_LOGICAL_QUERIES = ("default_operator", "granularity", "operators")
+_OF_PASSAGES = (
+    *("offset", "explain", "where", "meaning", "sort", "per_document"),
+    *_OF_LOGICAL_QUERIES,
+)
 _ENCODED_TOGETHER = 1_000
 MAX_DOCUMENTS = 20
 
 DefaultOperator = Literal["OR", "AND"]
 Granularity = Literal["chunk", "sentence"]
 OnOff = Literal["on", "off"]
-Matching = Literal["token", "substring"]
 Unit = Literal["passage", "sentence"]
 OutputFormat = Literal["json", "trec"]
 
@@ -74,13 +86,6 @@ class SearchOptions(NamedTuple):
     operators: Annotated[
         OnOff, typer.Option(help="off rejects AND, OR, NOT, - and ! (for ablations).")
     ] = "on"
-    matching: Annotated[
-        Matching,
-        typer.Option(
-            help="With --tool keyword: count whole tokens, or scan for substrings as A-RAG's "
-            "reference does (slow on large indexes)."
-        ),
-    ] = "token"
     unit: Annotated[
         Unit,
         typer.Option(help="With --tool hybrid: rank by vectors of passages, or of sentences."),
@@ -114,25 +119,6 @@ class SearchOptions(NamedTuple):
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
     ] = False
-    max_result_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Limit of the text in tokens, as for a model, 200 or more; 0 for no limit.  "
-            "[default: 4000 up to top-k 20, else none]",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None
-    whole_up_to: Annotated[
-        int | None,
-        typer.Option(
-            help="Show passages of up to this many tokens whole; 0 for snippets alone.  "
-            "[default: 160, as for a model]",
-            metavar="N",
-            min=0,
-            show_default=False,
-        ),
-    ] = None
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
     queries: Annotated[
         Path | None,
@@ -177,93 +163,32 @@ class SearchOptions(NamedTuple):
             self.filter, self.search_timeout_s, self.vectors, self.encoder, self.allow_stale
         )
 
-    def check_single(self) -> None:
-        """Raise ArgumentError for an option without effect."""
-        only_logical = ("logical",)
-        self._check_tool(
-            (self.matching != "token", "--matching", ("keyword",)),
-            (self.default_operator != "OR", "--default-operator", only_logical),
-            (self.granularity != "chunk", "--granularity", only_logical),
-            (self.operators != "on", "--operators", only_logical),
-        )
-        self._check_both()
-        if self.documents:
-            self._check_documents()
-        if self.output_format != "json":
-            raise _without_effect("--output-format", "--queries")
-        if self.whole_up_to is not None and (self.json or self.shows_full_text):
-            raise _without_effect("--whole-up-to", "plain output of snippets")
-        if self.max_result_tokens is not None:
-            if self.json:
-                raise _without_effect("--max-result-tokens", "plain output")
-            self._check_bound(self.max_result_tokens)
-
-    def check_batch(self) -> None:
-        """Raise ArgumentError for an option without effect on a file of queries, whose lines may be
-        keywords with any tool."""
-        self._check_both()
-        if self.documents:
-            raise _without_effect("--documents", "one query")
-        if self.max_result_tokens is not None:
-            raise _without_effect("--max-result-tokens", "plain output")
-        if self.whole_up_to is not None:
-            raise _without_effect("--whole-up-to", "plain output of snippets")
-        if self.explain and self.output_format == "trec":
-            raise _without_effect("--explain", "--output-format json")
-        if self.sort is not None and self.output_format == "trec":  # readers sort by score
-            raise _without_effect("--sort", "--output-format json")
-
-    def _check_both(self) -> None:
-        opening = self.opening
-        self._check_tool(
-            (self.explain, "--explain", ("logical", "keyword")),
-            (self.unit != "passage", "--unit", ("hybrid",)),
-            (opening.vectors is not None, "--vectors", _BY_VECTORS),
-            (opening.encoder is not None, "--encoder", _BY_VECTORS),
-            (opening.allow_stale, "--allow-stale", _BY_VECTORS),
-            (self.where is not None, "--where", _BY_VECTORS),
-            (self.meaning is not None, "--meaning", ("hybrid",)),
-            (self.sort is not None, "--sort", ("logical",)),
-            (self.per_document is not None, "--per-document", ("logical",)),
-        )
-
-    def _check_documents(self) -> None:
-        """Raise ArgumentError for an option without effect on a search for documents."""
-        passages = "passages, without --documents"
-        for is_given, name in (
-            (self.tool == "keyword", "--tool keyword"),
-            (self.offset, "--offset"),
-            (self.default_operator != "OR", "--default-operator"),
-            (self.granularity != "chunk", "--granularity"),
-            (self.operators != "on", "--operators"),
-            (self.explain, "--explain"),
-            (self.where is not None, "--where"),
-            (self.meaning is not None, "--meaning"),
-            (self.sort, "--sort"),
-            (self.per_document, "--per-document"),
-            (self.whole_up_to is not None, "--whole-up-to"),
-        ):
-            if is_given:
-                raise _without_effect(name, passages)
-        if not 1 <= self.top_k <= MAX_DOCUMENTS:
+    def check(self) -> None:
+        """Raise ArgumentError for an option without effect. Lines of a file of queries may be
+        keywords or logical queries, whatever the tool."""
+        in_batch, passages = self.queries is not None, "passages, without --documents"
+        given = {name for name in self._fields if getattr(self, name) != self._field_defaults[name]}
+        rules: list[tuple[bool, tuple[str, ...], str]] = [
+            *(
+                (self.tool not in tools, names, f"--tool {' or '.join(tools)}")
+                for tools, names in _OF_TOOLS.items()
+            ),
+            (self.tool != "logical" and not in_batch, _OF_LOGICAL_QUERIES, "--tool logical"),
+            (in_batch, ("documents",), "one query"),
+            (not in_batch, ("output_format",), "--queries"),
+            # Readers of TREC runs sort them by score.
+            (self.output_format == "trec", ("explain", "sort"), "--output-format json"),
+            (self.documents, _OF_PASSAGES, passages),
+        ]
+        for applies, names, needs in rules:
+            for name in names:
+                if applies and name in given:
+                    raise _without_effect(f"--{name.replace('_', '-')}", needs)
+        if self.documents and self.tool == "keyword":
+            raise _without_effect("--tool keyword", passages)
+        if self.documents and not 1 <= self.top_k <= MAX_DOCUMENTS:
             raise ArgumentError(
                 f"--top-k is {self.top_k:,}.", allowed=f"1 to {MAX_DOCUMENTS} documents"
-            )
-
-    def _check_tool(self, *options: tuple[bool, str, tuple[str, ...]]) -> None:
-        """Raise ArgumentError for an option without effect; each has a flag that it is set, its
-        name, and its tools."""
-        for is_given, name, tools in options:
-            if is_given and self.tool not in tools:
-                raise _without_effect(name, f"--tool {' or '.join(tools)}")
-
-    def _check_bound(self, tokens: int) -> None:
-        from arag_search.tools.base import MIN_RESULT_TOKENS
-
-        if tokens and tokens < MIN_RESULT_TOKENS:
-            raise ArgumentError(
-                f"--max-result-tokens is {tokens}.",
-                allowed=f"{MIN_RESULT_TOKENS} or more, or 0 for no bound",
             )
 
     @property
@@ -275,9 +200,9 @@ class SearchOptions(NamedTuple):
             MAX_TOOL_TOP_K,
         )
 
-        if self.max_result_tokens is None and self.top_k <= MAX_TOOL_TOP_K:
-            return FULL_TEXT_RESULT_TOKENS if self.shows_full_text else DEFAULT_RESULT_TOKENS
-        return self.max_result_tokens or sys.maxsize
+        if self.top_k > MAX_TOOL_TOP_K:
+            return sys.maxsize
+        return FULL_TEXT_RESULT_TOKENS if self.shows_full_text else DEFAULT_RESULT_TOKENS
 
     @property
     def shows_full_text(self) -> bool:
@@ -297,9 +222,7 @@ class SearchOptions(NamedTuple):
         get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
         if not isinstance(query, str):
-            return index.keyword_search(
-                query, **page, matching=self.matching, explain=self.explain, branches=alone
-            )
+            return index.keyword_search(query, **page, explain=self.explain, branches=alone)
         if self.tool in _BY_VECTORS:
             return self._search_by_vectors(index, query, page, alone)
         return index.logical_search(
@@ -376,7 +299,7 @@ def search_command(
                 allowed="QUERY or --queries FILE",
                 do="Leave one of them out.",
             )
-        options.check_batch()
+        options.check()
         return _run_batch(index, options.queries, options)
     if not query:
         raise ArgumentError(
@@ -384,7 +307,7 @@ def search_command(
             allowed="QUERY or --queries FILE",
             do="Write: arag-search search INDEX 'QUERY'",
         )
-    options.check_single()
+    options.check()
     if options.documents:
         return _run_documents(index, " ".join(query), options)
     return _run_one(index, query, options)
@@ -397,13 +320,7 @@ def _without_effect(name: str, needs: str) -> ArgumentError:
 
 
 def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
-    from arag_search.cli.output.results import (
-        explanation_text,
-        print_json,
-        print_text,
-        problems_json,
-        result_json,
-    )
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.query.problems import QueryError
     from arag_search.search.results import MAX_REACH
     from arag_search.tools.base import ReadSet
@@ -419,16 +336,15 @@ def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
                 return 2
             raise
     if options.json:
-        print_json(result_json(result), pretty=True)
+        print_json(result_json(result, None), pretty=True)
         return 0
-    whole_up_to = options.whole_up_to
     style = ReplyStyle(
         full_text=options.shows_full_text,
         max_result_tokens=options.bound,
         max_offset=MAX_REACH - options.top_k,
         marked=True,
         relax=True,
-        whole_up_to_tokens=WHOLE_UP_TO_TOKENS if whole_up_to is None else whole_up_to,
+        whole_up_to_tokens=WHOLE_UP_TO_TOKENS,
     )
     print_text(reply(result, style, ReadSet()).text)
     if options.explain and result.hits:
@@ -438,8 +354,8 @@ def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
 
 def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
-    from arag_search.cli.output.results import print_json, print_text
-    from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, ReadSet
+    from arag_search.cli.output.printing import print_json, print_text
+    from arag_search.tools.base import ReadSet
     from arag_search.tools.document_search import DocumentSearch
     from arag_search.tools.document_settings import DocumentSettings
     from arag_search.tools.named_documents import NamedDocuments
@@ -450,10 +366,8 @@ def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     )
     unit: Unit = "sentence" if options.tool == "semantic" else options.unit
     read_set = ReadSet(references=NamedDocuments())
-    bound = options.max_result_tokens
-    most = FULL_TEXT_RESULT_TOKENS if bound is None else bound or sys.maxsize
     with options.opening.open(location) as index:
-        search = DocumentSearch(index, settings, max_result_tokens=most, vectors=unit)
+        search = DocumentSearch(index, settings, vectors=unit)
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         result = search.run({"queries": [query]}, read_set)
     if options.json:
@@ -487,13 +401,7 @@ def _run_documents(location: str, query: str, options: SearchOptions) -> int:
 
 
 def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
-    from arag_search.cli.output.results import (
-        print_bytes,
-        print_json,
-        problems_json,
-        result_json,
-        stopped_json,
-    )
+    from arag_search.cli.output.printing import print_bytes, print_json, say
     from arag_search.cli.queries import read_queries
     from arag_search.errors import QueryTimeoutError
     from arag_search.query.problems import QueryError
@@ -504,30 +412,23 @@ def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
     with options.opening.open(location) as index:
         for at, asked_query in enumerate(asked):
             if options.tool in _BY_VECTORS and at % _ENCODED_TOGETHER == 0:
-                some = asked[at : at + _ENCODED_TOGETHER]
-                index.encode_queries(
-                    [
-                        asked_query.query
-                        for asked_query in some
-                        if isinstance(asked_query.query, str)
-                    ]
-                )
+                texts = (other.query for other in asked[at : at + _ENCODED_TOGETHER])
+                index.encode_queries([text for text in texts if isinstance(text, str)])
             try:
                 result = options.search(index, asked_query.query, snippets=not trec)
             except QueryError as error:
                 refused += 1
                 if trec:
-                    print(f"{asked_query.where}: {error}", file=sys.stderr)
+                    say(f"{asked_query.where}: {error}")
                 else:
                     print_json(problems_json(error, options.offset, asked_query.id))
                 continue
             except QueryTimeoutError as error:
                 stopped += 1
-                print(f"{asked_query.where}: {error}", file=sys.stderr)
+                say(f"{asked_query.where}: {error}")
                 if not trec:
-                    print_json(
-                        stopped_json(error, asked_query.query, options.offset, asked_query.id)
-                    )
+                    values = asked_query.query, options.offset, asked_query.id
+                    print_json(stopped_json(error, *values))
                 continue
             if not trec:
                 print_json(result_json(result, asked_query.id))
@@ -537,13 +438,72 @@ def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
                 print_bytes(f"{names} {rank} {hit.score:.6f} arag-search\n".encode())
     if refused:
         have = "has" if refused == 1 else "have"
-        print(f"{refused} of {len(asked)} queries {have} problems.", file=sys.stderr)
+        say(f"{refused} of {len(asked)} queries {have} problems.")
     if stopped:
         took = "query" if stopped == 1 else "queries"
-        print(f"{stopped} {took} of {len(asked)} took too long.", file=sys.stderr)
+        say(f"{stopped} {took} of {len(asked)} took too long.")
     return 2 if refused else 1 if stopped else 0
 
 
 def _one_word(name: str) -> str:
     """Return the name without blanks, which separate the columns of a TREC run."""
     return "_".join(name.split())
+
+
+def result_json(result: SearchResult, query_id: str | None, **values: object) -> dict[str, Any]:
+    """Convert a search result to the JSON of the command line, with other ``values``."""
+    return {**({} if query_id is None else {"id": query_id}), **result.to_dict(), **values}
+
+
+def problems_json(error: QueryError, offset: int, query_id: str | None = None) -> dict[str, Any]:
+    """Convert a refused query to the same JSON: no hits, its problems, and the corrected query."""
+    return result_json(
+        _nothing(error.query, offset),
+        query_id,
+        understood=None,
+        problems=problem_list(error),
+        mended=error.mended,
+    )
+
+
+def stopped_json(
+    error: QueryTimeoutError, query: str | tuple[str, ...], offset: int, query_id: str
+) -> dict[str, Any]:
+    """Convert a query that timed out to the same JSON: no total and no hits, but the error."""
+    text = query if isinstance(query, str) else ", ".join(f'"{keyword}"' for keyword in query)
+    return result_json(
+        _nothing(text, offset),
+        query_id,
+        understood=None,
+        total=None,
+        total_is_exact=False,
+        total_text="unknown",
+        error=str(error),
+    )
+
+
+def _nothing(query: str, offset: int) -> SearchResult:
+    """Return the result of a query that was not run."""
+    from arag_search.search.results import SearchResult
+
+    return SearchResult(query, "", 0, True, "passages", offset, (), (), None, None, 0.0)
+
+
+def problem_list(error: QueryError) -> list[dict[str, Any]]:
+    """Return all problems of a query."""
+    return [
+        {"column": problem.column, "piece": problem.piece, "message": problem.message}
+        for problem in error.problems
+    ]
+
+
+def explanation_text(hits: tuple[SearchHit, ...]) -> str:
+    """Format scores by leaf and field, one hit after another."""
+    lines = ["", "Scores:"]
+    for hit in hits:
+        lines.append(f"[{hit.id}] {hit.score:.4f}")
+        for leaf in hit.explanation or ():
+            parts = ", ".join(f"{name} {score:.4f}" for name, score in leaf.scores.items())
+            lines.append(f"  {leaf.leaf}: {parts or 'no match'}")
+        lines += [f"  lowered by {clause}" for clause in hit.lowered]
+    return "\n".join(lines)

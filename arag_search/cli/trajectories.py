@@ -1,4 +1,4 @@
-"""A question as shown on a terminal: its steps, its answer with the evidence, its totals."""
+"""arag-search show: one question of a run; and how commands show steps, answers and totals."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def unavailable_command(
         --preset logical_read --model gpt-4o-mini --out runs/gone
       arag-search score runs/gone --judge gpt-4o
     """
-    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.printing import print_json, print_text
     from arag_search.evaluation.unavailable import take_away
     from arag_search.questions.files import load_questions
     from arag_search.search.index import open_index

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
     "demo", "index", "embed", "delete", "compact", "search", "fields", "ask", "chat",
-    "conversations", "mcp", "read", "documents", "check", "info", "presets", "questions",
+    "mcp", "read", "documents", "check", "info", "presets", "questions",
     "run", "show", "score", "view", "unavailable", "opensearch",
 )  # fmt: skip
 
@@ -59,29 +59,28 @@ def test_without_arguments_the_commands_are_listed(
     assert done == arag("--help") == arag("-h")
     assert done.code == 0
     assert done.lines[done.lines.index("Commands:") + 1 :] == [
-        "  demo           Index a sample corpus, search it, answer from it.",
-        "  index          Build an index from a corpus.",
-        "  embed          Make vectors of texts, for semantic search.",
-        "  delete         Delete documents from an index, with their passages.",
-        "  compact        Merge the segments that updates left behind.",
-        "  search         Search an index and print the reply that a model would see.",
-        "  fields         List the fields of an index and their values.",
-        "  ask            Answer a question from an index, with its evidence.",
-        "  chat           Ask several questions, each of which may use earlier ones.",
-        "  conversations  List the conversations of chat, or print one.",
-        "  mcp            Serve indexes to models, over the Model Context Protocol.",
-        "  read           Print chunks, or a whole document, in full.",
-        "  documents      List the documents of an index, or export them.",
-        "  check          Show how a query is understood, or what is wrong with it.",
-        "  info           Describe indexes and their vectors, and verify them.",
-        "  presets        List the presets, or explain one with its prompt.",
-        "  questions      Describe a file of questions before it is run or measured.",
-        "  run            Answer a file of questions, and record every step.",
-        "  show           Show one question of a run, step by step.",
-        "  score          Score a run against gold answers, overall and by type.",
-        "  view           Make a page that shows a run in a browser.",
-        "  unavailable    Remove evidence, so that a model has to refuse to answer.",
-        "  opensearch     Start and stop local OpenSearch nodes, without Docker.",
+        "  demo         Index a sample corpus, search it, answer from it.",
+        "  index        Build an index from a corpus.",
+        "  embed        Make vectors of texts, for semantic search.",
+        "  delete       Delete documents from an index, with their passages.",
+        "  compact      Merge the segments that updates left behind.",
+        "  search       Search an index and print the reply that a model would see.",
+        "  fields       List the fields of an index and their values.",
+        "  ask          Answer a question from an index, with its evidence.",
+        "  chat         Ask several questions, each of which may use earlier ones.",
+        "  mcp          Serve indexes to models, over the Model Context Protocol.",
+        "  read         Print chunks, or a whole document, in full.",
+        "  documents    List the documents of an index, or export them.",
+        "  check        Show how a query is understood, or what is wrong with it.",
+        "  info         Describe indexes and their vectors, and verify them.",
+        "  presets      List the presets, or explain one with its prompt.",
+        "  questions    Describe a file of questions before it is run or measured.",
+        "  run          Answer a file of questions, and record every step.",
+        "  show         Show one question of a run, step by step.",
+        "  score        Score a run against gold answers, overall and by type.",
+        "  view         Make a page that shows a run in a browser.",
+        "  unavailable  Remove evidence, so that a model has to refuse to answer.",
+        "  opensearch   Start and stop local OpenSearch nodes, without Docker.",
     ]
     assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
 

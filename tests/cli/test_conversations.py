@@ -1,4 +1,4 @@
-"""Documents and their lines at the command line, and the commands of conversations."""
+"""Documents and their lines at the command line, and conversations."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def test_a_question_continues_a_conversation_in_a_file(arag: Command, tmp_path: 
     record = second.json
     assert "born in Portland" in record["answer_short"]
     assert record["reused"] == [record["sources"][0]["reference"]]
-    printed = arag("conversations", path)
+    printed = arag("chat", "--show", path)
     assert [line for line in printed.lines if line.startswith("## ")] == [
         f"## {WHO}",
         f"## {WHERE}",
     ]
     assert "found before" in printed.out
-    records = arag("conversations", path, "--json").json
+    records = arag("chat", "--show", path, "--json").json
     assert [kept["question"] for kept in records] == [WHO, WHERE]
 
 
@@ -133,26 +133,26 @@ def test_chat_answers_line_after_line_and_keeps_the_conversation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert arag("conversations").lines[0].startswith("No conversations in ")
+    assert arag("chat", "--list").lines[0].startswith("No conversations in ")
     give_input(f"{WHO}\n\n{WHERE}\n".encode())
     chat = arag("chat", "my-index", *OFFLINE)
     assert chat.code == 0
     assert "Henry Wadsworth Longfellow" in chat.out
     assert "Portland" in chat.out
     assert "(found before)" in chat.out
-    (listed,) = arag("conversations", "--json").json
+    (listed,) = arag("chat", "--list", "--json").json
     assert (listed["questions"], listed["first_question"]) == (2, WHO)
-    assert arag("conversations").lines[0].startswith(f"{listed['name']}  2 questions, index ")
+    assert arag("chat", "--list").lines[0].startswith(f"{listed['name']}  2 questions, index ")
     give_input(f"{WHERE}\n".encode())
     again = arag("chat", "my-index", "--continue", listed["name"], "--json", *OFFLINE)
     assert json.loads(again.out)["reused"]
-    assert len(arag("conversations", listed["name"], "--json").json) == 3
+    assert len(arag("chat", "--show", listed["name"], "--json").json) == 3
 
 
 def test_a_file_that_is_no_conversation_is_named(arag: Command, tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     path.write_text("{}")
-    for arguments in (("conversations", str(path)), ("chat", "my-index", "--continue", str(path))):
+    for arguments in (("chat", "--show", str(path)), ("chat", "my-index", "--continue", str(path))):
         result = arag(*arguments)
         assert (result.code, result.out) == (1, "")
         assert "The file is not a conversation." in result.err

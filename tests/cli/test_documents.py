@@ -125,8 +125,9 @@ def test_a_file_that_exists_is_replaced_only_on_request_and_then_whole(
     result = arag("documents", "my-index", "--export", "kept.jsonl")
     assert (result.code, file.read_text()) == (1, "mine\n")
     assert result.err == (
-        "arag-search: The file exists.\nWhere: kept.jsonl\nAllowed: a new file\n"
-        "Do: Name another file, or replace it with --overwrite.\n"
+        "arag-search: The file exists.\nWhere: kept.jsonl\n"
+        "Allowed: a new file, or - for standard output\n"
+        "Do: Name another file, or replace one with --overwrite.\n"
     )
 
     def stopped(value: dict[str, Any]) -> bytes:
@@ -146,8 +147,14 @@ def test_a_file_that_exists_is_replaced_only_on_request_and_then_whole(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--limit", "-1"), "--limit is -1."),
-        (("--offset", "-1"), "--offset is -1."),
+        (
+            ("--limit", "-1"),
+            "Invalid value for '--limit': Input should be greater than or equal to 0.",
+        ),
+        (
+            ("--offset", "-1"),
+            "Invalid value for '--offset': Input should be greater than or equal to 0.",
+        ),
         (("--json", "--export", "-"), "There are both --json and --export."),
         (("--overwrite",), "--overwrite has no effect here."),
         (("--export", "-", "--overwrite"), "--overwrite has no effect here."),

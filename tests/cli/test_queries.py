@@ -109,6 +109,7 @@ def test_a_trec_run_has_a_line_a_hit_and_names_refused_queries(arag: Command) ->
 
 
 FORMS = 'Allowed: a query a line, or JSON lines {"id", "query"} or {"id", "keywords": [...]}\n'
+WHERE = "Where: bad.jsonl, line 3\n"
 GOOD = {"id": "q1", "query": "vivaldi"}
 
 
@@ -120,35 +121,19 @@ GOOD = {"id": "q1", "query": "vivaldi"}
             "The line is not JSON (unexpected end of data: line 1 column 12 (char 11)).\n"
             f"Where: bad.jsonl, line 3\n{FORMS}",
         ),
-        (
-            {"id": "q2"},
-            "The line holds neither a query nor keywords.\nWhere: bad.jsonl, line 3\n"
-            f"{FORMS}Do: Fix the line.\n",
-        ),
-        (
-            ["opera"],
-            "The line holds neither a query nor keywords.\nWhere: bad.jsonl, line 3\n"
-            f"{FORMS}Do: Fix the line.\n",
-        ),
-        (
-            {"query": "opera", "keywords": ["opera"]},
-            "The line holds both a query and keywords.\nWhere: bad.jsonl, line 3\n"
-            f"{FORMS}Do: Fix the line.\n",
-        ),
-        (
-            {"query": 7},
-            'The field "query" is 7.\nWhere: bad.jsonl, line 3\nAllowed: a string\n'
-            "Do: Fix the line.\n",
-        ),
-        (
-            {"keywords": ["opera", None]},
-            'The field "keywords" is ["opera",null].\nWhere: bad.jsonl, line 3\n'
-            "Allowed: a list of strings\nDo: Fix the line.\n",
-        ),
-        (
-            {"id": None, "query": "opera"},
-            'The field "id" is null.\nWhere: bad.jsonl, line 3\nAllowed: a string or a number\n'
-            "Do: Fix the line.\n",
+        *(
+            (
+                line,
+                f"The line is not a query.\nWhere: bad.jsonl, line 3\n{FORMS}Do: Fix the line.\n",
+            )
+            for line in (
+                {"id": "q2"},
+                ["opera"],
+                {"query": "opera", "keywords": ["opera"]},
+                {"query": 7},
+                {"keywords": ["opera", None]},
+                {"id": None, "query": "opera"},
+            )
         ),
         (
             {"id": "q1", "query": "opera"},

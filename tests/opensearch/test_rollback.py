@@ -131,16 +131,12 @@ def test_a_running_build_is_not_published_over_a_roll_back(opensearch: Site) -> 
 
 
 def test_sources_and_folders_are_refused(arag: Command) -> None:
-    result = arag("index", "a.jsonl", "--rollback", "--to", "http://127.0.0.1:1/x")
-    assert result.err == (
-        "arag-search: --rollback builds nothing, but sources are given.\nWhere: a.jsonl\n"
-        "Do: Leave them out, or leave --rollback out.\n"
-    )
-    result = arag("index", "--dry-run", "--rollback", "--to", "http://127.0.0.1:1/x")
-    assert result.err == (
-        "arag-search: --rollback and --dry-run are both given.\nWhere: http://127.0.0.1:1/x\n"
-        "Do: Leave one of them out.\n"
-    )
+    address = "http://127.0.0.1:1/x"
+    for given, where in (("a.jsonl", "a.jsonl"), ("--dry-run", address)):
+        assert arag("index", given, "--rollback", "--to", address).err == (
+            "arag-search: --rollback builds nothing, but sources or --dry-run are given.\n"
+            f"Where: {where}\nDo: Leave them out, or leave --rollback out.\n"
+        )
     result = arag("index", "--rollback", "--to", "folder")
     assert result.err == (
         "arag-search: --rollback: an index in a folder keeps no previous index: it is deleted when"

@@ -1,10 +1,23 @@
-"""The index that a command takes, as an argument or as the one that a run searched."""
+"""The options of commands that take an index: where it is, how it is opened, and TLS for the
+connection to its server."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+
+from arag_search.engines.opensearch.faults import (
+    CA_CERTS_VARIABLE,
+    CLIENT_CERT_VARIABLE,
+    CLIENT_KEY_VARIABLE,
+)
+
+if TYPE_CHECKING:
+    from arag_search.search.index import Index
 
 IndexFolder = Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")]
 IndexPlace = Annotated[
@@ -20,3 +33,114 @@ SearchedIndex = Annotated[
         show_default=False,
     ),
 ]
+ScopeFilter = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        help="Metadata clauses that every passage must match, such as 'lang:en'.",
+        metavar="CLAUSES",
+    ),
+]
+SearchTimeoutSeconds = Annotated[
+    float,
+    typer.Option(
+        "--search-timeout-s",
+        help="Stop a query that takes the engine longer than this; 0 for no limit.",
+        metavar="SECONDS",
+    ),
+]
+VectorsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--vectors",
+        help="The folder that arag-search embed wrote vectors to.  [default: ARAG_VECTORS, else "
+        "vectors in the folder of the index]",
+        metavar="DIR",
+        show_default=False,
+    ),
+]
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        help="The encoder for queries, if the one that made the vectors has another name on "
+        "this machine.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+AllowStale = Annotated[
+    bool,
+    typer.Option(
+        "--allow-stale",
+        help="Search even if some passages of the index have no vectors; every reply says so.",
+    ),
+]
+
+DEFAULT_TIMEOUT_S = 10.0
+"""The same as in arag_search/engines/deadline.py, which --help does not import."""
+
+
+class Opening(NamedTuple):
+    """The options of a command that searches an index. A ``search_timeout_s`` of 0 means no
+    limit."""
+
+    filter: ScopeFilter = None
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
+    vectors: VectorsFolder = None
+    encoder: EncoderName = None
+    allow_stale: AllowStale = False
+
+    def open(self, location: str) -> Index:
+        """Open the index at a location. Raises as ``open_index``."""
+        from arag_search.search.index import open_index
+
+        return open_index(
+            location,
+            filter=self.filter,
+            vectors=self.vectors,
+            encoder=self.encoder,
+            allow_stale=self.allow_stale,
+            search_timeout_s=self.search_timeout_s or None,
+        )
+
+
+def add_connection_options(command: Any) -> None:
+    """Add the options for TLS to a command, which need not know about them. They set environment
+    variables, which work for every command and for worker processes too."""
+    app = typer.Typer(add_completion=False)
+
+    def option(name: str, variable: str, what: str) -> Any:
+        return typer.Option(
+            None,
+            name,
+            callback=_sets(variable),
+            expose_value=False,
+            metavar="FILE",
+            help=f"For an index on a server: {what}  [env: {variable}]",
+        )
+
+    @app.command()
+    def only(  # pyright: ignore[reportUnusedFunction]
+        ca_certs: str | None = option(
+            "--ca-certs", CA_CERTS_VARIABLE, "the CA certificate file (PEM)."
+        ),
+        client_cert: str | None = option(
+            "--client-cert", CLIENT_CERT_VARIABLE, "the client certificate file (PEM)."
+        ),
+        client_key: str | None = option(
+            "--client-key", CLIENT_KEY_VARIABLE, "the key file of the client certificate (PEM)."
+        ),
+    ) -> None:
+        del ca_certs, client_cert, client_key
+
+    made: Any = typer.main.get_command(app)
+    command.params += made.params
+
+
+def _sets(variable: str) -> Callable[[str | None], None]:
+    def remember(value: str | None) -> None:
+        if value is not None:
+            os.environ[variable] = value
+
+    return remember

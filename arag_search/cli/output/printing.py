@@ -1,0 +1,72 @@
+"""What commands print: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arag_search.system.progress import Progress
+    from index_jobs.build.report import Report
+
+# What commands import first, so that Ctrl-C works from the start: it imports no package.
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
+def say(text: str) -> None:
+    """Print text to stderr; characters that it cannot show are escaped."""
+    encoding = sys.stderr.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
+
+
+def print_json(value: object, *, pretty: bool = False) -> None:
+    """Print one JSON value to stdout, on one line unless ``pretty``."""
+    import orjson
+
+    option = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0)
+    try:
+        written = orjson.dumps(value, option=option)
+    except TypeError:  # a name that is not UTF-8, given on the command line
+        written = json.dumps(value, indent=2 if pretty else None).encode() + b"\n"
+    print_bytes(written)
+
+
+def print_bytes(data: bytes) -> None:
+    """Write UTF-8 to stdout at once."""
+    if sys.stdout.isatty():  # as text, so that it is shown and not obeyed
+        print_text(data.decode("utf-8", "replace").removesuffix("\n"))
+        sys.stdout.flush()
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def print_text(text: str) -> None:
+    """Print text to stdout; characters that the terminal cannot show are replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+
+def run_job(job: Callable[[Progress], Report], json: bool) -> int:
+    """Run a job, print its report, and return the exit code."""
+    from arag_search.system.progress import open_progress
+
+    try:
+        report = job(open_progress())
+    except KeyboardInterrupt:
+        return INTERRUPTED  # the progress has said how to resume
+    return print_report(report, json)
+
+
+def print_report(report: Report, json: bool) -> int:
+    """Print a report; if it is JSON, print its warnings on stderr. Return the exit code 0."""
+    if json:
+        for warning in report.warnings():
+            say(warning)
+    print_text(report.to_json() if json else report.to_text())
+    return 0

@@ -1,0 +1,164 @@
+"""arag-search delete and compact, and index --add and --sync: changes of an existing index."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from arag_search.cli.options.build import Json
+from arag_search.cli.options.index import IndexPlace
+from arag_search.cli.output.printing import run_job
+
+if TYPE_CHECKING:
+    from index_jobs.build.options import BuildOptions
+
+
+def delete_command(
+    index: IndexPlace,
+    doc_ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Ids of documents; - reads them from standard input, one per line.",
+            metavar="[DOC_ID]...",
+            show_default=False,
+        ),
+    ] = None,
+    ids_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="A file of ids, one per line.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    missing_ok: Annotated[
+        bool,
+        typer.Option("--missing-ok", help="Skip unknown ids and list them."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report what would be deleted, and delete nothing.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Delete documents from an index, with their passages.
+
+    All named documents are deleted or, if an id is unknown, none. They are gone for every process
+    that opens the index afterwards. The remaining documents keep their order; scores still count
+    the deleted ones until arag-search compact.
+
+    Examples:
+
+    \b
+      arag-search delete my-index vivaldi goldoni
+      arag-search delete my-index --from withdrawn.txt --missing-ok
+      cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
+    """
+    from index_jobs.updates.deletion import delete_documents
+
+    wanted: list[str] = []
+    for doc_id in doc_ids or []:
+        is_input = doc_id == "-"
+        wanted += _ids(sys.stdin.buffer.read(), "standard input") if is_input else [doc_id]
+    if ids_from is not None:
+        wanted += _ids(Path(ids_from).read_bytes(), ids_from)
+    return run_job(
+        lambda progress: delete_documents(
+            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=progress
+        ),
+        json,
+    )
+
+
+def compact_command(
+    index: IndexPlace,
+    json: Json = False,
+) -> int:
+    """Merge the segments that updates left behind.
+
+    Documents that were deleted or replaced count in the scores of the others until their segments
+    are merged. Afterwards each shard is one segment, and scores and order are those of a build of
+    the same documents. Compacting rewrites the index: it takes as long as a copy, and needs disk
+    space for a second index meanwhile. Searches continue.
+
+    An interrupted update is completed or undone first.
+
+    Examples:
+
+    \b
+      arag-search compact my-index
+      arag-search compact http://localhost:9200/my-index --json
+    """
+    from index_jobs.updates.compaction import compact_index
+
+    return run_job(lambda progress: compact_index(index, progress), json)
+
+
+def update_command(
+    context: typer.Context,
+    sources: list[str],
+    to: str,
+    options: BuildOptions,
+    *,
+    sync: bool,
+    json: bool,
+    **update_options: bool,
+) -> int:
+    """Add the sources to the index, or make it equal to them. Only build options that were passed
+    count, and they must be those of the index."""
+    from arag_search.errors import ArgumentError
+    from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+
+    def if_given(name: str, value: Any) -> Any:
+        source = context.get_parameter_source(name)
+        return value if source is not None and source.name != "DEFAULT" else None
+
+    if sync and if_given("add", True):
+        raise ArgumentError(
+            "--add and --sync are both given.", do="Leave one out: --sync also adds."
+        )
+    if update_options["allow_deletes"] and not sync:
+        raise ArgumentError("--allow-deletes is given without --sync.", do="Leave it out.")
+    option = "--sync" if sync else "--add"
+    for other, value in (
+        ("--overwrite", options.overwrite),
+        ("--shards", options.shards),
+        ("--fold-characters", if_given("fold_characters", True)),
+    ):
+        if value:
+            raise ArgumentError(
+                f"{option}: {other} applies to new indexes only.",
+                allowed=f"{option}, or a new index",
+                do=f"Leave out {option} or {other}.",
+            )
+    update = sync_documents if sync else add_documents
+    add_options = AddOptions(
+        format=options.format,
+        fields=options.fields,
+        skip_bad_lines=options.skip_bad_lines,
+        files=options.files,
+        chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
+        bm25=if_given("bm25", (options.k1, options.b)),
+        metadata=if_given("metadata", options.metadata),
+        without=if_given("without", options.without),
+        workers=options.workers,
+        **update_options,
+    )
+    return run_job(lambda progress: update(sources, to, add_options, progress), json)
+
+
+def _ids(data: bytes, where: str) -> list[str]:
+    from arag_search.corpus import nfc
+    from arag_search.errors import ArgumentError
+
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ArgumentError(
+            "The ids are not UTF-8.",
+            where=f"{where}, line {line}",
+            allowed="one id per line, in UTF-8",
+            do="Convert the file.",
+        ) from error
+    return [nfc(id) for line in text.split("\n") if (id := line.strip())]
