@@ -180,10 +180,10 @@ def _without(step: Step, gone: Collection[str]) -> str:
     """Return the output of a step without the content of references."""
     if _kind(step) == "read":
         shown = step.references[0].reference
-        lines = [span.lines for span in step.spans() if span.lines is not None]
+        lines = [span.lines for span in step.passages if span.lines is not None]
         which = f" lines {lines[0][0]}-{lines[-1][1]}" if lines else ""
         return f"Removed by summarize: {step.tool_name} [{shown}]{which}."
-    spans = [span for span in step.spans() if span.reference is not None]
+    spans = [span for span in step.passages if span.reference is not None]
     blocks = [
         (reference or "", _text_of(step.tool_output, list(group)))
         for reference, group in groupby(spans, key=lambda span: span.reference)

@@ -83,7 +83,7 @@ class Agent:
         self.calls = CallRunner(
             tools_of(preset, index),
             guarded=preset.loop_guards,
-            max_calls=preset.max_loops if preset.reproduces is None else None,
+            max_calls=preset.max_loops,
         )
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)

@@ -91,9 +91,6 @@ class Preset(BaseModel):
         ge=MIN_RESULT_TOKENS, description="The maximum tokens of one tool result."
     )
     full_text: bool = Field(description="Whether searches show whole passages, not snippets.")
-    suppress_shown: bool = Field(
-        description="Whether searches leave out the text of passages shown in full before."
-    )
     operators: bool = Field(description="Whether logical_search takes AND, OR and NOT.")
     tool_description: Description = Field(
         description="What logical_search describes: its syntax and advice, or its syntax alone."
@@ -112,8 +109,7 @@ class Preset(BaseModel):
     )
     refinements: bool = Field(
         default=False,
-        description="Whether logical_search takes sort and per_document, and names the nearest "
-        "values of a field that lacks the value of a clause.",
+        description="Whether logical_search takes sort and per_document.",
     )
     whole_up_to_tokens: int = Field(
         default=0,
@@ -137,7 +133,8 @@ class Preset(BaseModel):
     )
     reproduces: Paper | None = Field(
         default=None,
-        description="The paper whose replies, tool descriptions and arguments this preset keeps.",
+        description="The paper whose tool descriptions, arguments and query language this preset "
+        "keeps.",
     )
     documents: DocumentSettings | None = Field(
         default=None,
@@ -203,7 +200,7 @@ class Preset(BaseModel):
     def fingerprint(self) -> str:
         """Name and hash, which are equal for two presets with the same requests to a model. The
         hash leaves out the description, the place of the prompt, and settings of vectors where none
-        are used. It includes the version of the replies unless the preset reproduces a paper."""
+        are used, and includes the version of the replies."""
         settings = self.model_dump(mode="json", exclude={"description", "prompt"})
         if not self.cites_documents and not any(
             TOOLS[name].vectors == "chosen" for name in self.tools
@@ -214,9 +211,7 @@ class Preset(BaseModel):
         for key, field in type(self).model_fields.items():
             if not field.is_required() and getattr(self, key) == field.default:
                 settings.pop(key, None)
-        # A preset that reproduces a paper asks what presets asked before the replies changed.
-        if settings.pop("reproduces", None) is None:
-            settings["replies"] = REPLIES_VERSION
+        settings["replies"] = REPLIES_VERSION
         settings["system_prompt"] = self.system_prompt
         digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return f"{self.name}-{digest[:16]}"

@@ -6,7 +6,6 @@ One record is one line of JSON. Where A-RAG has a field, its name is A-RAG's.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,14 +19,11 @@ from arag_search.errors import RunError
 from arag_search.tools.base import Status
 from arag_search.tools.references import ShownReference
 from arag_search.tools.registry import READ_TOOLS
-from arag_search.tools.reply_text import ShownPassage, passages_at, read_spans
-from arag_search.tools.spans import OPTIONAL_OF_SPANS, PassageSpan, check_spans
+from arag_search.tools.reply_text import ShownPassage, passages_at
+from arag_search.tools.spans import PassageSpan, check_spans
 
 Outcome = Literal["answered", "forced", "failed"]
 ContextEventKind = Literal["warning", "forced", "voluntary", "exhausted"]
-
-_OPTIONAL = ("invented_ids", "citations", "context", "route", "reused")
-_OPTIONAL_OF_STEPS = ("passages", "total_is_exact", "turn", "references")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ class Step:
     ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
     ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each
     passage is in ``tool_output``, and ``total_is_exact`` is false if there are more than
-    ``total_hits``; both are None in records of versions that did not store them. ``turn`` is the
+    ``total_hits``. ``turn`` is the
     turn of the model in which the call was made, if a turn may have several calls; ``references``
     are the documents that the output names.
     """
@@ -55,29 +51,22 @@ class Step:
     retrieved_tokens: int
     result_tokens: int
     seconds: float
-    passages: tuple[PassageSpan, ...] | None = None
-    total_is_exact: bool | None = None
+    passages: tuple[PassageSpan, ...] = ()
+    total_is_exact: bool = True
     turn: int | None = None
     references: tuple[ShownReference, ...] = ()
 
     def __post_init__(self) -> None:
-        check_spans(self.passages or (), self.tool_output)
+        check_spans(self.passages, self.tool_output)
 
     @property
     def is_read(self) -> bool:
         """Whether the step read passages instead of searching."""
         return self.tool_name in READ_TOOLS
 
-    def spans(self) -> Sequence[PassageSpan]:
-        """Return the span of each passage in the output: as stored or, in older records, as
-        parsed from the text."""
-        if self.passages is not None:
-            return self.passages
-        return read_spans(self.tool_output, of_read=self.is_read, ids=self.hit_ids)
-
     def shown_passages(self) -> list[ShownPassage]:
         """Return the text that the output shows of each passage, in the order of the output."""
-        return passages_at(self.tool_output, self.spans())
+        return passages_at(self.tool_output, self.passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +138,9 @@ class Record:
     route: Route | None = None
     reused: tuple[str, ...] = ()
 
-    @property
-    def is_read_from_text(self) -> bool:
-        """Whether the record was written by a version that did not store the spans of passages."""
-        return any(step.passages is None for step in self.trajectory)
-
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON values. A field that is empty and that a record of an older
-        version lacks stays absent."""
-        written = _adapter().dump_python(self, mode="json")
-        _drop_empty(written, _OPTIONAL)
-        for step in written["trajectory"]:
-            _drop_empty(step, _OPTIONAL_OF_STEPS)
-            for span in step.get("passages", ()):
-                _drop_empty(span, OPTIONAL_OF_SPANS)
-        return written
+        """Return the record as JSON values."""
+        return _adapter().dump_python(self, mode="json")
 
     def to_line(self) -> bytes:
         """Return the record as one line with its line end."""
@@ -182,14 +159,6 @@ class Record:
                 f"A record cannot be read: {', '.join(fields)}.",
                 allowed="records as this version of arag-search writes them",
             ) from error
-
-
-def _drop_empty(written: dict[str, Any], fields: Sequence[str]) -> None:
-    """Remove fields without a value. An empty list of passages counts as a value, because older
-    steps have no list."""
-    for field in fields:
-        if written[field] is None or (written[field] == [] and field != "passages"):
-            del written[field]
 
 
 @functools.cache

@@ -102,7 +102,7 @@ def _lines_shown(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
     for record in records:
         for step in record.trajectory:
             in_step: dict[str, tuple[int, int]] = {}
-            for span in step.spans():
+            for span in step.passages:
                 if span.reference is None or span.lines is None:
                     continue
                 known = in_step.get(span.reference)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from arag_search.agent.record import Record, Step
 from arag_search.agent.refusal import is_refusal
-from arag_search.engines.base import MAX_TOTAL
 from arag_search.tools.registry import TOOLS
 
 
@@ -24,10 +23,8 @@ def hits_text(step: Step) -> str:
     if step.total_hits is None:
         return f"{shown} {'read' if step.is_read else 'nearest'}"
     total = f"{step.total_hits:,}"
-    if step.total_is_exact is False:
+    if not step.total_is_exact:
         total = f"more than {total}"
-    elif step.total_is_exact is None and step.total_hits == MAX_TOTAL:
-        total += " or more"  # a record of a version that did not store it
     return f"{shown} of {total} hits"
 
 

@@ -235,7 +235,6 @@ class SearchOptions(NamedTuple):
             feedback=snippets,
             sort=self.sort,
             per_document=self.per_document,
-            hints=alone and not self.json,
             relax=alone,
             branches=alone,
         )
@@ -342,7 +341,6 @@ def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
         full_text=options.shows_full_text,
         max_result_tokens=options.bound,
         max_offset=MAX_REACH - options.top_k,
-        marked=True,
         relax=True,
         whole_up_to_tokens=WHOLE_UP_TO_TOKENS,
     )

@@ -14,7 +14,6 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
-from arag_search.evaluation.doubts import doubts_of
 from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
@@ -100,9 +99,7 @@ class Score:
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
     requested ``measures``, by question, and ``means`` their means over the same groups as rows.
     ``judged`` and ``factuality`` are the results of judges, if there were any. ``located`` is the
-    evidence in the index that was given, None without one. ``older`` counts the records of versions
-    that did not store where passages are; ``doubts`` are the reasons why records cannot be trusted,
-    by question.
+    evidence in the index that was given, None without one.
     """
 
     run: RunDescription
@@ -117,8 +114,6 @@ class Score:
     judged: Judged | None = None
     factuality: JudgedFactuality | None = None
     located: LocatedEvidence | None = None
-    older: int = 0
-    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
         """Return how often each category occurs, in the groups of the rows."""
@@ -157,10 +152,6 @@ class Score:
                 "categories_of_a_rag": NOT_MEASURED,
             },
         }
-        if self.older:
-            written["older_records"] = self.older
-        if self.doubts:
-            written["doubts"] = dict(self.doubts)
         if self.measures:
             written["measures"] = measures_json(self.measures)
             written["means"] = [asdict(means) for means in self.means]
@@ -242,14 +233,6 @@ def score_run(
         judged=judged,
         factuality=factuality,
         located=located,
-        older=sum(
-            records[question.id].is_read_from_text for question in asked if question.id in records
-        ),
-        doubts={
-            question.id: doubts
-            for question in asked
-            if question.id in records and (doubts := doubts_of(records[question.id]))
-        },
     )
 
 

@@ -96,13 +96,13 @@ def feedback(
     query: Node,
     granularity: Granularity,
     count: Counter,
-    read_values: ValueReader | None = None,
-    loosened: Sequence[Phrase] = (),
+    read_values: ValueReader,
+    loosened: Sequence[Phrase],
 ) -> Feedback:
     """Count the parts of a query that matched nothing.
 
-    ``count`` is called once, with at most 41 queries and the ``loosened`` phrases; ``read_values``,
-    if given, at most once, for the metadata clauses without a match.
+    ``count`` is called once, with at most 41 queries and the ``loosened`` phrases; ``read_values``
+    at most once, for the metadata clauses without a match.
     """
     clauses: tuple[Node | Not, ...] = (query,)
     if isinstance(query, Or):
@@ -129,7 +129,7 @@ def feedback(
     queries.extend((node, granularity) for _, node in rest)
     if granularity == "sentence":
         queries.append((query, "chunk"))
-    variants = case_variants(query) if read_values is not None else []
+    variants = case_variants(query)
     queries.extend((variant, "chunk") for variant in variants)
     queries.extend((phrase, granularity) for phrase in loosened)
     counts = count(queries)
@@ -142,16 +142,15 @@ def feedback(
         if n
     ]
     nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
-    missing: tuple[MissingValue, ...] = ()
-    if read_values is not None:
-        unmatched = [
-            leaf
-            for leaf in positive_leaves(query)
-            if isinstance(leaf, MetadataLeaf) and str(leaf) in nowhere
-        ]
-        of_variants = zip(variants, counts[len(counts) - len(variants) :], strict=True)
-        held = [(variant, chunks) for variant, chunks in of_variants if chunks]
-        missing = missing_values(unmatched, held, read_values)
+    unmatched = [
+        leaf
+        for leaf in positive_leaves(query)
+        if isinstance(leaf, MetadataLeaf) and str(leaf) in nowhere
+    ]
+    of_variants = zip(variants, counts[len(counts) - len(variants) :], strict=True)
+    missing = missing_values(
+        unmatched, [(variant, chunks) for variant, chunks in of_variants if chunks], read_values
+    )
     in_chunks = counts[len(rows) + len(rest)] if granularity == "sentence" else None
     near = tuple(
         ClauseCount(str(phrase), n, True)

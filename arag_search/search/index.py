@@ -91,8 +91,6 @@ class _Extras(NamedTuple):
     """What a logical search returns besides its page; see Index.logical_search."""
 
     feedback: bool
-    nearest_values: bool
-    hints: bool
     relax: bool
     branches: bool
 
@@ -215,8 +213,6 @@ class Index:
         feedback: bool = True,
         sort: str | None = None,
         per_document: int | None = None,
-        nearest_values: bool = True,
-        hints: bool = False,
         relax: bool = False,
         branches: bool = False,
         published: bool = False,
@@ -225,15 +221,15 @@ class Index:
 
         ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. ``filter`` is a query of
         metadata clauses, which narrows the scope of the index for this call. Without ``snippets``
-        no text is read; without ``feedback`` nothing is counted if nothing matches. ``full_text``
-        reads whole passages even at sentence granularity, which takes a second request to a server.
+        no text is read. ``feedback`` counts the parts of a query that matches nothing, names the
+        nearest values of a field (in one more request), and adds notes on rarer syntax that would
+        help: a slop, a weight, the granularity. ``full_text`` reads whole passages even at sentence
+        granularity, which takes a second request to a server.
 
         ``sort`` orders passages by a metadata field instead: ``year`` or ``year:asc`` (least value
         first) or ``year:desc``. Passages without a value come last; equal values are in order of
         score. ``per_document`` shows at most this many passages of a document, 1 to 1,000; the
-        total counts all. Where a metadata clause matches nothing, ``nearest_values`` names the
-        nearest values of its field, which takes one more request. ``hints`` adds notes on rarer
-        syntax that would help: a slop, a weight, the granularity.
+        total counts all.
 
         With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages, those
         that miss the fewest of its conditions, ranked by the score of the others. Exclusions and
@@ -270,9 +266,7 @@ class Index:
             sorting, per_document,
         )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
-            done = self._executed(
-                request, _Extras(feedback, nearest_values, hints, relax, branches)
-            )
+            done = self._executed(request, _Extras(feedback, relax, branches))
             page, clause_counts = done.page, done.feedback
             explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
             if explain:
@@ -288,7 +282,7 @@ class Index:
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
         notes = list(parsed.notes)
-        if sorting is not None or (nearest_values and not page.count):
+        if sorting is not None or (feedback and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
         if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
@@ -297,7 +291,7 @@ class Index:
             notes += [note] if note else []
         notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
-        if hints:
+        if feedback:
             notes += narrowing_hints(request, page, self.manifest.has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
         return search_result(
@@ -373,8 +367,8 @@ class Index:
                 request.query,
                 request.granularity,
                 counts,
-                self._value_reader(request) if options.nearest_values else None,
-                loosened_phrases(request.query) if options.hints else (),
+                self._value_reader(request),
+                loosened_phrases(request.query),
             )
         elif relaxed:
             counts(())
@@ -565,7 +559,7 @@ class Index:
         logical search for the condition, which says why."""
         if where is None or result.passages != 0:
             return result
-        matches = self.logical_search(where, filter=filter, relax=relax, hints=relax)
+        matches = self.logical_search(where, filter=filter, relax=relax)
         return result if matches.total else replace(matches, query=result.query)
 
     @checked

@@ -81,17 +81,12 @@ class Window(NamedTuple):
 class ReadSet:
     """The passages and documents that have been shown in one conversation so far.
 
-    ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
-    chunks that were read to the end, ``shown`` those that a search showed in full. ``seen`` maps a
-    chunk to the checksums of the sentences of it that were shown, by searches or reads. ``is_kept``
-    says that everything shown is still visible to the model, which is unknown for clients of a
-    server. ``references`` name the documents, ``windows`` are their lines that were opened and are
-    still visible, and ``step`` is the number of the current call.
+    ``seen`` maps a chunk to the checksums of the sentences of it that were shown, by searches or
+    reads. ``is_kept`` says that everything shown is still visible to the model, which is unknown
+    for clients of a server. ``references`` name the documents, ``windows`` are their lines that
+    were opened and are still visible, and ``step`` is the number of the current call.
     """
 
-    sentences_read: dict[str, int] = field(default_factory=dict[str, int])
-    read: set[str] = field(default_factory=set[str])
-    shown: set[str] = field(default_factory=set[str])
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     is_kept: bool = True
     references: References = field(default_factory=References)
@@ -103,9 +98,6 @@ class ReadSet:
         concurrent calls never give the same name twice."""
         seen = {chunk: set(sentences) for chunk, sentences in self.seen.items()}
         return ReadSet(
-            dict(self.sentences_read),
-            set(self.read),
-            set(self.shown),
             seen,
             self.is_kept,
             self.references,
@@ -124,17 +116,10 @@ class ReadSet:
         """Count passages, and the windows of references, as no longer visible."""
         for chunk in passages:
             self.seen.pop(chunk, None)
-            self.sentences_read.pop(chunk, None)
-        self.read.difference_update(passages)
-        self.shown.difference_update(passages)
         self.windows = [window for window in self.windows if window.reference not in references]
 
     def add(self, other: ReadSet) -> None:
         """Add everything that another set counts as shown."""
-        for chunk, sentences in other.sentences_read.items():
-            self.sentences_read[chunk] = max(sentences, self.sentences_read.get(chunk, 0))
-        self.read |= other.read
-        self.shown |= other.shown
         for chunk, checksums in other.seen.items():
             self.seen.setdefault(chunk, set()).update(checksums)
         self.windows += [window for window in other.windows if window not in self.windows]
@@ -152,7 +137,6 @@ class ToolSettings(Protocol):
     tools: tuple[str, ...]
     max_result_tokens: int
     full_text: bool
-    suppress_shown: bool
     operators: bool
     tool_description: Description
     matching: Matching

@@ -35,12 +35,11 @@ from arag_search.tools.rendering import (
     names,
     shown_title,
 )
-from arag_search.tools.spans import LeftOut, PassageSpan
+from arag_search.tools.spans import PassageSpan
 
 MAX_IDS = 20
 NEAR_TOKENS = 160
 """The number of tokens that ``near`` shows, unless a single sentence is longer."""
-READ_BEFORE = "This chunk has been read before."
 IN_BRACKETS = "Ids stand in brackets in search replies."
 UNKNOWN = "Unknown: "
 SHOWN_UP_TO = "Shown up to sentence "
@@ -67,9 +66,8 @@ class ChunkRead(Tool):
     """A tool that shows whole chunks; one that does not fit is cut after a sentence, and the reply
     says where to continue.
 
-    A chunk counts as read once all its sentences were shown. Unless the tool ``reproduces`` that of
-    a paper, its reply says for every chunk what is left out, and leaves out sentences that are
-    still visible; the tool can also show a part of a chunk.
+    The reply says for every chunk what is left out, and leaves out sentences that are still
+    visible. Unless the tool ``reproduces`` that of a paper, it can show a part of a chunk.
     """
 
     name = "chunk_read"
@@ -82,12 +80,11 @@ class ChunkRead(Tool):
         max_result_tokens: int = DEFAULT_RESULT_TOKENS,
         reproduces: Paper | None = None,
     ) -> None:
-        self.marked = reproduces is None
         super().__init__(
             index,
             description=described(self.name, index, reproduces),
             max_result_tokens=max_result_tokens,
-            hidden=() if self.marked else ("to_sentence", "near"),
+            hidden=() if reproduces is None else ("to_sentence", "near"),
         )
 
     @classmethod
@@ -134,11 +131,7 @@ class ChunkRead(Tool):
         reply = _Reply(self.max_result_tokens, read_set, unknown)
         for at, read_chunk in enumerate(chunks):
             later = [later.chunk.id for later in chunks[at + 1 :]]
-            if self.marked:
-                part = wanted if len(chunks) == 1 else None
-                reply.add_marked(read_chunk, part, later)
-            else:
-                reply.add(read_chunk, first, later)
+            reply.add(read_chunk, wanted if len(chunks) == 1 else None, later)
         return reply.result((time.perf_counter() - started) * 1000)
 
 
@@ -178,45 +171,9 @@ def _near(chunk: Chunk, words: str, wanted: range) -> range:
     return range(start, stop)
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownChunk:
-    """The part of a chunk that a reply shows: sentences ``first`` to ``last``, the last perhaps
-    cut."""
-
-    chunk: Chunk
-    header: str
-    body: str = ""
-    first: int = 1
-    last: int = 0
-    left_out: LeftOut | None = None
-
-    @property
-    def text(self) -> str:
-        """The lines of the piece, and where to continue after it."""
-        count = len(self.chunk.sentence_ends)
-        is_cut = self.left_out is None and self.last < count
-        go_on = _continue_line(self.chunk.id, self.last, count) if is_cut else ""
-        return "\n".join(line for line in (self.header, self.body, go_on) if line)
-
-    def span(self, start: int) -> PassageSpan:
-        """Return the span of the chunk in a reply in which its header begins at ``start``."""
-        header_end = start + len(self.header)
-        text_start = header_end + 1 if self.body else header_end
-        return PassageSpan(
-            id=self.chunk.id,
-            title=self.chunk.title,
-            start=start,
-            text_start=text_start,
-            end=text_start + len(self.body),
-            sentences=tuple(range(self.first, self.last + 1)),
-            whole=self.left_out is None and self.body == self.chunk.content.strip(),
-            left_out=self.left_out,
-        )
-
-
 @dataclass(slots=True)
-class _MarkedChunk:
-    """A chunk with marks, of ``count`` sentences; ``is_cut`` if there was no room for all that
+class _ShownChunk:
+    """A chunk in a reply, of ``count`` sentences; ``is_cut`` if there was no room for all that
     should be shown."""
 
     block: MarkedBlock
@@ -227,8 +184,9 @@ class _MarkedChunk:
     def text(self) -> str:
         """The lines of the chunk, and where to continue after it."""
         lines = self.block.lines()
-        if self.is_cut:
-            lines.append(_continue_line(self.block.id, self.block.shown[-1] + 1, self.count))
+        last = self.block.shown[-1] + 1 if self.block.shown else 0
+        if self.is_cut and last < self.count:
+            lines.append(_continue_line(self.block.id, last, self.count))
         return "\n".join(lines)
 
     def span(self, start: int) -> PassageSpan:
@@ -249,34 +207,17 @@ class _Reply:
         self.retrieved = 0
         self.has_text = False
 
-    def add(self, read_chunk: ReadChunk, first: int, later: list[str]) -> None:
-        """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` chunks follow."""
-        chunk = read_chunk.chunk
-        if chunk.id in self.read_set.read:
-            header = f"[{chunk.id}] {READ_BEFORE}"
-            if not self._add_if_it_fits(_ShownChunk(chunk, header, left_out="read"), later):
-                self.left_out.append(chunk.id)
-            return
-        header = chunk_header(read_chunk, self.max_tokens // 4)
-        sentences = chunk.sentences()
-        body = "".join(sentences[first - 1 :]).strip()
-        piece = _ShownChunk(chunk, header, body, first, len(sentences))
-        if self._add_if_it_fits(piece, later):
-            self._note_shown(piece)
-        elif self.has_text or not self._put_beginning(read_chunk, header, first, later):
-            self.left_out.append(chunk.id)
-
-    def add_marked(self, read_chunk: ReadChunk, wanted: range | None, later: list[str]) -> None:
+    def add(self, read_chunk: ReadChunk, wanted: range | None, later: list[str]) -> None:
         """Show the wanted sentences (0-based) of a chunk, or all, with marks for those that are not
         shown; or leave the chunk out. ``later`` chunks follow."""
         chunk = read_chunk.chunk
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")
-        piece = _MarkedChunk(
+        piece = _ShownChunk(
             marked_part(chunk, header, about, wanted, self.read_set),
             len(chunk.sentence_ends),
         )
         if not self._add_if_it_fits(piece, later) and (
-            self.has_text or not self._put_marked_beginning(piece, later)
+            self.has_text or not self._put_beginning(piece, later)
         ):
             self.left_out.append(chunk.id)
             return
@@ -284,7 +225,7 @@ class _Reply:
         self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(piece.block.body)
         note_seen(piece.block, self.read_set)
 
-    def _put_marked_beginning(self, piece: _MarkedChunk, later: list[str]) -> bool:
+    def _put_beginning(self, piece: _ShownChunk, later: list[str]) -> bool:
         """Show as many sentences as fit, at least one, cut if it alone is too long; return False if
         not even that fits."""
         block = piece.block
@@ -297,45 +238,16 @@ class _Reply:
                 piece.is_cut = True
             if over > 0:
                 room = count_tokens(block.body) - over - 2
-                if room < LEAST_TOKENS:
+                if room >= LEAST_TOKENS:
+                    block.cut = cut_to(block.body, room)
+                elif block.about:
+                    block.about = ""
+                else:
                     return False
-                block.cut = cut_to(block.body, room)
                 piece.is_cut = True
         return False
 
-    def _put_beginning(
-        self, read_chunk: ReadChunk, header: str, first: int, later: list[str]
-    ) -> bool:
-        """Show as many sentences as fit, at least one, cut if it alone is too long.
-
-        Returns False if not even that fits.
-        """
-        sentences = read_chunk.chunk.sentences()
-        count = len(sentences)
-        room = self._room(later) - count_tokens(
-            f"{header}\n{_continue_line(read_chunk.chunk.id, count, count)}"
-        )
-        while first <= count and room >= LEAST_TOKENS:
-            body, last = _beginning(sentences, first, room)
-            piece = _ShownChunk(read_chunk.chunk, header, body, first, last)
-            if self._add_if_it_fits(piece, later):
-                self._note_shown(piece)
-                return True
-            room -= 2  # pieces joined may count a little more than alone
-        return False
-
-    def _note_shown(self, piece: _ShownChunk) -> None:
-        """Record which part of a chunk has been shown."""
-        chunk, read_set = piece.chunk, self.read_set
-        self.has_text = True
-        self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(piece.body)
-        before = read_set.sentences_read.get(chunk.id, 0)
-        if piece.first <= before + 1:
-            read_set.sentences_read[chunk.id] = before = max(before, piece.last)
-        if before >= len(chunk.sentence_ends):
-            read_set.read.add(chunk.id)
-
-    def _add_if_it_fits(self, piece: _ShownChunk | _MarkedChunk, later: list[str]) -> bool:
+    def _add_if_it_fits(self, piece: _ShownChunk, later: list[str]) -> bool:
         """Add a piece if it fits and leaves room to name the chunks that follow."""
         if count_tokens(piece.text) > self._room(later):
             return False
@@ -371,20 +283,6 @@ class _Reply:
             milliseconds=milliseconds,
             passages=tuple(self.spans),
         )
-
-
-def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
-    """Return the sentences from ``first`` on that fit into ``room`` tokens, and the number of the
-    last one."""
-    last, used = first, count_tokens(sentences[first - 1])
-    while last < len(sentences) and used + (cost := count_tokens(sentences[last])) <= room:
-        used += cost
-        last += 1
-    body = "".join(sentences[first - 1 : last]).strip()
-    while last > first and count_tokens(body) > room:
-        last -= 1
-        body = "".join(sentences[first - 1 : last]).strip()
-    return cut_to(body, room), last
 
 
 def _continue_line(chunk_id: str, last: int, count: int) -> str:

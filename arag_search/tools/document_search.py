@@ -102,7 +102,7 @@ class DocumentSearch(Tool):
     """A search for documents: the rankings of its queries are merged by reciprocal rank fusion
     (K = 60), equal scores by the first query that found them, then by rank.
 
-    Unless the preset reproduces the paper, sentences that are still visible are not shown again.
+    Sentences that are still visible are not shown again.
     """
 
     name = "search"
@@ -115,13 +115,11 @@ class DocumentSearch(Tool):
         *,
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
         vectors: VectorUnit = "passage",
-        marked: bool = False,
         published: bool = False,
     ) -> None:
         self.settings = settings
         self.published = published
         self.backend: SearchBackend = chosen_backend(settings, index)
-        self.marked = marked
         self.advice = GO_DEEPER
         self.unit: VectorUnit = _unit(self.backend, vectors, index)
         super().__init__(
@@ -145,7 +143,6 @@ class DocumentSearch(Tool):
             documents,
             max_result_tokens=settings.max_result_tokens,
             vectors=settings.vectors,
-            marked=settings.reproduces is None and documents.search_backend == "logical",
             published=settings.reproduces is not None,
         )
 
@@ -247,8 +244,7 @@ class DocumentSearch(Tool):
             passages = tuple(dict.fromkeys(block.shown_passages()))
             block.reference.note(passages)
             shown.append(ShownReference(block.reference.id, block.reference.doc_id, passages))
-            if self.marked:
-                block.note_seen(read_set)
+            block.note_seen(read_set)
         return ToolResult(
             text=fitted.text,
             status="ok" if shown else "empty",
@@ -275,9 +271,8 @@ class DocumentSearch(Tool):
                 document.doc_id, document.title, search, reuse=self.settings.reuse_references
             )
             by = document.queries if queries > 1 else ()
-            seen = read_set.seen if self.marked else {}
             parts = [
-                part_of(lines, hit, text, short=at > 0, seen=seen.get(hit.id, ()))
+                part_of(lines, hit, text, short=at > 0, seen=read_set.seen.get(hit.id, ()))
                 for at, (hit, text) in enumerate(zip(document.hits, document.texts, strict=True))
             ]
             about = _about(lines, [number + 1 for number in by])

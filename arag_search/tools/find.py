@@ -93,7 +93,7 @@ class Find(DocumentTool):
         return cls(
             index,
             settings.documents or DocumentSettings(),
-            guarded=settings.loop_guards and settings.reproduces is None,
+            guarded=settings.loop_guards,
         )
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:

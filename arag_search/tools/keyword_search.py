@@ -73,7 +73,7 @@ class KeywordSearch(SearchTool):
             top_k=arguments.top_k,
             offset=arguments.offset,
             matching=self.matching,
-            branches=self.style.marked,
+            branches=True,
         )
 
     def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:

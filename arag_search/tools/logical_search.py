@@ -58,8 +58,8 @@ class LogicalSearch(SearchTool):
 
     With ``operators`` False, AND, OR, NOT, - and ! are rejected; ``description`` is "full" or
     "syntax". With ``refinements``, the tool takes sort (if the index has metadata) and
-    per_document, and names the nearest values of a field where a metadata clause matches nothing.
-    The description is made from the index, unless the tool ``reproduces`` that of a paper's preset.
+    per_document. The description is made from the index, unless the tool ``reproduces`` that of a
+    paper's preset.
     """
 
     name = "logical_search"
@@ -91,7 +91,6 @@ class LogicalSearch(SearchTool):
             text = _papers_description(index, description, operators)
         super().__init__(index, description=text, style=style, hidden=hidden)
         self.operators = operators
-        self.refinements = refinements
         self.published = reproduces is not None
 
     @classmethod
@@ -124,10 +123,8 @@ class LogicalSearch(SearchTool):
             full_text=self.style.full_text,
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
-            nearest_values=self.refinements,
             relax=self.style.relax,
-            branches=self.style.marked,
-            hints=not self.published,
+            branches=True,
             published=self.published,
         )
 

@@ -71,7 +71,7 @@ class OpenLines(DocumentTool):
             index,
             settings.documents or DocumentSettings(),
             max_result_tokens=settings.max_result_tokens,
-            guarded=settings.loop_guards and settings.reproduces is None,
+            guarded=settings.loop_guards,
         )
 
     def _call(self, arguments: OpenArguments, read_set: ReadSet) -> ToolResult:

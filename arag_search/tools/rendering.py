@@ -7,13 +7,14 @@ end and named.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arag_search.corpus import MetadataValue, split_at
+from arag_search.corpus import MetadataValue
 from arag_search.search.results import join_sentences
-from arag_search.tokens import CHARACTERS_PER_TOKEN, CUT_MARK, count_tokens, cut_to
+from arag_search.tokens import CHARACTERS_PER_TOKEN, count_tokens, cut_to
 from arag_search.tools.spans import LeftOut, PassageSpan
 
 NOT_SHOWN = "Not shown for want of room: "
@@ -30,13 +31,13 @@ Frame = Callable[[Sequence["Block"]], tuple[str, str]]
 
 
 @dataclass(slots=True)
-class Block:
-    """One passage in a reply: a header line, and sentences of which ``shown`` are written out.
+class Block(ABC):
+    """One passage or document in a reply: a header line, and sentences of which ``shown`` are
+    written out.
 
     ``title`` is the passage's full title, of which the header shows the beginning. ``cut`` is
     the text to show instead if the only remaining sentence is too long. A block without
-    sentences is its header alone. ``inner_ends`` are the ends of the passage's sentences if it
-    is shown as a single piece. ``left_out`` says why a passage with text is shown as a header
+    sentences is its header alone. ``left_out`` says why a passage with text is shown as a header
     only.
     """
 
@@ -46,7 +47,6 @@ class Block:
     sentences: Sequence[str]
     shown: list[int]
     cut: str | None = None
-    inner_ends: tuple[int, ...] = ()
     left_out: LeftOut | None = None
 
     @property
@@ -55,89 +55,25 @@ class Block:
         return self.cut if self.cut is not None else self.uncut_body
 
     @property
+    @abstractmethod
     def uncut_body(self) -> str:
-        """The sentences to show, whole."""
-        return join_sentences(self.sentences, self.shown)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of the passage's text is shown."""
-        is_complete = self.left_out is None and len(self.shown) == len(self.sentences)
-        return is_complete and self.body == self.uncut_body
-
-    def shown_sentences(self) -> tuple[int, ...]:
-        """Return the numbers, from 1, of the sentences of which anything is shown."""
-        if self.body == self.uncut_body:
-            kept = len(self.uncut_body)
-        else:
-            kept = len(self.body.removesuffix(CUT_MARK).rstrip())
-        starts = self._inner_starts() if self.inner_ends else self._starts()
-        return tuple(number for number, start in starts if start < kept)
-
-    def _starts(self) -> list[tuple[int, int]]:
-        """Return the offset in the body at which each sentence begins, by its number."""
-        starts: list[tuple[int, int]] = []
-        expected = start = 0
-        for number in self.shown:
-            if number != expected:
-                start += len("... ")
-            starts.append((number + 1, start))
-            text = self.sentences[number].strip()
-            start += len(text) + bool(text)
-            expected = number + 1
-        return starts
-
-    def _inner_starts(self) -> list[tuple[int, int]]:
-        content = self.sentences[0] if self.sentences else ""
-        stripped = len(content) - len(content.lstrip())
-        begins = (0, *self.inner_ends[:-1])
-        return [(number, start - stripped) for number, start in enumerate(begins, 1)]
-
-    @property
-    def lacks_text(self) -> bool:
-        """Whether a part of the passage has not been shown."""
-        return not self.is_whole
+        """The text to show, whole."""
 
     @property
     def ids(self) -> list[str]:
         """The ids of the hits that the block stands for."""
         return [self.id]
 
-    def drop_after(self, dropped: Block) -> None:
+    def drop_after(self, dropped: Block) -> None:  # noqa: B027
         """Drop the hits of the block that come after those of another block, which was dropped."""
 
+    @abstractmethod
     def spans(self, start: int) -> Iterator[PassageSpan]:
-        """Yield the spans of the hits in a reply in which the header begins at ``start``."""
-        end = start + len(str(self))
-        yield PassageSpan(
-            id=self.id,
-            title=self.title,
-            start=start,
-            text_start=end - len(self.body),
-            end=end,
-            sentences=self.shown_sentences(),
-            whole=self.is_whole,
-            left_out=self.left_out,
-        )
+        """Yield the spans of the passages in a reply in which the header begins at ``start``."""
 
     def __str__(self) -> str:
         body = self.body
         return f"{self.header}\n{body}" if body else self.header
-
-
-def block(
-    chunk_id: str,
-    title: str,
-    part: int,
-    parts: int,
-    content: str,
-    sentence_ends: tuple[int, ...],
-    shown: Sequence[int],
-) -> Block:
-    """Return a passage under ``[id] title, part i of n``."""
-    header = header_line(chunk_id, title, part, parts)
-    sentences = split_at(content, sentence_ends)
-    return Block(chunk_id, title, header, sentences, list(shown))
 
 
 def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:

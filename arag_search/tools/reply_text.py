@@ -1,5 +1,5 @@
-"""Read the passages that a tool result shows from its text. This is for readers that have only
-the text: rule-based models, and records of versions that did not store the spans of passages.
+"""Split a tool result at its passages. For rule-based models, which have only the text, also read
+where they are from the text.
 
 This is the only reader of replies. A line of the corpus that looks like a line of a tool cannot
 be told apart with certainty. Only a line feed ends a line.
@@ -8,12 +8,20 @@ be told apart with certainty. Only a line feed ends a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from arag_search.tokens import count_tokens
-from arag_search.tools.chunk_read import IN_BRACKETS, READ_BEFORE, SHOWN_UP_TO, UNKNOWN
-from arag_search.tools.marked import LEFT_OUT, NO_TEXT, PARTLY_SHOWN, SHOWN_BEFORE, WHOLE
+from arag_search.tools.beside import BEST_FOR, IN_NO_SENTENCE, NEAREST
+from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
+from arag_search.tools.marked import (
+    LEFT_OUT,
+    NO_TEXT,
+    PARTLY_SHOWN,
+    SAME,
+    SHOWN_BEFORE,
+    WHOLE,
+)
 from arag_search.tools.rendering import NOT_SHOWN, shown_title
 from arag_search.tools.search import FULL_TEXT, MORE
 from arag_search.tools.spans import LeftOut, PassageSpan
@@ -26,7 +34,7 @@ CALLS_LEFT = "Note: tool calls left: "
 _TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
 _NOTHING = ("No passage", "No sentence")
 _REFUSED = ("Query not run", "Tool not run")
-_HEADER = re.compile(r"\[(?!page \d+\](?:\n|\Z))([^\]\n]+)\][^\n]*")
+_HEADER = re.compile(r"^\[(?!page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
 """The header of a passage, but not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _RANK = r"cosine -?\d\.\d\d"
@@ -47,6 +55,10 @@ _READ_FOOT = re.compile(
     rf"(?:\n{UNKNOWN}[^\n]* {re.escape(IN_BRACKETS)})?{_NUDGED}"
 )
 _GO_ON = re.compile(rf"\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*\Z")
+_BESIDE = re.compile(
+    rf"(?:\n{SAME}\[.*\]\.)?(?:\n(?:{BEST_FOR}|{NEAREST}).*:|\n{re.escape(IN_NO_SENTENCE)})?\Z"
+)
+"""The lines of a search between the text of a passage and the next header."""
 _ABOUT = re.compile(r"\((?:previous|next|[\w-]+): [^\n]*\)(?:\n|\Z)")
 
 
@@ -102,7 +114,7 @@ def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
             ReplyPart(
                 id=span.id,
                 header=header,
-                title="" if span.left_out == "read" else shown_title(span.title),
+                title=shown_title(span.title),
                 about=about,
                 text=span.text_in(reply),
                 below=reply[span.end + 1 : next_start - 1],
@@ -114,16 +126,12 @@ def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
     return ReplyParts(reply[: max(spans[0].start - 1, 0)], tuple(parts))
 
 
-def read_spans(
-    reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
-) -> tuple[PassageSpan, ...]:
+def read_spans(reply: str, *, of_read: bool = False) -> tuple[PassageSpan, ...]:
     """Read the spans of the passages of a reply from its text.
 
     ``of_read`` is for replies of chunk_read, which have a line about the chunk under each header.
-    ``ids`` are the ids that the reply shows, in order, if known: then each has exactly one header.
     """
-    headers = _any_headers(reply) if ids is None else _headers_of(reply, ids)
-    begins = list(headers)
+    begins = [(header[1], header.start()) for header in _HEADER.finditer(reply)]
     foot = (_READ_FOOT if of_read else _FOOT).search(reply, begins[-1][1] if begins else 0)
     reply_end = foot.start() if foot is not None else len(reply)
     spans: list[PassageSpan] = []
@@ -133,21 +141,14 @@ def read_spans(
     return tuple(spans)
 
 
-def passages_in(
-    reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
-) -> list[ShownPassage]:
-    """Return the passages in a reply, in order, without those that chunk_read only names because
-    they were read before. The arguments are those of ``read_spans``."""
-    spans = read_spans(reply, of_read=of_read, ids=ids)
-    return passages_at(reply, [span for span in spans if span.left_out != "read"])
+def passages_in(reply: str, *, of_read: bool = False) -> list[ShownPassage]:
+    """Return the passages in a reply, in order. The arguments are those of ``read_spans``."""
+    return passages_at(reply, read_spans(reply, of_read=of_read))
 
 
 def passages_at(reply: str, spans: Sequence[PassageSpan]) -> list[ShownPassage]:
     """Return the passages of a reply at these spans."""
-    return [
-        ShownPassage(span.id, "" if span.left_out == "read" else span.title, span.text_in(reply))
-        for span in spans
-    ]
+    return [ShownPassage(span.id, span.title, span.text_in(reply)) for span in spans]
 
 
 def total_of(reply: str) -> int | None:
@@ -181,57 +182,8 @@ def offers_more(reply: str) -> bool:
 def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:
     """Return how many o200k tokens of titles and texts of passages a reply shows."""
     return sum(
-        count_tokens(shown_title(span.title)) + count_tokens(span.text_in(reply))
-        for span in spans
-        if span.left_out != "read"
+        count_tokens(shown_title(span.title)) + count_tokens(span.text_in(reply)) for span in spans
     )
-
-
-def is_told_apart(reply: str, spans: Sequence[PassageSpan]) -> bool:
-    """Return whether only the headers that ``read_spans`` found could be headers of these passages,
-    and no other line."""
-    ids = {span.id for span in spans}
-    lines = [start for start in _line_starts(reply) if _id_at(reply, start, ids) is not None]
-    return lines == [span.start for span in spans]
-
-
-def _line_starts(reply: str) -> Iterator[int]:
-    """Yield the starts of the lines that begin with a bracket."""
-    if reply.startswith("["):
-        yield 0
-    at = reply.find("\n[")
-    while at >= 0:
-        yield at + 1
-        at = reply.find("\n[", at + 1)
-
-
-def _any_headers(reply: str) -> Iterator[tuple[str, int]]:
-    for start in _line_starts(reply):
-        match = _HEADER.match(reply, start)
-        if match is not None:
-            yield match[1], start
-
-
-def _headers_of(reply: str, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield the headers of passages in the order of their ids, each the first after the one
-    before."""
-    starts = list(_line_starts(reply))
-    after = 0
-    for id in ids:
-        headers = (at for at in range(after, len(starts)) if _id_at(reply, starts[at], [id]))
-        at = next(headers, None)
-        if at is not None:
-            yield id, starts[at]
-            after = at + 1
-
-
-def _id_at(reply: str, start: int, ids: Collection[str]) -> str | None:
-    """Return which of the ids, which may hold brackets themselves, a line begins a passage with."""
-    for id in ids:
-        after = start + len(id) + 2
-        if reply.startswith(f"[{id}]", start) and reply[after : after + 1] in ("", " ", "\n"):
-            return id
-    return None
 
 
 def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSpan:
@@ -239,8 +191,6 @@ def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSp
     header_end = reply.find("\n", start, end)
     header_end = end if header_end < 0 else header_end
     header = reply[start + len(id) + 2 : header_end]
-    if header == f" {READ_BEFORE}":
-        return PassageSpan(id, "", start, header_end, header_end, left_out="read")
     mark = _MARK.search(header)
     left_out: LeftOut | None = "shown" if mark is not None and mark["before"] else None
     title = _PART.sub("", _MARK.sub("", header).removeprefix(" "))
@@ -249,4 +199,6 @@ def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSp
         text_start = about.end()
     if of_read and (go_on := _GO_ON.search(reply, max(text_start - 1, header_end), end)):
         end = max(go_on.start(), text_start)
+    if not of_read and (beside := _BESIDE.search(reply, header_end, end)):
+        end = max(beside.start(), text_start)
     return PassageSpan(id, title, start, text_start, end, left_out=left_out)

@@ -9,7 +9,7 @@ from typing import Any
 
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
-from arag_search.search.results import SearchHit, SearchResult
+from arag_search.search.results import SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
@@ -22,25 +22,22 @@ from arag_search.tools.base import (
     error_result,
 )
 from arag_search.tools.beside import blocks_beside, branch_counts
-from arag_search.tools.marked import join_near_duplicates, marked_block, note_seen, whole_lengths
-from arag_search.tools.rendering import (
-    Block,
-    Fitted,
-    block,
-    cut_to,
-    fit,
-    header_line,
-    retrieved_tokens,
+from arag_search.tools.marked import (
+    MarkedBlock,
+    join_near_duplicates,
+    marked_block,
+    note_seen,
+    whole_lengths,
 )
+from arag_search.tools.rendering import Block, Fitted, cut_to, fit, retrieved_tokens
 
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
-SHOWN_BEFORE = " (shown before)"
-"""The mark after the title of a passage whose text is left out."""
 WHOLE_UP_TO_TOKENS = 160
 """The length up to which ``arag-search search`` and logical_read show passages whole."""
 MORE = "More: offset="
 FULL_TEXT = "Full text: chunk_read."
+_NO_FURTHER = ": there are no further ones."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +45,15 @@ class ReplyStyle:
     """The style in which a search tool replies.
 
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
-    ``suppress_shown`` leaves out the text of passages that were shown in full before, by a
-    search or a read. ``max_offset`` is the largest offset that a caller may pass; 0 if there is
-    no paging.
-
-    ``marked`` says for every passage what is left out, and leaves out sentences that are still
-    visible; ``suppress_shown`` then has no effect. In this style, passages of at most
-    ``whole_up_to_tokens`` are shown whole, and with ``relax`` a query that matches nothing shows
-    the nearest passages. Presets that reproduce a paper are not marked.
+    ``max_offset`` is the largest offset that a caller may pass; 0 if there is no paging. Passages
+    of at most ``whole_up_to_tokens`` are shown whole, and with ``relax`` a query that matches
+    nothing shows the nearest passages.
     """
 
     full_text: bool = False
-    suppress_shown: bool = False
     chunk_read: bool = True
     max_result_tokens: int | None = None
     max_offset: int = MAX_TOOL_OFFSET
-    marked: bool = False
     whole_up_to_tokens: int = 0
     relax: bool = False
 
@@ -72,12 +62,10 @@ class ReplyStyle:
         """Return the style of a preset."""
         return ReplyStyle(
             full_text=settings.full_text,
-            suppress_shown=settings.suppress_shown,
             chunk_read="chunk_read" in settings.tools,
             max_result_tokens=settings.max_result_tokens,
-            marked=settings.reproduces is None,
             whole_up_to_tokens=settings.whole_up_to_tokens,
-            relax=settings.relax and settings.reproduces is None,
+            relax=settings.relax,
         )
 
     @property
@@ -125,7 +113,7 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     blocks = _blocks(result, style, read_set)
     if not blocks:
-        lines = [*_empty_lines(result, understood, style), *([notes] if notes else [])]
+        lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
         return _tool_result(Fitted(cut_to("\n".join(lines), style.bound), [], ()), result)
     hits = {hit.id for hit in result.hits}
 
@@ -133,19 +121,14 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
         shown = len(hits.intersection(id for block in kept for id in block.ids))
         heading = [_heading(result, understood, shown)]
         if not hits:
-            heading = _empty_lines(result, understood, style)
+            heading = _empty_lines(result, understood)
         lines = [*heading, branch_counts(result), notes]
         head = "\n".join(line for line in lines if line)
         return head, _footer(result, kept, shown, style)
 
     fitted = fit(frame, blocks, style.bound, whole=style.full_text)
-    if style.marked:
-        for kept in fitted.blocks:
-            note_seen(kept, read_set)
-    elif style.full_text:
-        read_set.shown.update(
-            block.id for block in fitted.blocks if block.body and block.cut is None
-        )
+    for kept in fitted.blocks:
+        note_seen(kept, read_set)
     return _tool_result(fitted, result)
 
 
@@ -166,11 +149,9 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     )
 
 
-def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Sequence[Block]:
-    """Return the passages to show. If the style marks them, near-duplicates share a block, and
-    passages beside the hits are at the end."""
-    if not style.marked:
-        return [_block(hit, style, read_set) for hit in result.hits]
+def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Sequence[MarkedBlock]:
+    """Return the passages to show. Near-duplicates share a block, and passages beside the hits are
+    at the end."""
     whole_up_to = None if style.full_text else style.whole_up_to_tokens
     lengths = whole_lengths(result.hits, whole_up_to)
     hits = [
@@ -181,26 +162,6 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
         for block, hit in zip(hits, result.hits, strict=True):
             block.rank = f"cosine {hit.score:.2f}" if hit.ranks is None else ""
     return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
-
-
-def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:
-    if style.suppress_shown and (hit.id in read_set.shown or hit.id in read_set.read):
-        header = header_line(hit.id, hit.title, hit.part, hit.parts)
-        return Block(hit.id, hit.title, f"{header}{SHOWN_BEFORE}", (), [], left_out="shown")
-    if not style.full_text:
-        return block(
-            hit.id,
-            hit.title,
-            hit.part,
-            hit.parts,
-            hit.content,
-            hit.sentence_ends,
-            hit.sentences,
-        )
-    ends = (len(hit.content),) if hit.content else ()
-    made = block(hit.id, hit.title, hit.part, hit.parts, hit.content, ends, range(len(ends)))
-    made.inner_ends = hit.sentence_ends
-    return made
 
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
@@ -237,31 +198,24 @@ def _nearest(result: SearchResult, understood: str, shown: int) -> str:
     return f"{shown} nearest {'passage' if shown == 1 else 'passages'} for {understood}"
 
 
-def _empty_lines(result: SearchResult, understood: str, style: ReplyStyle) -> list[str]:
+def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     """Return the lines that say why there is nothing to show."""
     if result.total is None and not result.passages:
         return [f"No passage is in scope for {understood}."]
     if result.total is None:
         some = "1 passage was" if result.passages == 1 else f"{result.passages:,} passages were"
-        return [f"Only {some} found for {understood}{_no_further(result.passages, style)}"]
+        return [f"Only {some} found for {understood}{_NO_FURTHER}"]
     if result.total:
         number = result.passages if result.passages is not None else result.total
         match = "passage matches" if number == 1 else "passages match"
         if result.per_document is not None:
             match = "passage is shown for" if number == 1 else "passages are shown for"
-        return [f"Only {number:,} {match} {understood}{_no_further(number, style)}"]
+        return [f"Only {number:,} {match} {understood}{_NO_FURTHER}"]
     unit = "sentence" if result.total_unit == "sentences" else "passage"
     lines = [f"No {unit} matches {understood}."]
     if result.feedback is not None:
         lines.append(str(result.feedback))
     return lines
-
-
-def _no_further(passages: int | None, style: ReplyStyle) -> str:
-    """Return the end of the line about an offset beyond the last passage."""
-    if style.marked:
-        return ": there are no further ones."
-    return f"; offset must be below {passages:,}."
 
 
 def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle) -> str:
@@ -274,7 +228,7 @@ def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: Repl
     more = end is None or reached < end or shown < len(result.hits)
     if more and reached <= style.max_offset:
         pieces.append(f"{MORE}{reached}.")
-    is_short = style.marked and not any(block.lacks_text for block in kept)
+    is_short = not any(isinstance(block, MarkedBlock) and block.lacks_text for block in kept)
     if style.chunk_read and not style.full_text and not is_short:
         pieces.append(FULL_TEXT)
     return " ".join(pieces)

@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["hit", "nearest", "branch", "lines"]
-LeftOut = Literal["read", "shown", "same"]
-
-OPTIONAL_OF_SPANS = ("reference", "lines")
-"""Fields that only the spans of documents have."""
+LeftOut = Literal["shown", "same"]
 
 _NUMBER = re.compile(r"^\d+: ", re.MULTILINE)
 
@@ -25,9 +22,9 @@ class PassageSpan:
     the text: the header begins at ``start``, the passage's own text reaches from ``text_start`` to
     ``end``, which are equal if none is shown. ``sentences`` are the numbers, from 1, of the
     sentences of which anything is shown; ``whole`` is whether nothing of the passage's text is
-    missing. Both are None if the span was parsed from a text, which does not contain them.
-    ``left_out`` says why there is no text: the passage was "read" or "shown" before, or its text is
-    nearly the "same" as that of the passage above it. ``kind`` is "nearest" or "branch" for a
+    missing. Both are None if a model parsed the span from a text, which does not contain them.
+    ``left_out`` says why there is no text: the passage was "shown" before, or its text is nearly
+    the "same" as that of the passage above it. ``kind`` is "nearest" or "branch" for a
     passage beside the hits of a search: one of those nearest to a query that matches nothing, or
     the best of a branch of an OR.
 

@@ -55,7 +55,7 @@ class VectorSearchTool(SearchTool):
         """Return what every search by vectors takes."""
         return {
             "where": none_if_empty(arguments.where),
-            "names": self.style.marked,
+            "names": True,
             "relax": self.style.relax,
         }
 

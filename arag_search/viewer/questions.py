@@ -46,8 +46,6 @@ class Questions:
             entry["asked"] = foreign.record.question
         if record is not None:
             entry |= _answer(record)
-            entry["isReadFromText"] = record.is_read_from_text
-            entry["doubts"] = list(self._score.doubts.get(id, ()))
             entry["steps"] = self._steps.of(record)
         return entry
 

@@ -64,7 +64,7 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
     """Parse with all operators, with those of the papers, and with none. The preset decides between
     them, and the reply shows above its passages which one applied."""
-    above = parts_of(step.tool_output, step.spans()).above
+    above = parts_of(step.tool_output, step.passages).above
     for operators, published in ((True, False), (True, True), (False, False)):
         try:
             parsed = parse(

@@ -38,7 +38,7 @@ class Steps:
 
     def _step(self, step: Step, removed: Collection[str]) -> dict[str, Any]:
         reading = reading_of(step, self._schema)
-        parts = parts_of(step.tool_output, step.spans())
+        parts = parts_of(step.tool_output, step.passages)
         leaves = reading.leaves if reading is not None else ()
         shown: dict[str, Any] = {
             "tool": step.tool_name,

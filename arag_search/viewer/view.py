@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.errors import ArgumentError, QuestionsError
-from arag_search.evaluation.doubts import trust_notes
 from arag_search.evaluation.loaded_run import LoadedRun, load_recorded_run, load_run
 from arag_search.evaluation.score import Score, score_run
 from arag_search.query.fields import ANY_SCHEMA
@@ -107,7 +106,7 @@ def _described(label: str, folder: Path, score: Score) -> dict[str, Any]:
         "label": label,
         "preset": run.preset,
         "model": run.model,
-        "notes": [*score.notes, *trust_notes(score.older, score.doubts)],
+        "notes": list(score.notes),
         "facts": [[name, value] for name, value in _facts(folder, run) if value],
     }
 

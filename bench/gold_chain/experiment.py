@@ -36,12 +36,9 @@ AUDITED = 2
 """The number of questions of every cell that the agent answers as well, step by step."""
 BY_VECTORS: tuple[Interface, ...] = ("semantic", "hybrid")
 
-OUR_REPLIES = "logical, our replies"
-"""The interface ``logical`` with the replies of logical_read, which show short passages whole."""
-
 _ORDER = ("set", "passages", "reply", "interface", "title", "names", "order")
 _LEVELS: Mapping[str, Sequence[str]] = {
-    "interface": (*INTERFACES, OUR_REPLIES),
+    "interface": INTERFACES,
     "order": tuple(ORDERS),
     "names": NAMES,
     "title": ("off", "on"),
@@ -86,8 +83,7 @@ class GoldChainExperiment:
         """See Experiment."""
         ground = self._ground(key)
         setting = _setting(key)
-        ours = key["interface"] == OUR_REPLIES
-        preset = preset_of(setting.interface, setting.reply, our_replies=ours)
+        preset = preset_of(setting.interface, setting.reply)
         agent = Agent(ground.index, preset, GoldChainModel({}, setting))
         asked = [asked.question for asked in ground.asked]
         return {
@@ -104,9 +100,7 @@ class GoldChainExperiment:
         searcher = self._searcher(key)
         setting = _setting(key)
         names = cast(Names, key["names"])
-        # A model that reads texts alone cannot tell every line of our replies from a passage.
-        ours = key["interface"] == OUR_REPLIES
-        audited = set[int]() if ours else _audited(key, len(self._ground(key).asked))
+        audited = _audited(key, len(self._ground(key).asked))
         rows: list[CellRow] = []
         for number, asked in enumerate(self._ground(key).asked):
             chain = asked.chain(names, SEED)
@@ -156,9 +150,9 @@ class GoldChainExperiment:
         if held is None:
             raise RuntimeError("no ground is open")
         made = held.searcher
-        wanted = setting.interface, setting.reply, key["interface"] == OUR_REPLIES
-        if made is None or (made.interface, made.reply, made.our_replies) != wanted:
-            made = held.searcher = Searcher(ground.index, *wanted[:2], our_replies=wanted[2])
+        wanted = setting.interface, setting.reply
+        if made is None or (made.interface, made.reply) != wanted:
+            made = held.searcher = Searcher(ground.index, *wanted)
             if setting.interface in BY_VECTORS:
                 ground.index.encode_queries(self._queries(ground))
         return made
@@ -186,9 +180,8 @@ class GoldChainExperiment:
 
 
 def _setting(key: Key) -> Setting:
-    interface = "logical" if key["interface"] == OUR_REPLIES else key["interface"]
     return Setting(
-        cast(Interface, interface),
+        cast(Interface, key["interface"]),
         ORDERS[key["order"]],
         key["title"] == "on",
         cast(ReplyLevel, key["reply"]),
@@ -200,9 +193,7 @@ def _applies(key: Key) -> bool:
     if key["title"] == "on":
         packing = Packing.of(key["passages"])
         has_titles = packing is None or packing.titled
-        return has_titles and key["interface"] in (*LOGICAL, OUR_REPLIES)
-    if key["interface"] == OUR_REPLIES:
-        return key["reply"] == "snippets"
+        return has_titles and key["interface"] in LOGICAL
     return not (key["reply"] == "snippets" and key["interface"] == "hybrid")
 
 

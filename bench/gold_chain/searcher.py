@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arag_search.agent.loop import Agent
-from arag_search.agent.presets import DEFAULT_PRESET, Preset, load_preset
+from arag_search.agent.presets import Preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
@@ -14,7 +14,6 @@ from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     FULL_TEXT_RESULT_TOKENS,
     ReadSet,
-    ToolResult,
 )
 from arag_search.tools.rendering import shown_title
 from arag_search.tools.reply_text import offers_more, passages_at
@@ -22,10 +21,8 @@ from bench import BenchError
 from bench.gold_chain.chain import Chain
 from bench.gold_chain.model import GoldChainModel
 from bench.gold_chain.policy import (
-    PASSAGES_A_SEARCH,
     Call,
     HopOutcome,
-    ReadCall,
     Reply,
     ReplyLevel,
     Setting,
@@ -34,7 +31,6 @@ from bench.gold_chain.policy import (
 )
 from bench.gold_chain.queries import Interface, Search
 from bench.gold_chain.remembered import RememberedIndex
-from bench.gold_chain.replies import reply_of
 
 _NO_LIMIT = 1_000
 
@@ -50,45 +46,28 @@ class Traced:
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A result of a call after some of its passages had been shown, with the ids that it adds to
-    those shown and read."""
+class _Answered:
+    """A result of a call."""
 
     reply: Reply
     ids: tuple[str, ...]
     retrieved_tokens: int
-    shown: frozenset[str]
-    read: frozenset[str]
-
-
-@dataclass(slots=True)
-class _Answers:
-    """The results of one call. ``passages`` are the ids of all passages that it finds."""
-
-    passages: frozenset[str]
-    kept: dict[frozenset[str], _Kept] = field(default_factory=dict[frozenset[str], _Kept])
 
 
 class Searcher:
     """Walks chains at one interface, with one kind of reply.
 
-    Each call is made once for each set of passages that were shown before; the result is the
-    tool's own text. With ``our_replies``, which depend on every sentence that was shown, each call
-    is made anew. Not safe for several threads.
+    The results are those of the tools themselves; searches of the index are remembered. Not safe
+    for several threads.
     """
 
-    def __init__(
-        self, index: Index, interface: Interface, reply: ReplyLevel, *, our_replies: bool = False
-    ) -> None:
+    def __init__(self, index: Index, interface: Interface, reply: ReplyLevel) -> None:
         self.interface = interface
         self.reply: ReplyLevel = reply
-        self.our_replies = our_replies
-        self.preset = preset_of(interface, reply, our_replies=our_replies)
-        depth = 0 if reply == "snippets" else 2 * PASSAGES_A_SEARCH
+        self.preset = preset_of(interface, reply)
         self._real = index
-        self._index = RememberedIndex(index, depth=depth)
+        self._index = RememberedIndex(index)
         self._tools = tools_of(self.preset, self._index)
-        self._answers: dict[Call, _Answers] = {}
         self._texts: dict[str, str] = {}
 
     def walk(self, chain: Chain, setting: Setting) -> tuple[HopOutcome, ...]:
@@ -136,23 +115,8 @@ class Searcher:
         except StopIteration as end:
             return end.value
 
-    def _answer(self, call: Call, read_set: ReadSet) -> _Kept:
+    def _answer(self, call: Call, read_set: ReadSet) -> _Answered:
         """Answer a call, given what was shown before, and add what the answer shows to that."""
-        if self.our_replies:
-            return self._made_anew(call, read_set)
-        before = read_set.shown | read_set.read
-        answers = self._answers.get(call)
-        kept = answers.kept.get(answers.passages & before) if answers is not None else None
-        if kept is None:
-            kept, passages = self._made(call, read_set)
-            answers = self._answers.setdefault(call, _Answers(passages))
-            answers.kept[passages & before] = kept
-        read_set.shown |= kept.shown
-        read_set.read |= kept.read
-        return kept
-
-    def _made_anew(self, call: Call, read_set: ReadSet) -> _Kept:
-        """Call the tool with what was shown before."""
         result = self._tools[call.tool].run(call.arguments, read_set)
         spans = [span for span in result.passages if span.left_out != "same"]
         shown = tuple(
@@ -165,31 +129,13 @@ class Searcher:
         )
         counted = sum(passage.tokens for passage in shown)
         if counted != result.retrieved_tokens:
-            raise _unread(call, counted, result.retrieved_tokens)
+            raise BenchError(
+                f"A reply cannot be read: {counted}, and the tool says {result.retrieved_tokens}.",
+                where=f"{call.tool} {call.arguments}",
+            )
         is_refused = result.status == "error"
         reply = Reply(shown, offers_more(result.text), is_refused, result.result_tokens)
-        return _Kept(
-            self._slim(reply), result.ids, result.retrieved_tokens, frozenset(), frozenset()
-        )
-
-    def _made(self, call: Call, read_set: ReadSet) -> tuple[_Kept, frozenset[str]]:
-        """Call the tool, and return its result with the ids of all passages that it found."""
-        after = ReadSet({}, set(read_set.read), set(read_set.shown))
-        self._index.latest = ()
-        result = self._tools[call.tool].run(call.arguments, after)
-        ids = {call.chunk_id} if isinstance(call, ReadCall) else set(self._index.latest)
-        reply = reply_of(call, result.text, result.ids)
-        self._check(call, reply, result)
-        return (
-            _Kept(
-                self._slim(reply),
-                result.ids,
-                result.retrieved_tokens,
-                frozenset(after.shown - read_set.shown),
-                frozenset(after.read - read_set.read),
-            ),
-            frozenset(ids),
-        )
+        return _Answered(self._slim(reply), result.ids, result.retrieved_tokens)
 
     def _slim(self, reply: Reply) -> Reply:
         """Return the reply with texts that are shared with earlier replies."""
@@ -199,35 +145,14 @@ class Searcher:
         )
         return replace(reply, shown=shown)
 
-    def _check(self, call: Call, reply: Reply, result: ToolResult) -> None:
-        """Raise BenchError if the text was not read as the tool counted it."""
-        counted = (result.ids, result.retrieved_tokens, result.status == "error")
-        read = (
-            tuple(passage.id for passage in reply.shown),
-            sum(passage.tokens for passage in reply.shown),
-            reply.refused,
-        )
-        if counted != read:
-            raise _unread(call, read, counted)
 
-
-def _unread(call: Call, read: object, counted: object) -> BenchError:
-    """Return the error for a reply whose text was not read as its tool counted it."""
-    return BenchError(
-        f"A reply cannot be read: {read}, and the tool says {counted}.",
-        where=f"{call.tool} {call.arguments}",
-    )
-
-
-def preset_of(interface: Interface, reply: ReplyLevel, *, our_replies: bool = False) -> Preset:
-    """Return the preset of the agent. Text shown before is suppressed for all interfaces alike.
-    The policy is for the replies of papers; ``our_replies`` are those of logical_read."""
-    ours = load_preset(DEFAULT_PRESET)
+def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
+    """Return the preset of the agent: the same replies for all interfaces."""
     full = reply != "snippets"
     tool = Search(interface, "").tool
     return Preset.model_validate(
         {
-            "name": f"gold chain, {interface}, {reply}{', our replies' if our_replies else ''}",
+            "name": f"gold chain, {interface}, {reply}",
             "description": "",
             "tools": (tool,) if full else (tool, "chunk_read"),
             "prompt": "arag",
@@ -237,14 +162,10 @@ def preset_of(interface: Interface, reply: ReplyLevel, *, our_replies: bool = Fa
             "loop_guards": False,
             "max_result_tokens": FULL_TEXT_RESULT_TOKENS if full else DEFAULT_RESULT_TOKENS,
             "full_text": full,
-            "suppress_shown": True,
             "operators": interface != "no operators",
             "tool_description": "full",
             "matching": "token",
             "vectors": "passage",
             "given_passages": 0,
-            "reproduces": None if our_replies else "LogicalRAG",
-            "whole_up_to_tokens": ours.whole_up_to_tokens if our_replies else 0,
-            "relax": our_replies,
         }
     )

@@ -39,7 +39,7 @@ _AGENT_SUITES = (
 NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_AGENT_SUITES, (*_OF_SUITE, "prompt")),
     **dict.fromkeys(
-        ("gold_chain", "gold_chain_full", "gold_chain_words", "gold_chain_replies"),
+        ("gold_chain", "gold_chain_full", "gold_chain_words"),
         (*_OF_SUITE, "policy"),
     ),
     "efficiency": ("corpus", "seed"),

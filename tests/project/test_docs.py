@@ -39,7 +39,6 @@ TESTS = "uv run --extra all --group dev pytest"
 SLOW = "takes minutes, and reads data that is not in the repository"
 HISTORY = "takes a quarter of an hour, and needs the whole history of the repository"
 MARKS: Mapping[tuple[str, str], str] = {
-    ("README.md", "2 of 4 passages for"): "a reply of presets that reproduce a paper",
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "uv tool install '.[mcp,files]'"):
         "it installs a tool for its user, and needs a folder of yours",

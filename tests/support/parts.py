@@ -154,7 +154,6 @@ class Part:
                         query,
                         top_k=1000,
                         explain=True,
-                        hints=True,
                         relax=True,
                         branches=True,
                         **options,

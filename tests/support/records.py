@@ -8,6 +8,7 @@ from typing import Any
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Outcome, Record, Step
 from arag_search.tools.base import Status
+from arag_search.tools.reply_text import read_spans
 
 
 def search(
@@ -19,11 +20,12 @@ def search(
     tokens: int = 100,
 ) -> Step:
     """Build a step that shows these chunks, by default only their ids."""
+    output = text or "\n".join(["head", *(f"[{id}]" for id in ids)])
     return Step(
         step=1,
         tool_name=tool,
         tool_input=dict(tool_input or {}),
-        tool_output=text or "\n".join(["head", *(f"[{id}]" for id in ids)]),
+        tool_output=output,
         reasoning="",
         status=status or ("ok" if ids else "empty"),
         hit_ids=ids,
@@ -31,6 +33,7 @@ def search(
         retrieved_tokens=tokens if ids else 0,
         result_tokens=tokens + 10,
         seconds=0.5,
+        passages=read_spans(output, of_read=tool == "chunk_read"),
     )
 
 

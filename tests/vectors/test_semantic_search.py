@@ -334,7 +334,7 @@ def test_a_condition_of_metadata_gets_no_note_that_it_does_not_rank(index: Index
 def test_a_condition_that_nothing_meets_is_answered_as_a_logical_search_is(
     index: Index, name: str, where: str
 ) -> None:
-    expected = index.logical_search(where, relax=True, hints=True)
+    expected = index.logical_search(where, relax=True)
     result = getattr(index, name)(QUERY, where=where, relax=True)
     assert expected.feedback is not None
     assert replace(result, milliseconds=0.0) == replace(expected, query=QUERY, milliseconds=0.0)

@@ -457,7 +457,7 @@ def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
             blocks = "\n".join(f"[{id}] Title {id}\n{passages[int(id)]}" for id in ids)
             text = f"5 of 9 passages for ({query})\n{blocks}\nMore: offset=5."
             step = search(*ids, text=text, tool_input={"query": query}, tokens=600)
-            yield replace(step, passages=tuple(step.spans()))
+            yield replace(step, passages=tuple(step.passages))
 
     questions = [
         question_row(

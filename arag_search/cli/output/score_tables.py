@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from arag_search.evaluation.doubts import trust_notes
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.judging.judge import VERDICTS
 from arag_search.evaluation.measurement import Means
@@ -31,7 +30,7 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
 def score_text(score: Score) -> str:
     """Format the run, a table of its rows, and the notes."""
     table = _table([_HEAD, *map(_cells, score.rows)])
-    return "\n".join([_run_line(score), *table, *_notes(score)])
+    return "\n".join([_run_line(score), *table, *score.notes])
 
 
 def measures_text(score: Score) -> str:
@@ -44,7 +43,7 @@ def measures_text(score: Score) -> str:
         counted = overall.counted[name]
         if counted < overall.questions:
             lines.append(f"{name} is over {counted:,} of {overall.questions:,} questions.")
-    return "\n".join([*lines, *_verdict_lines(score), *_notes(score)])
+    return "\n".join([*lines, *_verdict_lines(score), *score.notes])
 
 
 def details_text(score: Score) -> str:
@@ -80,10 +79,6 @@ def details_text(score: Score) -> str:
 def _use_line(name: str, use: ToolUse) -> str:
     arguments = ", ".join(f"{argument} {count:,}" for argument, count in use.arguments.items())
     return f"  {name}: {use.searches:,} searches{arguments and f', with {arguments}'}"
-
-
-def _notes(score: Score) -> list[str]:
-    return [*score.notes, *trust_notes(score.older, score.doubts)]
 
 
 def _run_line(score: Score) -> str:

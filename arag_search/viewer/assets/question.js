@@ -138,9 +138,6 @@ function answerCard(data, shown, label) {
       element("ul", { class: "cited" }, shown.cited.map((one) => citation(one, titles, label))),
     ],
     shown.warning && element("p", { class: "said said-error" }, isolated(shown.warning)),
-    shown.isReadFromText &&
-      element("p", { class: "small muted" }, "Recorded by an older version: where passages are is read from the text of the replies."),
-    shown.doubts?.length > 0 && element("p", { class: "said said-error" }, "Not to be trusted: ", isolated(shown.doubts.join("; ")), "."),
     shown.reply && replyOfModel(shown),
   );
 }

@@ -130,7 +130,7 @@ function passageItem(data, one) {
       null,
       element("span", { class: "id" }, "[", isolated(one.id), "]"),
       " ",
-      one.before === "read" ? "read before" : marked(title, one.titleMarks),
+      marked(title, one.titleMarks),
       one.before === "shown" && element("span", { class: "muted" }, " (shown before)"),
       one.removed && element("span", { class: "muted" }, " (removed from the conversation later)"),
     ),

@@ -81,7 +81,7 @@ def repeated_tokens(steps: Sequence[Step]) -> int:
     seen: dict[str, int] = {}
     repeated = 0
     for step in steps:
-        for span in step.spans():
+        for span in step.passages:
             tokens = shown_tokens(step.tool_output, [span])
             repeated += min(seen.get(span.id, 0), tokens)
             seen[span.id] = max(seen.get(span.id, 0), tokens)

@@ -48,7 +48,8 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
     }  # fmt: skip
     ours = {
         "answer_short", "explanation", "cited_ids", "wrong_ids", "citation", "status", "failure",
-        "usage", "seconds", "fingerprints",
+        "usage", "seconds", "fingerprints", "invented_ids", "citations", "context", "route",
+        "reused",
     }  # fmt: skip
     assert set(fields) == arag | ours
     assert fields["trajectory"][0] == {
@@ -63,6 +64,10 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
         "retrieved_tokens": 3,
         "result_tokens": 9,
         "seconds": 0.5,
+        "passages": [],
+        "total_is_exact": True,
+        "turn": None,
+        "references": [],
     }
     assert fields["usage"] == {
         "prompt_tokens": 100, "completion_tokens": 10, "source": "counted"
@@ -121,8 +126,7 @@ def test_a_state_is_plain_json_and_is_read_back_whole() -> None:
     state.add(Message("assistant", "", (ToolCall("c1", "chunk_read", "{}"),)))
     state.add(Message("tool", "text", (), "c1"), 1)
     state.steps.append(STEP)
-    state.read_set.read.add("a.1")
-    state.read_set.sentences_read["a.1"] = 2
+    state.read_set.seen["a.1"] = {2}
     state.shown_ids.update(("a.1", "b.1"))
     state.calls["key"] = 1
     state.spend(Usage(1, 2, "endpoint"))

@@ -12,13 +12,17 @@ from arag_search.evaluation.measurement import measure_question
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
 from arag_search.tokens import count_tokens
+from arag_search.tools.reply_text import read_spans
 from bench.ablation.experiment.cells import CellRow
 from bench.ablation.experiment.scoring import MEASURES, Sets, area, curve_of, row_of
 
 
 def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
     text = "\n".join(f"[{id}] Title\nText of {id}." for id in ids)
-    return Step(number, "logical_search", {}, text, "", status, ids, 1, tokens, tokens + 5, 0.1)
+    spans = read_spans(text)
+    return Step(
+        number, "logical_search", {}, text, "", status, ids, 1, tokens, tokens + 5, 0.1, spans
+    )
 
 
 def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Record:

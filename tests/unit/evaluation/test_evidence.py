@@ -41,17 +41,16 @@ EMPTY_SEARCH = search()
 
 def test_a_reply_is_split_into_the_text_of_each_passage() -> None:
     step = search(
-        "a[1]",
+        "a.1",
         "b.2",
-        "c.1",
         "d.1",
-        text="3 of 9 passages\n[a[1]] Ann, Queen\nText [b.2] here.\n[x.1] not shown\n"
-        "[b.2]\nNo title.\n[c.1]close\n[d.1] Dee, part 2 of 2 (shown before)\n"
+        text="3 of 9 passages\n[a.1] Ann, Queen\nText [b.2] here.\n"
+        "[b.2]\nNo title.\n[d.1] Dee, part 2 of 2 (shown before)\n"
         "Not shown for want of room: [e.1].\nMore: offset=5. Full text: chunk_read.",
     )
     assert step.shown_passages() == [
-        ShownPassage("a[1]", "Ann, Queen", "Text [b.2] here.\n[x.1] not shown"),
-        ShownPassage("b.2", "", "No title.\n[c.1]close"),
+        ShownPassage("a.1", "Ann, Queen", "Text [b.2] here."),
+        ShownPassage("b.2", "", "No title."),
         ShownPassage("d.1", "Dee", ""),
     ]
 

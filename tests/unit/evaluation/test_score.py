@@ -14,6 +14,7 @@ from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.score import Row, score, score_question
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import RECORDS_FILE, RunDescription, RunFolder
+from arag_search.tools.reply_text import read_spans
 from tests.support.records import record
 
 QUESTIONS = (
@@ -27,7 +28,8 @@ QUESTIONS = (
 
 
 def step(output: str, *ids: str) -> Step:
-    return Step(1, "logical_search", {}, output, "", "ok", ids, len(ids), 40, 60, 0.5)
+    spans = read_spans(output)
+    return Step(1, "logical_search", {}, output, "", "ok", ids, len(ids), 40, 60, 0.5, spans)
 
 
 SEES_ANN = step("1 of 1 passage for ann\n[x.1] Ann\nAnn was a singer.", "x.1")
@@ -244,14 +246,14 @@ def test_titles_are_read_from_the_lines_of_shown_passages() -> None:
         "q",
         "x",
         step(
-            "3 of 9 passages for a\n[a.2] Ann, Queen, part 2 of 3\n[b.1] Not shown\nText.\n"
+            "3 of 9 passages for a\n[a.2] Ann, Queen, part 2 of 3\nText.\n"
             "[c.1] Carl (shown before)\n[d.1] Dee, part 1 of 2 (shown before)\n[e.1]\nNo title.",
             "a.2",
             "c.1",
             "d.1",
             "e.1",
         ),
-        step("[a.2] This chunk has been read before.\n[f.1] Fay\n(next: f.2)\nText.", "a.2", "f.1"),
+        step("[f.1] Fay\n(next: f.2)\nText.", "f.1"),
         step("No passage matches x."),
     )
     assert shown_titles(shown) == {"Ann, Queen", "Carl", "Dee", "Fay"}

@@ -54,7 +54,7 @@ def spellings(node: Node) -> list[tuple[tuple[str, ...], ...]]:
     ],
 )
 def test_words_match_their_possessives(query: str, matched: set[str]) -> None:
-    result = INDEX.logical_search(query)
+    result = INDEX.logical_search(query, feedback=False)
     assert {hit.doc_id for hit in result.hits} == matched
     assert result.notes == ()
 

@@ -148,7 +148,7 @@ def test_values_outside_of_the_scope_are_not_named() -> None:
 
 def test_where_nothing_matches_no_note_says_how_passages_are_ranked() -> None:
     assert PEOPLE.logical_search("kind:PERSON").notes == ()
-    assert len(PEOPLE.logical_search("kind:PERSON", nearest_values=False).notes) == 1
+    assert len(PEOPLE.logical_search("kind:PERSON", feedback=False).notes) == 1
     assert len(PEOPLE.logical_search("kind:person").notes) == 1
 
 
@@ -169,7 +169,6 @@ def test_values_are_requested_once_and_only_where_nothing_matches() -> None:
     index.logical_search("kind:person")
     index.logical_search("operas")
     index.logical_search("kind:PERSON", feedback=False)
-    index.logical_search("kind:PERSON", nearest_values=False)
     assert engine.requests == 0
     feedback = index.logical_search(
         "kind:A AND kind:B AND kind:C AND year:1 AND published:2001 AND year:2"

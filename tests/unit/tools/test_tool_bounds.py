@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import MIN_RESULT_TOKENS, ReadSet, Tool, ToolResult
+from arag_search.tools.base import MIN_RESULT_TOKENS, ReadSet, Tool
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.rendering import MAX_TITLE_TOKENS, cut_to
+from arag_search.tools.rendering import MAX_TITLE_TOKENS, cut_to, shown_title
 from arag_search.tools.search import ReplyStyle
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
@@ -36,16 +36,16 @@ def test_the_longest_snippets_are_shortened_first() -> None:
     tool.style = ReplyStyle(max_result_tokens=110)
     assert tool.run({"query": "opera"}).text == (
         "2 of 2 passages for opera\n"
-        "[short.1]\n"
+        "[short.1] (whole)\n"
         "An opera about nothing. A second opera.\n"
         "[long.1]\n"
-        f"{long[0].strip()} {long[1].strip()} ...\n"
+        f"{long[0].strip()} {long[1].strip()} (1 left out)\n"
         "Full text: chunk_read."
     )
 
 
 def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
-    index = index_of(*(chunk(n, f"d{n}", "", "opera " + "la " * 300) for n in range(20)))
+    index = index_of(*(chunk(n, f"d{n}", "", f"opera {n} " + f"la{n} " * 300) for n in range(20)))
     tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
     result = tool.run({"query": "opera", "top_k": 20})
     count = len(result.ids)
@@ -57,7 +57,7 @@ def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
         rf"Not shown for want of room: \[d{count}\.1\], .* and \d+ more\.", lines[-2]
     )
     assert lines[-1] == f"More: offset={count}. Full text: chunk_read."
-    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=450))
+    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=400))
     result = tool.run({"query": "opera", "top_k": 20})
     dropped = ", ".join(f"[d{number}.1]" for number in range(len(result.ids), 20))
     assert f"\nNot shown for want of room: {dropped}.\n" in result.text
@@ -74,11 +74,11 @@ def test_a_giant_sentence_is_cut() -> None:
 def test_a_long_title_is_truncated_and_its_shown_tokens_count() -> None:
     title = "The opera " + "of the opera " * 200
     result = LogicalSearch(index_of(chunk(0, "d", title, "opera"))).run({"query": "opera"})
-    _, header, body, _ = result.text.splitlines()
-    shown_title = header.removeprefix("[d.1] ")
-    assert shown_title.endswith("opera of ...")
-    assert shown_title == cut_to(title, MAX_TITLE_TOKENS)
-    assert result.retrieved_tokens == count_tokens(shown_title) + count_tokens(body)
+    _, header, body = result.text.splitlines()
+    shown = header.removeprefix("[d.1] ").removesuffix(" (whole)")
+    assert shown.endswith("opera of ...")
+    assert shown == cut_to(title, MAX_TITLE_TOKENS)
+    assert result.retrieved_tokens == count_tokens(shown) + count_tokens(body)
 
 
 def test_the_query_and_the_notes_leave_room_for_hits() -> None:
@@ -110,20 +110,6 @@ def test_a_bound_that_is_too_small_is_rejected(index: Index) -> None:
     assert str(caught.value) == "max_result_tokens is 199.\nAllowed: 200 or more"
 
 
-def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
-    """Return title and body of each passage in the text. No content here has a line break."""
-    blocks: dict[str, tuple[str, str]] = {}
-    lines = result.text.splitlines()
-    for chunk_id in result.ids:
-        (at,) = (n for n, line in enumerate(lines) if f"{line} ".startswith(f"[{chunk_id}] "))
-        title = lines[at].removeprefix(f"[{chunk_id}]").removesuffix(" (shown before)").strip()
-        title = re.sub(r"(^|, )part \d of \d$", "", title)
-        after = lines[at + 1] if at + 1 < len(lines) else ""
-        is_text = not after.startswith(("[", "More: ", "Full text: ", "Not shown for want"))
-        blocks[chunk_id] = title, after if is_text else ""
-    return blocks
-
-
 @given(
     st.integers(0, 1_000_000).map(Random),
     st.sampled_from((200, 300, 700)),
@@ -145,22 +131,23 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
         result = tool.run(arguments)
         assert count_tokens(result.text) == result.result_tokens <= bound
         if result.status == "empty":
-            assert "offset must be below" in result.text
+            assert "there are no further ones" in result.text
             continue
-        blocks = written_blocks(result)
+        shown = [(span, span.text_in(result.text)) for span in result.passages]
         assert result.retrieved_tokens == sum(
-            count_tokens(title) + count_tokens(body) for title, body in blocks.values()
+            count_tokens(shown_title(span.title)) + count_tokens(text)
+            for span, text in shown
+            if span.left_out is None
         )
-        for number, (chunk_id, (_, body)) in enumerate(blocks.items()):
-            content = chunks[chunk_id].content.strip()
-            start = body.removeprefix("... ").removesuffix("...").strip()
-            assert bool(start) == bool(content)
-            if full_text and (number or len(blocks) > 1) and not body.endswith("..."):
-                assert body == content
-        if len(blocks) < len(chunks) and "Not shown" in result.text:
+        for span, text in shown:
+            if span.left_out is None:
+                content = chunks[span.id].content.strip()
+                assert bool(text) == bool(content)
+                assert not span.whole or text == content
+        if len(result.ids) < len(chunks) and "Not shown" in result.text:
             more = re.search(r"\nMore: offset=(\d+)\.", result.text)
             assert more
-            assert int(more[1]) == len(blocks) + (2 if "offset" in arguments else 0)
+            assert int(more[1]) == len(result.ids) + (2 if "offset" in arguments else 0)
 
 
 # Passages in full
@@ -173,9 +160,9 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
     result = LogicalSearch(index, style=FULL_STYLE).run({"query": "vivaldi", "top_k": 2})
     assert result.text == (
         "2 of 3 passages for vivaldi\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole)\n"
         "He died in Vienna. Vivaldi's music was forgotten.\n"
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole)\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new.\n"
         "More: offset=2."
@@ -184,49 +171,18 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
 
 
 def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
-    long = "opera " + "la " * 120
-    index = index_of(*(chunk(number, f"d{number}", "", long) for number in range(3)))
+    texts = [f"opera {'la ' * 118}{number}" for number in ("one", "two", "three")]
+    index = index_of(*(chunk(n, f"d{n}", "", text) for n, text in enumerate(texts)))
     style = ReplyStyle(full_text=True, chunk_read=False, max_result_tokens=300)
     assert LogicalSearch(index, style=style).run({"query": "opera"}).text == (
-        f"2 of 3 passages for opera\n[d0.1]\n{long.strip()}\n[d1.1]\n{long.strip()}\n"
+        f"2 of 3 passages for opera\n[d0.1] (whole)\n{texts[0]}\n[d1.1] (whole)\n{texts[1]}\n"
         "Not shown for want of room: [d2.1].\nMore: offset=2."
     )
-    index = index_of(*(chunk(number, f"d{number}", "", long * 3) for number in range(3)))
+    index = index_of(*(chunk(n, f"d{n}", "", f"{text} " * 3) for n, text in enumerate(texts)))
     read_set = ReadSet()
     result = LogicalSearch(index, style=style).run({"query": "opera"}, read_set)
     assert result.ids == ("d0.1",)
     assert result.text.endswith(
-        "la la ...\nNot shown for want of room: [d1.1], [d2.1].\nMore: offset=1."
+        " ...\nNot shown for want of room: [d1.1], [d2.1].\nMore: offset=1."
     )
-    assert not read_set.shown
-
-
-def test_a_passage_shown_in_full_is_not_shown_again_if_the_style_suppresses_it(
-    index: Index, read: ChunkRead
-) -> None:
-    read_set = ReadSet()
-    LogicalSearch(index, style=FULL_STYLE).run({"query": "premiere"}, read_set)
-    read.run({"chunk_ids": ["vivaldi.2"]}, read_set)
-    style = ReplyStyle(full_text=True, suppress_shown=True, chunk_read=False)
-    result = LogicalSearch(index, style=style).run({"query": "vivaldi"}, read_set)
-    assert result.text == (
-        "3 of 3 passages for vivaldi\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (shown before)\n"
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
-        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
-        "libretto was new.\n"
-        "[griselda.1] Griselda (Vivaldi) (shown before)"
-    )
-    assert result.ids == ("vivaldi.2", "vivaldi.1", "griselda.1")
-    assert read_set.shown == {"griselda.1", "vivaldi.1"}
-    assert read_set.read == {"vivaldi.2"}
-    blocks = written_blocks(result)
-    assert blocks["griselda.1"] == ("Griselda (Vivaldi)", "")
-    unsuppressed = LogicalSearch(index, style=FULL_STYLE).run({"query": "premiere"}, read_set)
-    assert "(shown before)" not in unsuppressed.text
-
-
-def test_a_search_does_not_mark_as_read(logical: LogicalSearch) -> None:
-    read_set = ReadSet()
-    logical.run({"query": "page"}, read_set)
-    assert read_set == ReadSet()
+    assert not any(read_set.seen.values())

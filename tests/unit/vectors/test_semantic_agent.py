@@ -74,7 +74,7 @@ def test_these_presets_need_vectors() -> None:
 def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, shows: str) -> None:
     near = {"q": (1, 0, 0), **{f"Near {n}.": (1, 0.1, 0) for n in range(20)}}
     encoder = TableEncoder(near)
-    passages = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. ") for n in range(20)]
+    passages = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. {'away ' * 60}") for n in range(20)]
     index = vector_index(*passages, encoder=encoder)
     record = Agent(index, load_preset(preset), calling_model(tool, query="q")).ask("q")
     assert record.failure is None

@@ -10,7 +10,6 @@ from arag_search.agent.presets import load_preset
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
-from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.hybrid_search import HybridSearch
 from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 from arag_search.tools.search import ReplyStyle, SearchTool
@@ -39,10 +38,10 @@ def test_a_semantic_search_shows_near_sentences_and_how_to_get_more(index: Index
     result = SemanticSearch(index).run({"query": "who revised it?", "top_k": 1})
     assert result.text == (
         '1 nearest passage for "who revised it?"\n'
-        "[griselda.1] Griselda (Vivaldi)\n"
+        "[griselda.1] Griselda (Vivaldi) (whole, cosine 1.00)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.\n"
-        "More: offset=1. Full text: chunk_read."
+        "More: offset=1."
     )
     assert (result.status, result.ids, result.total, result.total_is_exact) == (
         "ok",
@@ -58,7 +57,7 @@ def test_a_hybrid_search_shows_whole_passages(index: Index) -> None:
     result = HybridSearch(index).run({"query": "who revised it?", "max_results": 1})
     assert result.text == (
         '1 nearest passage for "who revised it?"\n'
-        "[griselda.1] Griselda (Vivaldi)\n"
+        "[griselda.1] Griselda (Vivaldi) (whole)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.\n"
         "More: offset=1."
@@ -80,14 +79,14 @@ def test_pages_give_their_ranks_and_the_last_offers_no_more(index: Index) -> Non
     tool = SemanticSearch(index)
     text = tool.run({"query": "who revised it?", "top_k": 3, "offset": 2}).text
     assert text.splitlines()[0] == 'Nearest passages 3 to 5 for "who revised it?"'
-    assert text.splitlines()[-1] == "More: offset=5. Full text: chunk_read."
+    assert text.splitlines()[-1] == "More: offset=5."
     text = tool.run({"query": "who revised it?", "offset": 13}).text
     assert text.splitlines()[0] == 'Nearest passage 14 for "who revised it?"'
-    assert text.splitlines()[-1] == "Full text: chunk_read."
+    assert "More: offset" not in text
     for search_tool in (tool, HybridSearch(index)):
         result = search_tool.run({"query": "who revised it?", "offset": 14})
         assert result.text == (
-            'Only 14 passages were found for "who revised it?"; offset must be below 14.'
+            'Only 14 passages were found for "who revised it?": there are no further ones.'
         )
         assert (result.status, result.ids, result.total) == ("empty", (), None)
 
@@ -214,35 +213,15 @@ def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) ->
 
 
 @pytest.mark.parametrize("tool", SEARCH_TOOLS)
-def test_passages_shown_in_full_are_not_shown_again_if_the_style_suppresses_them(
-    index: Index, tool: type[SearchTool]
-) -> None:
+def test_passages_shown_in_full_are_not_shown_again(index: Index, tool: type[SearchTool]) -> None:
     read_set = ReadSet()
-    style = ReplyStyle(full_text=True, suppress_shown=True)
-    search_tool = tool(index, style=style)  # type: ignore[call-arg]
+    search_tool = tool(index, style=ReplyStyle(full_text=True))  # type: ignore[call-arg]
     first = search_tool.run({"query": "who revised it?"}, read_set)
-    assert read_set.shown == set(first.ids)
     repeated = search_tool.run({"query": "who revised it?"}, read_set)
     lines = repeated.text.splitlines()
-    assert [line for line in lines if line.endswith("(shown before)")] == lines[1:6]
+    assert [line for line in lines if "(shown before, whole" in line] == lines[1:6]
     assert repeated.ids == first.ids
     assert repeated.retrieved_tokens < first.retrieved_tokens / 2
-    unsuppressed = tool(index, style=ReplyStyle(full_text=True))  # type: ignore[call-arg]
-    assert unsuppressed.run({"query": "who revised it?"}, read_set).text == first.text
-
-
-def test_a_passage_that_was_read_is_not_shown_again_and_snippets_do_not_count_as_shown(
-    index: Index,
-) -> None:
-    read_set = ReadSet()
-    search = SemanticSearch(index, style=ReplyStyle(suppress_shown=True))
-    first = search.run({"query": "who revised it?", "top_k": 1}, read_set)
-    assert (read_set.shown, read_set.read) == (set(), set())
-    assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text == first.text
-    ChunkRead(index, reproduces="A-RAG").run({"chunk_ids": ["griselda.1"]}, read_set)
-    assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text.splitlines()[1] == (
-        "[griselda.1] Griselda (Vivaldi) (shown before)"
-    )
 
 
 def test_a_preset_gives_hybrid_search_a_logical_query_and_a_meaning(index: Index) -> None:
