@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import arag_search
-from arag_search.questions.beir import QUERIES_FILE
+from arag_search.questions.files import QUERIES_FILE
 from bench import BenchError
 
 DATA_SETS = Path("..") / "shared" / "data"

@@ -19,8 +19,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult
 from arag_search.tools.document_settings import DocumentSettings
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.rendering import names, shown_title
-from arag_search.tools.spans import PassageSpan
+from arag_search.tools.rendering import PassageSpan, names, shown_title
 
 SUMMARIZE = "summarize"
 NOTE = "Note: the conversation has "

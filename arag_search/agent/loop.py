@@ -20,10 +20,15 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, cast
 
-from arag_search.agent.answers import Answer, has_answer_line, parse_answer
+from arag_search.agent.answers import (
+    Answer,
+    cited_documents,
+    has_answer_line,
+    is_refusal,
+    parse_answer,
+)
 from arag_search.agent.calls import CallRunner, history_call
 from arag_search.agent.context import SUMMARIZE, Context
-from arag_search.agent.given import Evidence, Given, evidence_text, given_by, one_search
 from arag_search.agent.models.base import (
     ChatModel,
     Cut,
@@ -36,11 +41,18 @@ from arag_search.agent.models.base import (
 from arag_search.agent.presets import Preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Outcome, Record, Route, Step
-from arag_search.agent.refusal import is_refusal
-from arag_search.agent.scores import cited_documents
 from arag_search.agent.state import PendingCall, State, message_tokens
 from arag_search.agent.switcher import read_route, route_by_rules
-from arag_search.agent.toolbox import check_for_agent, encoder_of, tools_of
+from arag_search.agent.toolbox import (
+    Evidence,
+    Given,
+    check_for_agent,
+    encoder_of,
+    evidence_text,
+    given_by,
+    one_search,
+    tools_of,
+)
 from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens

@@ -1,6 +1,7 @@
 """The record of one question: what was asked, every step, the answer, and what it cost.
 
-One record is one line of JSON. Where A-RAG has a field, its name is A-RAG's.
+One record is one line of JSON. Where A-RAG has a field, its name is A-RAG's. The results of a step
+and the citations of an answer are worded here for all who show a record.
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ from typing import Any, Literal
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from arag_search.agent.answers import Citation
+from arag_search.agent.answers import Citation, CitedDocument, is_refusal
 from arag_search.agent.models.base import Usage
-from arag_search.agent.scores import CitedDocument
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
 from arag_search.tools.references import ShownReference
-from arag_search.tools.registry import READ_TOOLS
+from arag_search.tools.registry import READ_TOOLS, TOOLS
+from arag_search.tools.rendering import PassageSpan, check_spans
 from arag_search.tools.reply_text import ShownPassage, passages_at
-from arag_search.tools.spans import PassageSpan, check_spans
 
 Outcome = Literal["answered", "forced", "failed"]
 ContextEventKind = Literal["warning", "forced", "voluntary", "exhausted"]
@@ -164,3 +164,36 @@ class Record:
 @functools.cache
 def _adapter() -> TypeAdapter[Record]:
     return TypeAdapter(Record)
+
+
+def hits_text(step: Step) -> str:
+    """Return in words how many passages a step found or read, or that it failed."""
+    if step.status == "error":
+        return "refused"
+    if step.tool_name in TOOLS and TOOLS[step.tool_name].of_metadata:
+        return "values listed"
+    if step.references:
+        count = len(step.references)
+        return f"{count} documents" if count != 1 else "1 document"
+    if step.tool_name == "summarize":
+        return "context freed"
+    shown = len(step.hit_ids)
+    if step.total_hits is None:
+        return f"{shown} {'read' if step.is_read else 'nearest'}"
+    total = f"{step.total_hits:,}"
+    if not step.total_is_exact:
+        total = f"more than {total}"
+    return f"{shown} of {total} hits"
+
+
+def citation_warning(record: Record) -> str:
+    """Return what is wrong with the citations of an answer; the text is empty if nothing is wrong,
+    or if the answer is a refusal."""
+    if record.citation == "wrong":
+        warning = f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
+        if record.invented_ids:
+            warning += f"\nNo passage has these ids: {', '.join(record.invented_ids)}."
+        return warning
+    if record.citation == "uncited" and not is_refusal(record.answer_short):
+        return "Uncited: the answer names no passage that it rests on."
+    return ""

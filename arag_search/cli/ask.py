@@ -91,7 +91,7 @@ def ask_command(
     from arag_search.agent.conversation import Conversation, read_conversation
     from arag_search.agent.loop import Agent
     from arag_search.agent.presets import DEFAULT_PRESET, load_preset
-    from arag_search.runs.records_file import RecordsFile
+    from arag_search.runs.folder import RecordsFile
 
     path = None if continue_ is None else conversation_file(continue_)
     saved = None if path is None or not path.exists() else read_conversation(path)

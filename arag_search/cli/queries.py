@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 
 from arag_search.errors import ArgumentError, SourceError
-from arag_search.questions.record_fields import ID_FIELDS
+from arag_search.questions.record import ID_FIELDS
 from arag_search.search.keywords import checked_keywords
 
 ALLOWED = 'a query a line, or JSON lines {"id", "query"} or {"id", "keywords": [...]}'

@@ -142,8 +142,8 @@ def _print_lines(
     from arag_search.tools.base import ReadSet
     from arag_search.tools.document_settings import DocumentSettings
     from arag_search.tools.find import Find
-    from arag_search.tools.named_documents import NamedDocuments
     from arag_search.tools.open_lines import OpenLines
+    from arag_search.tools.references import NamedDocuments
 
     whole = index.document_lines([doc_id])[0]
     if whole is None:

@@ -356,7 +356,7 @@ def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     from arag_search.tools.base import ReadSet
     from arag_search.tools.document_search import DocumentSearch
     from arag_search.tools.document_settings import DocumentSettings
-    from arag_search.tools.named_documents import NamedDocuments
+    from arag_search.tools.references import NamedDocuments
 
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
     settings = DocumentSettings(

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from arag_search.agent.record import Record, Step
+from arag_search.agent.record import Record, Step, citation_warning, hits_text
 from arag_search.agent.sources import sources_of, with_titles
-from arag_search.agent.wording import citation_warning, hits_text
 from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from arag_search.search.index import Index

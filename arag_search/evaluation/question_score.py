@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from arag_search.agent.answers import is_refusal
 from arag_search.agent.record import Record
-from arag_search.agent.refusal import is_refusal
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.text_match import contains, evidence_recall, exact_match, f1
 from arag_search.questions.question import Question

@@ -14,7 +14,7 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
-from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
+from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
 from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, verdict_values

@@ -2,7 +2,14 @@
 
 Shapes of records are distinguished by the fields that only they have; each is read as it is
 published. A file is JSON lines or one JSON array of such records; a folder of BEIR comes with
-judgements."""
+judgements.
+
+Folders of BEIR and MTEB have queries with documents that were judged, instead of answers. The
+judgements are ``qrels/*.tsv`` (BEIR), or JSON lines in ``qrels.jsonl`` (MTEB). A grade of 0 is
+irrelevant; one below 0 says that the query excludes the document. A query may name documents that
+are left out of its rankings, as those of BRIGHT do: ``{"_id", "text", "metadata":
+{"excluded_ids": [...]}}``.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +19,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import orjson
 
 from arag_search.errors import QuestionsError
-from arag_search.questions.beir import is_beir, read_beir
 from arag_search.questions.question import (
     GoldPassage,
     GoldSentence,
@@ -25,8 +31,160 @@ from arag_search.questions.question import (
     Question,
     Triple,
 )
-from arag_search.questions.record import ALLOWED, NO_ID, Shape, read_record
-from arag_search.questions.record_fields import parsed, parsed_lines, read_bytes
+from arag_search.questions.record import (
+    ALLOWED,
+    ID_FIELDS,
+    NO_ID,
+    Fields,
+    Shape,
+    parsed,
+    parsed_lines,
+    read_bytes,
+    read_record,
+    shown,
+)
+
+QUERIES_FILE = "queries.jsonl"
+QRELS_FOLDER = "qrels"
+QRELS_LINES = "qrels.jsonl"
+EXCLUDED = "excluded_ids"
+"""The field, in the metadata of a query, of documents that are left out of its rankings."""
+
+_USUAL_PART = "test"
+QRELS_HEAD = ("query-id", "corpus-id", "score")
+_ALLOWED = (
+    f"a folder with {QUERIES_FILE} and {QRELS_FOLDER}/*.tsv or {QRELS_LINES}, or one of these .tsv "
+    "files"
+)
+_QUERY = 'JSON lines of {"_id", "text"}'
+_LINES = 'JSON lines of {"query-id", "corpus-id", "score"}'
+_ROWS = "rows of query-id, corpus-id and score, with tabs between and these names above"
+
+
+def is_beir(path: Path) -> bool:
+    """Return whether the path is a folder, or the file of judgements in one."""
+    return path.is_dir() or (path.suffix == ".tsv" and path.parent.name == QRELS_FOLDER)
+
+
+def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
+    """Return the queries that were judged, in the order of their file, and notes for the reader.
+
+    In a folder, the split ``test`` is taken if there is one, else the only split. Raises
+    QuestionsError naming file and line.
+    """
+    qrels = _qrels_file(path) if path.is_dir() else path
+    in_lines = qrels.name == QRELS_LINES
+    judged = _judgements(qrels, in_lines=in_lines)
+    queries = (qrels.parent if in_lines else qrels.parent.parent) / QUERIES_FILE
+    questions: list[Question] = []
+    ids: set[str] = set()
+    raw = read_bytes(queries, "There are no queries", _ALLOWED)
+    for where, value in parsed_lines(raw, queries, _QUERY):
+        fields = Fields.of(value, where, _QUERY)
+        fields.check((("_id", *ID_FIELDS), ("text",)), _QUERY)
+        id = fields.id()
+        if id in ids:
+            raise QuestionsError(f'The id "{id}" is duplicated.', where=where, allowed=_QUERY)
+        ids.add(id)
+        if id in judged:
+            documents = tuple(judged[id].items())
+            questions.append(
+                Question(
+                    id,
+                    fields.text("text"),
+                    (),
+                    relevant_documents=documents,
+                    excluded_documents=_excluded(fields),
+                )
+            )
+    unknown = [id for id in judged if id not in ids]
+    if unknown:
+        raise QuestionsError(
+            f'The query "{unknown[0]}" has judgements, but does not exist'
+            + (f", nor do {len(unknown) - 1:,} others." if len(unknown) > 1 else "."),
+            where=f"{qrels}, and {queries}",
+            allowed="judgements of queries of the same folder",
+        )
+    note = f"The judgements are {qrels.name} of {len(ids):,} queries; there are no answers."
+    return tuple(questions), (note,)
+
+
+def _excluded(fields: Fields) -> tuple[str, ...]:
+    metadata = fields.fields.get("metadata")
+    if not isinstance(metadata, dict):
+        return ()
+    return tuple(Fields(cast(dict[str, Any], metadata), fields.where).strings(EXCLUDED))
+
+
+def _qrels_file(folder: Path) -> Path:
+    files = sorted((folder / QRELS_FOLDER).glob("*.tsv"))
+    if not files and (folder / QRELS_LINES).is_file():
+        return folder / QRELS_LINES
+    usual = [file for file in files if file.stem == _USUAL_PART]
+    if not files:
+        raise QuestionsError(
+            "The folder holds no questions.", where=str(folder), allowed=f"a file, or {_ALLOWED}"
+        )
+    if len(files) > 1 and not usual:
+        raise QuestionsError(
+            f"The folder has several parts: {', '.join(file.name for file in files)}.",
+            where=str(folder / QRELS_FOLDER),
+            allowed=_ALLOWED,
+            do="Name the file of one of them.",
+        )
+    return (usual or files)[0]
+
+
+def _judgements(path: Path, *, in_lines: bool) -> dict[str, dict[str, int]]:
+    """Return grades by query and document, in the order of the file."""
+    grades: dict[str, dict[str, int]] = {}
+    raw = read_bytes(path, "There are no judgements", _ALLOWED)
+    allowed = _LINES if in_lines else _ROWS
+    for where, row, cells in (_json_rows if in_lines else _rows)(raw, path):
+        grade = _grade(cells)
+        if grade is None:
+            raise QuestionsError(f"The row is {shown(row)}.", where=where, allowed=allowed)
+        grades.setdefault(cells[0], {})[cells[1]] = grade
+    if not grades:
+        raise QuestionsError("There are no judgements.", where=str(path), allowed=allowed)
+    return grades
+
+
+def _rows(raw: bytes, path: Path) -> Iterator[tuple[str, object, list[str]]]:
+    """Yield place, text and cells of the rows below the head. Raises QuestionsError."""
+    try:
+        lines = [line.removesuffix("\r") for line in raw.decode("utf-8").split("\n")]
+    except UnicodeDecodeError as error:
+        raise QuestionsError(
+            f"The judgements are not UTF-8 ({error.reason}).", where=str(path), allowed=_ROWS
+        ) from None
+    if tuple(lines[0].split("\t")) != QRELS_HEAD:
+        raise QuestionsError(
+            f"The first line is {shown(lines[0])}.",
+            where=f"{path}, line 1",
+            allowed=_ROWS,
+        )
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip():
+            yield f"{path}, line {number}", line, line.split("\t")
+
+
+def _json_rows(raw: bytes, path: Path) -> Iterator[tuple[str, object, list[str]]]:
+    """Yield place, fields and cells of JSON lines. Raises QuestionsError."""
+    for where, value in parsed_lines(raw, path, _LINES):
+        row = Fields.of(value, where, _LINES).fields
+        yield where, row, [str(row.get(name, "")) for name in QRELS_HEAD]
+
+
+def _grade(cells: list[str]) -> int | None:
+    """Return the whole number in the third cell; None if the row is not a judgement."""
+    if len(cells) != len(QRELS_HEAD) or not all(map(str.strip, cells)):
+        return None
+    try:
+        return int(cells[2])
+    except ValueError:
+        return None
+
 
 __all__ = [
     "ALLOWED",

@@ -23,8 +23,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.document_settings import DocumentSettings
 from arag_search.tools.references import References, ShownReference
-from arag_search.tools.rendering import bounded
-from arag_search.tools.spans import PassageSpan, clipped
+from arag_search.tools.rendering import PassageSpan, bounded, clipped
 from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]

@@ -29,13 +29,13 @@ from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
     NOT_SHOWN,
+    PassageSpan,
     cut_to,
     header_line,
     metadata_text,
     names,
     shown_title,
 )
-from arag_search.tools.spans import PassageSpan
 
 MAX_IDS = 20
 NEAR_TOKENS = 160

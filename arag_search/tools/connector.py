@@ -1,4 +1,5 @@
-"""The contract of connectors: what ``search`` and ``fetch`` share.
+"""The contract of connectors: connector_search, the tool ``search`` from a query to ids, titles and
+URLs, and connector_fetch, the tool ``fetch`` from an id to a text with its metadata.
 
 A client such as ChatGPT knows only these two tools, and reads their replies as JSON: a search
 returns results with ``id``, ``title`` and ``url``, a fetch a document with ``id``, ``title``,
@@ -9,24 +10,35 @@ reply.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 from urllib.parse import quote, urlsplit
 
-from arag_search.corpus import is_unicode
+from pydantic import Field
+
+from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.query.fields import DOC_ID
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
+from arag_search.query.tree import Phrase, Prefix, Term, leaves, positive_leaves
+from arag_search.search.by_vectors import words_query
 from arag_search.search.index import Index
+from arag_search.search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     FULL_TEXT_RESULT_TOKENS,
+    Arguments,
+    ReadSet,
     Status,
     Tool,
     ToolResult,
     ToolSettings,
+    error_result,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.rendering import cut_to, one_line, shown_title
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
@@ -129,3 +141,201 @@ def _is_web_address(text: str) -> bool:
     except ValueError:
         return False
     return parts.scheme.lower() in _WEB and bool(parts.netloc)
+
+
+RESULTS = 10
+_NO_WORDS = "Tool not run: the query holds no word to look up. Write a question, or a few words."
+
+
+class ConnectorSearchArguments(Arguments):
+    """The arguments of connector_search."""
+
+    query: str = Field(description="A question, plain words, or a logical query.")
+
+
+class ConnectorSearch(ConnectorTool):
+    """A search that understands logical queries, and treats everything else as plain words.
+
+    A query with mistakes is corrected. If it cannot be corrected, or if a query of words alone
+    matches nothing, its words are alternatives. Field clauses and NOT are never dropped.
+    """
+
+    name = "connector_search"
+    arguments = ConnectorSearchArguments
+    output_schema: ClassVar[dict[str, Any] | None] = {
+        "type": "object",
+        "properties": {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {name: {"type": "string"} for name in ("id", "title", "url")},
+                    "required": ["id", "title", "url"],
+                },
+            }
+        },
+        "required": ["results"],
+    }
+
+    def _call(self, arguments: ConnectorSearchArguments, read_set: ReadSet) -> ToolResult:
+        started = time.perf_counter()
+        result = self._search(arguments.query)
+        if result is None:
+            return error_result(_NO_WORDS)
+        results = [self._entry(hit) for hit in result.hits]
+        while count_tokens(json_text({"results": results})) > self.max_result_tokens:
+            results.pop()  # titles of a hostile corpus
+        return json_result(
+            {"results": results},
+            [entry["id"] for entry in results],
+            (time.perf_counter() - started) * 1000,
+            status="ok" if results else "empty",
+            total=result.total,
+            total_is_exact=result.total_is_exact,
+            retrieved_tokens=sum(count_tokens(entry["title"]) for entry in results),
+        )
+
+    def _search(self, query: str) -> SearchResult | None:
+        """Return the best passages for a query; None if it has no word."""
+        result = self._logical(query)
+        if result is not None and (result.hits or self._is_narrowed(result.query)):
+            return result
+        words = _as_words(query)
+        return result if words is None else self._logical(words)
+
+    def _logical(self, query: str) -> SearchResult | None:
+        """Search for a query, or for its correction; None if it has none."""
+        try:
+            return self._ask(query)
+        except QueryError as error:
+            if error.mended is None:
+                return None
+            try:
+                return self._ask(error.mended)
+            except QueryError:
+                return None
+
+    def _ask(self, query: str) -> SearchResult:
+        return self.index.logical_search(query, top_k=RESULTS, snippets=False, feedback=False)
+
+    def _is_narrowed(self, query: str) -> bool:
+        """Return whether a query names a field or excludes something."""
+        tree = self.index.parse(query).tree
+        wanted = list(positive_leaves(tree))
+        return len(wanted) < len(list(leaves(tree))) or not all(
+            isinstance(leaf, Term | Phrase | Prefix) and leaf.field is None for leaf in wanted
+        )
+
+    def _entry(self, hit: SearchHit) -> dict[str, Any]:
+        title = shown_title(hit.title) or hit.doc_id
+        if hit.parts > 1:
+            title = f"{title} ({hit.part} of {hit.parts})"
+        url = citation_url(self.index_name, "chunk", hit.id, hit.metadata)
+        return {"id": hit.id, "title": title, "url": url}
+
+
+def _as_words(query: str) -> str | None:
+    """Return a query for any of the words of a text, up to the limit of a query; None if there are
+    none."""
+    tree, _ = words_query(nfc(query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")))
+    if tree is None:
+        return None
+    words = [str(leaf) for leaf in leaves(tree)]
+    while len(" ".join(words)) > MAX_CHARACTERS:
+        words.pop()
+    return " ".join(words) or None
+
+
+MAX_PASSAGES = 50
+"""The largest number of passages of a document that are read at once."""
+_SHOWN_CHARACTERS = 80
+_SHARE_OF_METADATA = 4  # titles and metadata take at most this part of a reply
+
+
+class ConnectorFetchArguments(Arguments):
+    """The arguments of connector_fetch."""
+
+    id: str = Field(description="An id that search returned.")
+
+
+class ConnectorFetch(ConnectorTool):
+    """A tool that returns a passage by its id, or the passages of a document by the document's id,
+    cut at the bound of a reply."""
+
+    name = "connector_fetch"
+    arguments = ConnectorFetchArguments
+    output_schema: ClassVar[dict[str, Any] | None] = {
+        "type": "object",
+        "properties": {
+            **{name: {"type": "string"} for name in ("id", "title", "text", "url")},
+            "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+        "required": ["id", "title", "text", "url", "metadata"],
+    }
+
+    def _call(self, arguments: ConnectorFetchArguments, read_set: ReadSet) -> ToolResult:
+        started = time.perf_counter()
+        id_ = nfc(arguments.id)
+        if is_unicode(id_):
+            (chunk,) = self.index.read([id_])
+            if chunk is not None:
+                metadata = self._passage_metadata(chunk)
+                return self._reply("chunk", id_, [chunk], metadata, started)
+            ids, total = document_ids(self.index, id_, MAX_PASSAGES)
+            if ids:
+                chunks = [chunk for chunk in self.index.read(ids) if chunk is not None]
+                metadata = {"passages": str(total)}
+                if len(chunks) < total:
+                    metadata["truncated"] = f"{len(chunks)} of {total} passages; search for others"
+                return self._reply("document", id_, chunks, metadata, started)
+        shown = id_ if len(id_) <= _SHOWN_CHARACTERS else f"{id_[:_SHOWN_CHARACTERS]}..."
+        return error_result(f'There is nothing with the id "{shown}". Use an id that search gave.')
+
+    def _passage_metadata(self, chunk: Chunk) -> dict[str, str]:
+        read_chunk = self.index.with_neighbours(chunk)
+        metadata = {DOC_ID: chunk.doc_id, "part": f"{chunk.part} of {chunk.parts}"}
+        if read_chunk.previous_id is not None:
+            metadata["previous_id"] = read_chunk.previous_id
+        if read_chunk.next_id is not None:
+            metadata["next_id"] = read_chunk.next_id
+        return metadata
+
+    def _reply(
+        self,
+        kind: AddressKind,
+        id_: str,
+        chunks: list[Chunk],
+        about: dict[str, str],
+        started: float,
+    ) -> ToolResult:
+        """Return the texts of the chunks as one, which is cut if the reply would be too long."""
+        first = chunks[0]
+        share = self.max_result_tokens // _SHARE_OF_METADATA
+        own: dict[str, str] = {}
+        for name, value in first.metadata.items():
+            own[name] = cut_to(", ".join(map(one_line, texts_of(value))), share)
+        text = "\n\n".join(chunk.content.strip() for chunk in chunks)
+        content: dict[str, Any] = {
+            "id": id_,
+            "title": shown_title(first.title) or first.doc_id,
+            "text": "",
+            "url": citation_url(self.index_name, kind, id_, first.metadata),
+            "metadata": {**own, **about},
+        }
+        while count_tokens(json_text(content)) > 2 * share and own:
+            own.popitem()
+            content["metadata"] = {**own, **about}
+        content["text"] = text
+        room = self.max_result_tokens
+        while (excess := count_tokens(json_text(content)) - self.max_result_tokens) > 0:
+            room -= excess + 1  # escapes of JSON and the note take room, too
+            content["text"] = cut_to(text, max(room, 0))
+            content["metadata"] = {**own, "truncated": "the text ends early", **about}
+            if room <= 0:
+                break
+        return json_result(
+            content,
+            [chunk.id for chunk in chunks],
+            (time.perf_counter() - started) * 1000,
+            retrieved_tokens=count_tokens(content["title"]) + count_tokens(content["text"]),
+        )

@@ -12,8 +12,7 @@ from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import DEFAULT_RESULT_TOKENS, Status, Tool, ToolResult, error_result
 from arag_search.tools.document_settings import DocumentSettings
 from arag_search.tools.references import Reference, References, ShownReference
-from arag_search.tools.rendering import one_line, shown_title
-from arag_search.tools.spans import PassageSpan
+from arag_search.tools.rendering import PassageSpan, one_line, shown_title
 
 REFERENCE_ID = "The document: an id as searches show it in brackets, such as turn0search3."
 _SHOWN_CHARACTERS = 60

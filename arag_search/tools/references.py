@@ -2,7 +2,8 @@
 
 ``turn1search10`` was first shown by the second search of the conversation, as its eleventh
 document. Numbers grow through the whole conversation and are never used again. A reference grants
-no access: tools look up its document in their own index, within its scope, at every call.
+no access: tools look up its document in their own index, within its scope, at every call. For
+people, the references are the documents' own ids.
 """
 
 from __future__ import annotations
@@ -81,3 +82,17 @@ class References:
     def get(self, id: str) -> Reference | None:
         """Return a reference by its id, which may be in brackets; None if there is none."""
         return self.known.get(id.strip().strip("[]").strip())
+
+
+@dataclass(slots=True)
+class NamedDocuments(References):
+    """References that are the ids of documents."""
+
+    def of_document(self, doc_id: str, title: str, search: int, *, reuse: bool = True) -> Reference:
+        """Return the reference of a document, which is its id."""
+        del search, reuse
+        return self.known.setdefault(doc_id, Reference(doc_id, doc_id, title))
+
+    def get(self, id: str) -> Reference | None:
+        """Return the reference of a document by its id."""
+        return self.known.get(id)

@@ -23,18 +23,18 @@ vectors, or by vectors alone."""
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTool:
-    """A tool with its name, which is also that of its module.
+    """A tool with its name.
 
     A tool of ``kind`` "search" finds passages, "read" shows text by the id of a passage or
     document, and "control" does neither. ``query_form`` is None for a tool without a single query
     of one form. A tool for ``documents`` needs a conversation that remembers references; a tool
     that ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module,
-    if it is not that of the tool. ``part`` is the part of an index that the tool needs and a build
-    may leave out; ``vectors`` are those that it ranks by, "chosen" if the preset chooses them. A
-    tool ``of_metadata`` is offered only over an index that has metadata. ``connector_name`` is the
-    name that clients of the MCP server see, for the tools that connectors require: these reply in
-    JSON, and our agent does not use them. A tool ``of_loop`` changes the conversation, which
-    servers leave to their clients.
+    if that is not the name of the tool. ``part`` is the part of an index that the tool needs and a
+    build may leave out; ``vectors`` are those that it ranks by, "chosen" if the preset chooses
+    them. A tool ``of_metadata`` is offered only over an index that has metadata. ``connector_name``
+    is the name that clients of the MCP server see, for the tools that connectors require: these
+    reply in JSON, and our agent does not use them. A tool ``of_loop`` changes the conversation,
+    which servers leave to their clients.
     """
 
     name: str
@@ -76,14 +76,35 @@ class RegisteredTool:
 _TOOLS = (
     RegisteredTool("logical_search", "LogicalSearch", "logical"),
     RegisteredTool("keyword_search", "KeywordSearch", "keywords", part="exact"),
-    RegisteredTool("semantic_search", "SemanticSearch", "meaning", vectors="sentence"),
-    RegisteredTool("hybrid_search", "HybridSearch", "words", vectors="chosen"),
-    RegisteredTool("naive_embedding_search", "NaiveEmbeddingSearch", "meaning", vectors="passage"),
+    RegisteredTool(
+        "semantic_search", "SemanticSearch", "meaning", vectors="sentence", module="vector_search"
+    ),
+    RegisteredTool(
+        "hybrid_search", "HybridSearch", "words", vectors="chosen", module="vector_search"
+    ),
+    RegisteredTool(
+        "naive_embedding_search",
+        "NaiveEmbeddingSearch",
+        "meaning",
+        vectors="passage",
+        module="vector_search",
+    ),
     RegisteredTool("chunk_read", "ChunkRead", None, kind="read", knows_repeats=True),
     RegisteredTool("fields", "Fields", None, kind="control", of_metadata=True),
-    RegisteredTool("connector_search", "ConnectorSearch", "logical", connector_name="search"),
     RegisteredTool(
-        "connector_fetch", "ConnectorFetch", None, kind="control", connector_name="fetch"
+        "connector_search",
+        "ConnectorSearch",
+        "logical",
+        connector_name="search",
+        module="connector",
+    ),
+    RegisteredTool(
+        "connector_fetch",
+        "ConnectorFetch",
+        None,
+        kind="control",
+        connector_name="fetch",
+        module="connector",
     ),
     RegisteredTool("search", "DocumentSearch", None, documents=True, module="document_search"),
     RegisteredTool("find", "Find", None, kind="read", documents=True),

@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from arag_search.tokens import count_tokens
-from arag_search.tools.beside import BEST_FOR, IN_NO_SENTENCE, NEAREST
 from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
 from arag_search.tools.marked import (
+    BEST_FOR,
+    IN_NO_SENTENCE,
     LEFT_OUT,
+    NEAREST,
     NO_TEXT,
     PARTLY_SHOWN,
     SAME,
     SHOWN_BEFORE,
     WHOLE,
 )
-from arag_search.tools.rendering import NOT_SHOWN, shown_title
+from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan, shown_title
 from arag_search.tools.search import FULL_TEXT, MORE
-from arag_search.tools.spans import LeftOut, PassageSpan
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""

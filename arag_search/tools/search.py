@@ -21,9 +21,10 @@ from arag_search.tools.base import (
     ToolSettings,
     error_result,
 )
-from arag_search.tools.beside import blocks_beside, branch_counts
 from arag_search.tools.marked import (
     MarkedBlock,
+    blocks_beside,
+    branch_counts,
     join_near_duplicates,
     marked_block,
     note_seen,

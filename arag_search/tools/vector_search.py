@@ -1,15 +1,29 @@
-"""The base of the tools that search by vectors: semantic_search, hybrid_search and naive."""
+"""The tools that search by vectors: semantic_search, the tool of A-RAG that finds passages by what
+their sentences mean (Eq. 3), hybrid_search of LogicalRAG's Agentic Hybrid, BM25 and vectors merged
+by rank, and naive_embedding_search of A-RAG (Naive), whole passages by one vector each.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
-from arag_search.tools.base import Paper, ToolSettings
+from arag_search.search.results import SearchResult
+from arag_search.tools.base import (
+    DEFAULT_TOP_K,
+    MAX_TOOL_OFFSET,
+    MAX_TOOL_TOP_K,
+    Arguments,
+    Paper,
+    ToolSettings,
+)
 from arag_search.tools.index_description import described
 from arag_search.tools.search import ReplyStyle, SearchTool
+from arag_search.vectors.base import VectorUnit
 
 QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
 WHERE = "A logical query that every passage must match; it does not rank. Empty for none."
@@ -63,3 +77,115 @@ class VectorSearchTool(SearchTool):
 def none_if_empty(text: str) -> str | None:
     """Return an optional argument, or None if it was left empty."""
     return text if text.strip() else None
+
+
+class SemanticSearchArguments(Arguments):
+    """The arguments of semantic_search."""
+
+    query: str = Field(description=QUERY)
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    where: str = Field("", description=WHERE)
+    filter: str = Field("", description=FILTER)
+
+
+class SemanticSearch(VectorSearchTool):
+    """A search that shows, of each passage, the sentences nearest to the query."""
+
+    name = "semantic_search"
+    arguments = SemanticSearchArguments
+
+    def _search(self, arguments: SemanticSearchArguments) -> SearchResult:
+        return self.index.semantic_search(
+            arguments.query,
+            top_k=arguments.top_k,
+            offset=arguments.offset,
+            filter=none_if_empty(arguments.filter),
+            **self._shared(arguments),
+        )
+
+
+LOGICAL_QUERY = (
+    f"The logical query, at most {MAX_CHARACTERS:,} characters; empty for the words of meaning."
+)
+MEANING = "A question or statement; empty for the words of query."
+
+
+class HybridSearchArguments(Arguments):
+    """The arguments of hybrid_search."""
+
+    query: str = Field(description=QUERY)
+    max_results: int = Field(
+        DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show."
+    )
+    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    where: str = Field("", description=WHERE)
+    filter: str = Field("", description=FILTER)
+
+
+class LogicalHybridSearchArguments(HybridSearchArguments):
+    """The arguments of hybrid_search with a logical query and a meaning."""
+
+    query: str = Field("", description=LOGICAL_QUERY)
+    meaning: str = Field("", description=MEANING)
+
+
+class HybridSearch(VectorSearchTool):
+    """A search by words and vectors that shows whole passages. ``vectors`` are those of passages,
+    or of sentences (Eq. 3)."""
+
+    name = "hybrid_search"
+    arguments: ClassVar[type[Arguments]] = HybridSearchArguments
+    style_changes = {"full_text": True}  # noqa: RUF012
+    vectors: VectorUnit = "passage"
+
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> HybridSearch:
+        kind = LogicalHybridSearch if settings.meaning else cls
+        tool = kind(
+            index,
+            style=ReplyStyle.of(settings),
+            where=settings.where,
+            reproduces=settings.reproduces,
+        )
+        tool.vectors = settings.vectors
+        return tool
+
+    def _search(self, arguments: HybridSearchArguments) -> SearchResult:
+        return self.index.hybrid_search(
+            arguments.query,
+            top_k=arguments.max_results,
+            offset=arguments.offset,
+            filter=none_if_empty(arguments.filter),
+            meaning=getattr(arguments, "meaning", None),
+            vectors=self.vectors,
+            **self._shared(arguments),
+        )
+
+
+class LogicalHybridSearch(HybridSearch):
+    """A hybrid search by a logical query, and by the meaning of a sentence."""
+
+    arguments = LogicalHybridSearchArguments
+    takes_meaning = True
+
+
+class NaiveEmbeddingSearchArguments(Arguments):
+    """The arguments of naive_embedding_search."""
+
+    query: str = Field(description=QUERY)
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    where: str = Field("", description=WHERE)
+
+
+class NaiveEmbeddingSearch(VectorSearchTool):
+    """A search by passage vectors that shows the first page of whole passages."""
+
+    name = "naive_embedding_search"
+    arguments = NaiveEmbeddingSearchArguments
+    style_changes = {"full_text": True, "max_offset": 0}  # noqa: RUF012
+
+    def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
+        return self.index.naive_embedding_search(
+            arguments.query, top_k=arguments.top_k, **self._shared(arguments)
+        )

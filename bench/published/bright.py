@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.questions.beir import EXCLUDED, QRELS_FOLDER, QRELS_HEAD, QUERIES_FILE
+from arag_search.questions.files import EXCLUDED, QRELS_FOLDER, QRELS_HEAD, QUERIES_FILE
 from arag_search.system.durable import write_atomically
 from bench import BenchError
 from bench.data import CORPUS_LINES

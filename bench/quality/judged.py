@@ -11,8 +11,8 @@ from typing import Any
 
 from arag_search.cli.queries import read_queries
 from arag_search.evaluation.bootstrap import LEVEL, SEED, intervals, resampled_means
+from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
-from arag_search.evaluation.ranking import ranking_values
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question

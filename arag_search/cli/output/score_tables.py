@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from arag_search.evaluation.failures import FAILURES
+from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.judging.judge import VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.judging.judge import VERDICTS, Verdict, as_verdict
-from arag_search.questions.record_fields import Fields, parsed_lines, read_bytes
+from arag_search.questions.record import Fields, parsed_lines, read_bytes
 
 _ALLOWED = f'JSON lines of {{"question_id", "label"}}, a label being {", ".join(VERDICTS)}'
 

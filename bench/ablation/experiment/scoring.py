@@ -9,8 +9,7 @@ from typing import Any
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS as CAP_TOKENS
-from arag_search.evaluation.evidence import sightings_by_passage
-from arag_search.evaluation.failures import failure_of
+from arag_search.evaluation.evidence import failure_of, sightings_by_passage
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import EvidencePiece

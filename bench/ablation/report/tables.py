@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arag_search.evaluation.bootstrap import LEVEL
-from arag_search.evaluation.failures import FAILURES
+from arag_search.evaluation.evidence import FAILURES
 from bench.ablation.analysis.analysis import Analysis, Difference
 from bench.ablation.analysis.design import Contrast, Stratum
 from bench.ablation.analysis.values import SetValues, Totals

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.agent.answers import NOT_FOUND, Answer, has_answer_line, parse_answer
-from arag_search.agent.citations import MAX_CANDIDATES
+from arag_search.agent.answers import (
+    MAX_CANDIDATES,
+    NOT_FOUND,
+    Answer,
+    has_answer_line,
+    parse_answer,
+)
 from arag_search.agent.prompts import prompt_text
 
 SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")

@@ -14,9 +14,8 @@ from arag_search.agent.models.base import Message, ModelReply, ModelRequest, Too
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset, load_preset
 from arag_search.agent.prompts import prompt_text
-from arag_search.agent.record import Record, Step
+from arag_search.agent.record import Record, Step, citation_warning
 from arag_search.agent.state import State, message_tokens
-from arag_search.agent.wording import citation_warning
 from arag_search.errors import (
     ArgumentError,
     ContextLengthError,

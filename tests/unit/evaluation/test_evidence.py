@@ -6,13 +6,15 @@ import pytest
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import (
+    FAILURES,
     EvidenceValues,
     Sighting,
     evidence_values,
+    failure_counts,
+    failure_of,
     sightings_by_passage,
     sightings_by_title,
 )
-from arag_search.evaluation.failures import FAILURES, failure_counts, failure_of
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Hop, Question
 from arag_search.tools.reply_text import ShownPassage

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from arag_search.agent.answers import CitedDocument
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record
-from arag_search.agent.scores import CitedDocument
-from arag_search.evaluation.measurement import means_by_type, measure_questions
+from arag_search.evaluation.measurement import means_by_type, measure_questions, ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.question_score import score_question
-from arag_search.evaluation.ranking import ranking_values
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.question import Hop, Question
 from tests.support.passages import VIVALDI

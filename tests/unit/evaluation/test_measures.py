@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.agent.answers import normalise
-from arag_search.agent.refusal import is_refusal
+from arag_search.agent.answers import is_refusal, normalise
 from arag_search.corpus import nfc
 from arag_search.evaluation.text_match import (
     contains,

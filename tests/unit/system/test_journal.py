@@ -10,16 +10,14 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.models.recording import RecordingFile, read_recording
-from arag_search.agent.models.replay import RecordingModel
+from arag_search.agent.models.replay import RecordingFile, RecordingModel, read_recording
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import AragError, RunError
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.files import Question
-from arag_search.runs.folder import read_records
-from arag_search.runs.records_file import RecordsFile
+from arag_search.runs.folder import RecordsFile, read_records
 from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically

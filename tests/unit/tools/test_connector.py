@@ -10,8 +10,7 @@ from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult
-from arag_search.tools.connector_fetch import ConnectorFetch
-from arag_search.tools.connector_search import RESULTS, ConnectorSearch
+from arag_search.tools.connector import RESULTS, ConnectorFetch, ConnectorSearch
 from tests.support.passages import VIVALDI, chunk, index_of
 
 QUESTION = "Who revised the libretto of Griselda?"

@@ -21,7 +21,7 @@ from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.find import matches_of
 from arag_search.tools.references import FORM, References
-from arag_search.tools.spans import check_spans
+from arag_search.tools.rendering import check_spans
 from tests.support.examples import examples
 from tests.support.long_documents import (
     index_of_documents,

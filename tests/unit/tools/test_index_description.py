@@ -29,7 +29,7 @@ from arag_search.tools.index_description import MAX_DESCRIPTION_TOKENS, fields_w
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.semantic_search import SemanticSearch
+from arag_search.tools.vector_search import SemanticSearch
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of

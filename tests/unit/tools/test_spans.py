@@ -18,8 +18,7 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
-from arag_search.agent.record import Record, Step
-from arag_search.agent.wording import hits_text
+from arag_search.agent.record import Record, Step, hits_text
 from arag_search.corpus import Chunk
 from arag_search.evaluation.evidence import (
     shown_titles,
@@ -34,12 +33,10 @@ from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.rendering import shown_title
+from arag_search.tools.rendering import PassageSpan, clipped, shown_title
 from arag_search.tools.reply_text import ShownPassage
 from arag_search.tools.search import ReplyStyle
-from arag_search.tools.spans import PassageSpan, clipped
-from arag_search.viewer.steps import Steps
-from arag_search.viewer.texts import Texts
+from arag_search.viewer.questions import Steps, Texts
 from tests.support.asking import call, calls
 from tests.support.examples import examples
 from tests.support.hostile_passages import IDS, hostile_chunks, random_record

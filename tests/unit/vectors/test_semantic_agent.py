@@ -12,15 +12,15 @@ from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Us
 from arag_search.agent.models.choose import choose_model
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset, preset_names
+from arag_search.agent.record import hits_text
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
-from arag_search.agent.wording import hits_text
 from arag_search.errors import NotServedError, RunError
 from arag_search.questions.files import Question
 from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.run import run
 from arag_search.search.index import Index
-from arag_search.tools.hybrid_search import HybridSearch
+from arag_search.tools.vector_search import HybridSearch
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.semantic_indexes import TableEncoder, vector_index

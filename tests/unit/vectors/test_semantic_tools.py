@@ -10,10 +10,8 @@ from arag_search.agent.presets import load_preset
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
-from arag_search.tools.hybrid_search import HybridSearch
-from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 from arag_search.tools.search import ReplyStyle, SearchTool
-from arag_search.tools.semantic_search import SemanticSearch
+from arag_search.tools.vector_search import HybridSearch, NaiveEmbeddingSearch, SemanticSearch
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, random_chunks
 from tests.support.semantic_indexes import TableEncoder, vector_index
