@@ -32,8 +32,6 @@ NUDGE = "Note: the last "
 CALLS_LEFT = "Note: tool calls left: "
 """The beginning of the line that an agent adds when few calls are left."""
 
-_TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
-_NOTHING = ("No passage", "No sentence")
 _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"^\[(?!page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
 """The header of a passage, but not the line at which a page of a PDF begins."""
@@ -44,7 +42,6 @@ _MARK = re.compile(
     rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{WHOLE}|\d+ {LEFT_OUT}))?))(?:, {_RANK})?|{_RANK})\)$"
 )
 _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
-_SHOWN_BEFORE = re.compile(rf"[(,] ?\d+ {SHOWN_BEFORE}\)")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
@@ -152,14 +149,6 @@ def passages_at(reply: str, spans: Sequence[PassageSpan]) -> list[ShownPassage]:
     return [ShownPassage(span.id, span.title, span.text_in(reply)) for span in spans]
 
 
-def total_of(reply: str) -> int | None:
-    """Return the number of matching passages in the reply of a search; None if it names none."""
-    if reply.startswith(_NOTHING):
-        return 0
-    total = _TOTAL.match(reply.partition("\n")[0])
-    return int(total[1].replace(",", "")) if total else None
-
-
 def is_refused(reply: str) -> bool:
     """Return whether a reply says that the tool did not run."""
     return reply.startswith(_REFUSED)
@@ -168,11 +157,6 @@ def is_refused(reply: str) -> bool:
 def leaves_out(text: str) -> bool:
     """Return whether the text of a passage seems to leave out sentences that were never shown."""
     return _LEFT_OUT.search(text) is not None
-
-
-def continues(text: str) -> bool:
-    """Return whether the text of a passage seems to leave out sentences that were shown before."""
-    return _SHOWN_BEFORE.search(text) is not None
 
 
 def offers_more(reply: str) -> bool:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.models.wire import read_reply
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
@@ -29,6 +28,7 @@ from arag_search.runs.run import RunOptions, run
 from arag_search.search.index import Index
 from tests.support.passages import VIVALDI, index_of
 from tests.support.records import record
+from tests.support.scripted_model import ScriptedModel
 
 CUT = ModelReply("Answer: Vien", cut="length")
 QUESTION = Question("q0", "Where did Vivaldi die?", ("Vien",))

@@ -16,7 +16,6 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset, load_preset
 from arag_search.errors import (
     ArgumentError,
@@ -31,6 +30,7 @@ from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
+from tests.support.scripted_model import ScriptedModel
 
 PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # A token costs a dollar.
 

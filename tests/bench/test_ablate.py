@@ -20,13 +20,13 @@ import yaml
 import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.runs.folder import read_records
 from bench.ablate import main
 from bench.ablation.experiment.cells import cell_files, read_cell
 from bench.ablation.experiment.suite import ModelEntry
 from bench.report.fingerprints import missing
 from tests.support.ablations import suite_values
+from tests.support.scripted_model import ScriptedModel
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
 

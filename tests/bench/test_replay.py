@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.questions.files import Question
 from arag_search.runs.run import run
@@ -40,6 +39,7 @@ from bench.report.fingerprints import missing
 from bench.report.latencies import Latencies, Played, threads
 from bench.report.rows import read_results
 from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.scripted_model import ScriptedModel
 
 K1, B = 1.2, 0.75
 

@@ -15,12 +15,12 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ToolCall
 from arag_search.agent.models.replay import RecordingModel
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.cli.app import run
 from arag_search.errors import ModelAccessError
 from arag_search.search.index import open_index
 from tests.support.commands import SAMPLE, Command, CommandResult
+from tests.support.scripted_model import ScriptedModel
 
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
 NOTE = (

@@ -16,11 +16,11 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.models.choose import OFFLINE_NOTE
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
 from arag_search.runs.run import Tally
 from arag_search.system.progress import PlainProgress
 from tests.support.commands import Command, file_of
+from tests.support.scripted_model import ScriptedModel
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS = str(SAMPLE / "questions.jsonl")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from arag_search.agent.models.base import Message, ModelReply, ToolCall
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.record import Record, Step
 from arag_search.corpus import Chunk, ordinal_of
+from tests.support.scripted_model import ScriptedModel
 
 QUESTION = "Where did the librettist of Griselda die?"
 FINAL = ModelReply("Answer: Paris\nExplanation: He died there.\nSources: goldoni.1")

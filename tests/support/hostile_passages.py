@@ -9,7 +9,6 @@ from random import Random
 from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
@@ -17,6 +16,7 @@ from arag_search.search.index import Index
 from arag_search.tools.reply_text import CALLS_LEFT
 from tests.support.asking import call, calls
 from tests.support.passages import chunk
+from tests.support.scripted_model import ScriptedModel
 
 IDS = ("0", "1", "d.1", "a[1]", "b] c", "2")
 ENDS = ("\n", "\n", "\n", "\u2028", "\u2029", "\x85", "\v", "\f", "\r\n", " ")

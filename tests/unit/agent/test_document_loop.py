@@ -10,7 +10,6 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset, changed_preset, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State
@@ -19,6 +18,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document, report
+from tests.support.scripted_model import ScriptedModel
 
 QUESTION = "How much did 3M spend on property?"
 FINAL = ModelReply(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from arag_search.agent.models.scripted import ScriptedModel
 from bench.ablation.experiment.fixed_arguments import FixedArguments
+from tests.support.scripted_model import ScriptedModel
 
 SCHEMA = {
     "type": "function",

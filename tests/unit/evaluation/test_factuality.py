@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.evaluation.judging.factuality import (
     FactualityJudge,
     FactualityScores,
@@ -22,6 +21,7 @@ from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
 from tests.support.records import record
+from tests.support.scripted_model import ScriptedModel
 
 QUESTION = Question("q", "How is a site published?", ("Open the editor. Click Publish.",))
 ANSWER = record("q", "Click Publish", explanation="In the editor.")

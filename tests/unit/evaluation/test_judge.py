@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.errors import ArgumentError, ModelUnavailableError, QuestionsError, RunError
 from arag_search.evaluation.judging.agreement import Agreement, agreement, read_labels
 from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, read_verdict
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
 from tests.support.records import record
+from tests.support.scripted_model import ScriptedModel
 
 QUESTION = Question("q", "Where did Bea die?", ("Bath", "Bath, England"))
 UNANSWERABLE = Question("g", "Where did Bea die?", ("Bath",), answerable=False)

@@ -11,7 +11,6 @@ import pytest
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.replay import RecordingFile, RecordingModel, read_recording
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import AragError, RunError
@@ -24,6 +23,7 @@ from arag_search.system.durable import write_atomically
 from tests.support.openai_asking import QUESTION
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.records import record
+from tests.support.scripted_model import ScriptedModel
 
 
 def write_record(path: Path) -> None:

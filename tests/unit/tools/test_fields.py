@@ -7,7 +7,6 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import MIN_RESULT_TOKENS
 from arag_search.tools.fields import MAX_REPLY_TOKENS, Fields
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.reply_text import total_of
 from tests.support.passages import chunk, index_of
 
 
@@ -53,7 +52,7 @@ def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> Non
     assert lines[0] == "1 of 3 passages for vivaldi, sorted by year:desc, at most 1 of a document"
     assert lines[1] == "[griselda.1] Griselda (Vivaldi)"
     assert lines[-1] == "More: offset=1. Full text: chunk_read."
-    assert total_of(result.text) == result.total == 3
+    assert result.total == 3
     last = tool.run({"query": "vivaldi", "per_document": 1, "offset": 1}).text.splitlines()
     assert last[0] == "Passage 2 of 3 for vivaldi, at most 1 of a document"
     assert last[-1] == "Full text: chunk_read."

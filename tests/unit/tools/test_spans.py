@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record, Step, hits_text
 from arag_search.corpus import Chunk
@@ -42,6 +41,7 @@ from tests.support.examples import examples
 from tests.support.hostile_passages import IDS, hostile_chunks, random_record
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.records import record
+from tests.support.scripted_model import ScriptedModel
 
 _GAP = re.compile(r"\(\d+ (?:left out|shown before)(?:, \d+ shown before)?\)")
 _CUT_GAP = re.compile(r"\(\d[\w ,]*$")

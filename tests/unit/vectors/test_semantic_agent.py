@@ -10,7 +10,6 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.choose import choose_model
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset, preset_names
 from arag_search.agent.record import hits_text
 from arag_search.agent.state import State
@@ -23,6 +22,7 @@ from arag_search.search.index import Index
 from arag_search.tools.vector_search import HybridSearch
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.scripted_model import ScriptedModel
 from tests.support.semantic_indexes import TableEncoder, vector_index
 
 QUESTION = "Who revised the libretto of Griselda?"

@@ -14,7 +14,6 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
 from arag_search.query.fields import ANY_SCHEMA
@@ -28,6 +27,7 @@ from tests.support.commands import Command
 from tests.support.long_documents import index_of_documents, long_document, report
 from tests.support.passages import VIVALDI, index_of
 from tests.support.records import read, record, search
+from tests.support.scripted_model import ScriptedModel
 from tests.support.viewed_runs import answered_record, question_row, run_folder
 
 GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."

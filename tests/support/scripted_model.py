@@ -1,4 +1,4 @@
-"""ScriptedModel: replies written beforehand, for tests, benches and dry runs."""
+"""ScriptedModel: replies written beforehand."""
 
 from __future__ import annotations
 
