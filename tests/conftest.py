@@ -20,7 +20,7 @@ from arag_search.cli.app import run
 from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.engines.lucene import jvm
 from arag_search.search.index import Index
-from arag_search.system.cores import usable_cores
+from arag_search.system.processes import usable_cores
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch

@@ -27,7 +27,7 @@ from arag_search.questions.files import Question, questions_fingerprint
 from arag_search.runs.folder import RunDescription, RunFolder, RunRecords
 from arag_search.runs.prices import Prices, check_cost_limit
 from arag_search.search.index import Index
-from arag_search.system.interrupts import Interrupts
+from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, SilentProgress
 
 MAX_WORKERS = 256

@@ -1,11 +1,52 @@
-"""Whether a process is still running, and since when."""
+"""Processor cores, processes and signals: how many cores there are and how libraries use them,
+whether a process is still running, and Ctrl-C deferred to a safe moment."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+
+_SLEEP_WHEN_IDLE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
+"""For the OpenMP runtimes of GCC and LLVM. Otherwise idle threads spin on their core, and two
+processes that encode at once slow each other down far beyond their share of the cores."""
+
+_THREAD_BOUNDS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use; all of them if the system does not say."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def share_cores() -> int:
+    """Make idle threads of torch and FAISS sleep, and return how many threads to give them.
+
+    The libraries read the settings when they are loaded, so call this first. Variables that the
+    user has set keep their values.
+    """
+    for variable, value in _SLEEP_WHEN_IDLE.items():
+        os.environ.setdefault(variable, value)
+    return usable_cores()
+
+
+def worker_environment(workers: int) -> dict[str, str]:
+    """Return the variables that give each of ``workers`` processes an equal share of the cores."""
+    threads = str(max(1, usable_cores() // workers))
+    return dict.fromkeys(_THREAD_BOUNDS, threads)
+
 
 _PROC = Path("/proc")
 _NO_START = "running"
@@ -73,3 +114,47 @@ def _start_by_number(pid: int) -> str | None:
     except PermissionError:  # it is running, as another user
         pass
     return _NO_START
+
+
+class Interrupts:
+    """A context manager that defers the first Ctrl-C until ``check``.
+
+    ``on_first`` is called at the first Ctrl-C, in the signal handler, so it must not block. The
+    second Ctrl-C interrupts at once. Nothing is deferred outside of the main thread, or if the
+    program has already installed its own signal handler.
+    """
+
+    def __init__(self, on_first: Callable[[], None] | None = None) -> None:
+        self._on_first = on_first
+        self.between_batches = False
+        """Whether the KeyboardInterrupt was raised by ``check``."""
+
+        self._is_pending = False
+        self._installed = False
+
+    def __enter__(self) -> Interrupts:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
+            signal.signal(signal.SIGINT, self._note)
+            self._installed = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._installed = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._is_pending:
+            signal.default_int_handler(number, frame)
+        self._is_pending = True
+        if self._on_first is not None:
+            self._on_first()
+
+    def check(self) -> None:
+        """Raise the deferred KeyboardInterrupt, if there is one."""
+        if self._is_pending:
+            self.between_batches = True
+            raise KeyboardInterrupt

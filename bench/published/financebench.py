@@ -15,7 +15,7 @@ from arag_search.system.durable import write_atomically
 from bench.data import QUESTIONS
 from bench.published.made import MadeSet, made_set, missing_files, published_file
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.files.selection import FileSelection
+from index_jobs.sources.selection import FileSelection
 
 GET = "git clone https://github.com/patronus-ai/financebench FOLDER"
 SOURCE = "data/financebench_open_source.jsonl"

@@ -17,7 +17,7 @@ import orjson
 
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.manifest import Manifest
-from arag_search.system.cores import usable_cores
+from arag_search.system.processes import usable_cores
 from bench import BenchError
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rounds import Ratio

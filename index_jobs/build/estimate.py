@@ -29,12 +29,10 @@ from index_jobs.build.corpus import NO_DOCUMENTS
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState, Report
 from index_jobs.build.targets import check_options
-from index_jobs.cutting.packing import pack
-from index_jobs.sources.duplicates import SeenIds
+from index_jobs.cutting.chunking import pack
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader
-from index_jobs.sources.source import Source
+from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader, SeenIds, Source
 from index_jobs.workers.pool import default_workers
 
 SAMPLED_SOURCES = 8

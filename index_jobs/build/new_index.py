@@ -19,20 +19,16 @@ from arag_search.errors import (
 from arag_search.field_counts import kept_counts, no_counts
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
-from arag_search.system.interrupts import Interrupts
+from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, SilentProgress
-from index_jobs.build.corpus import Corpus
-from index_jobs.build.ingestion import Ingestion
+from index_jobs.build.corpus import Corpus, Ingestion, resume_advice, room
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
-from index_jobs.build.resuming import resume_advice, room
 from index_jobs.build.targets import open_target
-from index_jobs.cutting.packing import Packed, pack
-from index_jobs.sources.duplicates import SeenIds
+from index_jobs.cutting.chunking import Packed, pack
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
-from index_jobs.sources.reading import CorpusReader, Position
-from index_jobs.sources.source import Source
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.workers.pool import open_packing
 
 _STATE = "build"

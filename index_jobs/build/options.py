@@ -17,10 +17,10 @@ from index_jobs.cutting.chunking import (
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
 )
-from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
 from index_jobs.sources.registry import FORMATS, Format
+from index_jobs.sources.selection import USUAL_FILES, FileSelection
 
 DEFAULT_K1 = 1.2
 DEFAULT_B = 0.75

@@ -13,10 +13,10 @@ from arag_search.field_counts import FieldCounts, include_counts
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import duration
 from arag_search.system.wording import counted
-from index_jobs.cutting.packing import Counts
+from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
-from index_jobs.sources.files.folder import NOT_READ, TOO_LARGE
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
+from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 
 CHECKPOINT_VERSION = 3
 """The version of BuildState. A build interrupted under another version cannot be resumed."""

@@ -48,7 +48,7 @@ from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.storage.sidecar import Sidecar
 from arag_search.vectors.storage.version_1 import EarlierShard, convert
-from index_jobs.build.resuming import resume_advice, room
+from index_jobs.build.corpus import resume_advice, room
 from index_jobs.embedding.earlier import (
     EarlierVectors,
     differences,
@@ -67,7 +67,7 @@ from index_jobs.embedding.shards import (
 )
 from index_jobs.embedding.workers import EncoderChoice, LocalMaking, ShardMaking
 from index_jobs.updates.tally import store_placement
-from index_jobs.workers.memory import PeakMemory, highest, own_peak
+from index_jobs.workers.pool import PeakMemory, highest, own_peak
 
 WORK = "embedding"
 """The folder of an unfinished embedding, next to the sidecars. If several indexes may share a

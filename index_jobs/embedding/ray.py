@@ -18,7 +18,7 @@ from arag_search.vectors.storage.shards import ShardRecord, StoredType
 from index_jobs.embedding.plan import PLAN
 from index_jobs.embedding.shards import CutShard, make_shard
 from index_jobs.embedding.workers import EncoderChoice, EncodingWork, only_identity
-from index_jobs.workers.memory import PeakMemory
+from index_jobs.workers.pool import PeakMemory
 
 _ACTION_BYTES = 256
 """More than the size of the system's ``struct sigaction``, on every platform."""

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from arag_search.errors import BuildError
-from arag_search.system.cores import worker_environment
+from arag_search.system.processes import worker_environment
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.storage.shards import ShardRecord, StoredType
 from index_jobs.embedding.shards import CutShard, Gathering, Piece
-from index_jobs.workers.memory import PeakMemory, own_peak
-from index_jobs.workers.pool import Packing, PackingHere, WorkerProcesses
+from index_jobs.workers.pool import Packing, PackingHere, PeakMemory, WorkerProcesses, own_peak
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray

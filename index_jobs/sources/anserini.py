@@ -12,11 +12,11 @@ import orjson
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import Fields, ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
+from index_jobs.sources.selection import FileSelection
 
 RAW = "raw"
 """The stored field that holds a document as in its collection."""

@@ -8,8 +8,6 @@ from typing import Any, ClassVar, cast
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.files.folder import leads_out
-from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import (
     Fields,
     Layout,
@@ -23,6 +21,7 @@ from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile
 from index_jobs.sources.records import CorpusFile, line_records
 from index_jobs.sources.registry import folder_help
+from index_jobs.sources.selection import FileSelection, leads_out
 
 _CATEGORIES = "categories"
 _BEIR_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")

@@ -14,14 +14,14 @@ from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import decoded
-from index_jobs.sources.files.selection import STDIN, USUAL_FILES, FileSelection
-from index_jobs.sources.files.standard_input import spooled_input
+from index_jobs.sources.files import spooled_input
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import Source
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import FILES, FORMATS, PRE_CHUNKED, Format, folder_help
-from index_jobs.sources.source import Source
+from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
 
 MAX_SOURCES = 1 << SHARD_BITS
 
@@ -155,7 +155,7 @@ def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader)
             f"Standard input cannot be read as {format}.",
             allowed=f"a folder: {FORMATS[format].folder_words}",
         )
-    from index_jobs.sources.files.source import open_input
+    from index_jobs.sources.files import open_input
 
     return open_input(STDIN, spool, fields, metadata)
 

@@ -1,16 +1,129 @@
-"""Reading a corpus: documents in batches, each with the reading position after it."""
+"""The protocol of a source, and reading a corpus: documents in batches, each with the reading
+position after it, and ids that were seen before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from arag_search.corpus import Document
 from arag_search.errors import DuplicateIdError, SourceError
-from index_jobs.sources.duplicates import SeenIds
-from index_jobs.sources.formats import SKIP
+from index_jobs.sources.formats import SKIP, Fields
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.source import Source
+from index_jobs.sources.selection import FileSelection
+
+Entry = tuple[int, Document | SourceError | None]
+"""The position after a record, and its document or its error; or None if only time has passed, so
+that the caller can look after other things. A position is a number that grows; the source resumes
+after it."""
+
+
+class Source(Protocol):
+    """One of the SOURCE arguments of a build."""
+
+    name: str
+    """The name as the caller wrote it."""
+
+    format: str
+    """The name of the format in ``registry.FORMATS``."""
+
+    recognised: bool
+    """Whether the format was detected rather than given."""
+
+    size: int
+    """The size on disk, in bytes."""
+
+    left_out: Mapping[str, int]
+    """The number of files that are not read, by ending, and of other entries, by kind (see
+    files/folder.py)."""
+
+    large_files: Sequence[str]
+    """The first files that are left out because they are too large, each with its size."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far, for progress."""
+        ...
+
+    def signature(self) -> dict[str, Any]:
+        """Return a value that changes when the source changes: its name, size and times."""
+        ...
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        """Yield the documents after the position ``skip``; 0 is the beginning."""
+        ...
+
+    def place_of(self, doc_id: str) -> str:
+        """Return the place of the first document with this id, for messages; empty if only reading
+        the source again could tell."""
+        ...
+
+
+class SourceOpener(Protocol):
+    """A function that opens sources of one format."""
+
+    def __call__(
+        self,
+        name: str,
+        fields: Fields,
+        metadata: MetadataReader,
+        files: FileSelection,
+        *,
+        recognised: bool,
+    ) -> Source | None:
+        """Open a source. If the source has another format, return None when the format is being
+        detected (``recognised``), and raise SourceError otherwise."""
+        ...
+
+
+class SeenIds:
+    """A set of 64-bit hashes of ids: at most 22 bytes an id, 33 while it grows.
+
+    An equal hash is a suspicion, not a proof: among 20 million different ids, the chance of any
+    collision is 1 in 90,000. The caller must confirm a suspicion.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 << 10))
+        self._mask = len(self._slots) - 1
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    def add(self, identifier: str) -> bool:
+        """Add an id; return whether it may have been added before."""
+        digest = hashlib.blake2b(identifier.encode(), digest_size=8).digest()
+        if not self._put(int.from_bytes(digest, "little") or 1):
+            return True
+        self._used += 1
+        if self._used * 4 > len(self._slots) * 3:
+            self._grow()
+        return False
+
+    def _put(self, value: int) -> bool:
+        """Store a hash, by open addressing with linear probing; 0 marks a free slot. Return False
+        if it was already stored."""
+        slots, mask = self._slots, self._mask
+        place = value & mask
+        while stored := slots[place]:
+            if stored == value:
+                return False
+            place = (place + 1) & mask
+        slots[place] = value
+        return True
+
+    def _grow(self) -> None:
+        before = self._slots
+        self._slots = array("Q", bytes(len(before) * 16))
+        self._mask = len(self._slots) - 1
+        for value in before:
+            if value:
+                self._put(value)
+
 
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 1 << 18

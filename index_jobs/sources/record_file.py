@@ -9,12 +9,19 @@ from typing import Any, cast
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.files.standard_input import SpooledInput
+from index_jobs.sources.files import SpooledInput
 from index_jobs.sources.formats import Fields, Layout
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.records import CorpusFile, array_records, file_signature, line_records
+from index_jobs.sources.records import (
+    USUAL_COLUMNS,
+    CorpusFile,
+    array_records,
+    file_signature,
+    header_of,
+    line_records,
+    row_records,
+)
 from index_jobs.sources.registry import FORMATS, Format, SourceFormat
-from index_jobs.sources.rows import USUAL_COLUMNS, header_of, row_records
 
 LOOKED_AT_BYTES = 1 << 16
 """How much of a file is examined to detect its format."""

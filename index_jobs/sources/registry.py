@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from index_jobs.sources.formats import RecordFormat
-    from index_jobs.sources.source import SourceOpener
+    from index_jobs.sources.reading import SourceOpener
 
 Format = str
 """The name of a format in ``FORMATS``."""
@@ -64,16 +64,16 @@ _ENTRIES = (
     SourceFormat(
         FILES,
         "files of people, and folders of them; each file is a document",
-        folder=f"{_SOURCES}.files.source:open_folder",
+        folder=f"{_SOURCES}.files:open_folder",
         folder_words="a folder of files",
-        file=f"{_SOURCES}.files.source:open_file",
+        file=f"{_SOURCES}.files:open_file",
     ),
     SourceFormat(
         "text",
         "any file as plain text, and the plain text in a folder",
-        folder=f"{_SOURCES}.files.source:open_text_folder",
+        folder=f"{_SOURCES}.files:open_text_folder",
         folder_words="one of plain text",
-        file=f"{_SOURCES}.files.source:open_text_file",
+        file=f"{_SOURCES}.files:open_text_file",
         detected=False,
     ),
     SourceFormat(

@@ -12,19 +12,15 @@ from pathlib import Path
 
 from arag_search.corpus import Document
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
-from arag_search.system.interrupts import Interrupts
+from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, SilentProgress
-from index_jobs.build.corpus import NO_DOCUMENTS, recognition
-from index_jobs.build.ingestion import Ingestion
+from index_jobs.build.corpus import NO_DOCUMENTS, Ingestion, recognition, resume_advice, room
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
-from index_jobs.build.resuming import resume_advice, room
-from index_jobs.cutting.packing import Packed
-from index_jobs.sources.duplicates import SeenIds
+from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, check_names, open_source
-from index_jobs.sources.reading import CorpusReader, Position
-from index_jobs.sources.source import Source
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, manifest_for
 from index_jobs.stages.chunk_lines import pack_lines
 from index_jobs.stages.chunk_report import ChunkReport, chunk_report

@@ -21,11 +21,11 @@ from arag_search.system.durable import write_atomically
 from arag_search.system.lock import try_lock_byte
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
-from index_jobs.sources.files.selection import FileSelection
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.reading import SHOWN_EXAMPLES
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import FORMATS, Format
+from index_jobs.sources.selection import FileSelection
 
 FOLDER_FORMAT = "arag-chunks-folder"
 FOLDER_VERSION = 1

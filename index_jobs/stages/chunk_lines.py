@@ -14,7 +14,7 @@ import orjson
 
 from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue
 from arag_search.errors import BuildError, SourceError
-from index_jobs.cutting.packing import Numbered, Packed, counts_of, cut_all
+from index_jobs.cutting.chunking import Numbered, Packed, counts_of, cut_all
 from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, readable
 
 _GZIP_LEVEL = 6

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 
 from arag_search.system.durable import sync
-from index_jobs.cutting.packing import Packed
-from index_jobs.sources.duplicates import SeenIds
-from index_jobs.sources.reading import Position
+from index_jobs.cutting.chunking import Packed
+from index_jobs.sources.reading import Position, SeenIds
 from index_jobs.sources.records import CorpusFile
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord
 from index_jobs.stages.chunk_lines import ready_documents

@@ -15,9 +15,9 @@ from index_jobs.build.new_index import build_from
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import Entry, Source
 from index_jobs.sources.records import CorpusFile, readable
 from index_jobs.sources.registry import FILE_FORMATS, Format
-from index_jobs.sources.source import Entry, Source
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, verified
 from index_jobs.stages.chunk_lines import ready_documents
 

@@ -27,11 +27,10 @@ from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
-from arag_search.system.interrupts import Interrupts
+from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, SilentProgress, duration
 from arag_search.system.wording import counted
-from index_jobs.build.corpus import Corpus, summed
-from index_jobs.build.ingestion import Ingestion
+from index_jobs.build.corpus import Corpus, Ingestion, summed
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
@@ -39,15 +38,13 @@ from index_jobs.build.report import (
     SourcesReport,
     source_lines,
 )
-from index_jobs.cutting.packing import Cut, Packed, counts_of, cut_only
-from index_jobs.sources.duplicates import SeenIds
-from index_jobs.sources.files.selection import USUAL_FILES, FileSelection
+from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import CorpusReader, Position
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.registry import PRE_CHUNKED, Format
-from index_jobs.sources.source import Source
+from index_jobs.sources.selection import USUAL_FILES, FileSelection
 from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
 from index_jobs.updates.tally import (
     Tally,

@@ -11,7 +11,7 @@ from pathlib import Path
 from arag_search.engines.open import open_update
 from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.system.progress import Progress
-from index_jobs.build.resuming import resume_advice, room
+from index_jobs.build.corpus import resume_advice, room
 
 
 @contextmanager

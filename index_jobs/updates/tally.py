@@ -14,7 +14,7 @@ from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.field_counts import include_counts, kept_counts, remove_counts
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.tokens import count_tokens
-from index_jobs.cutting.packing import Counts
+from index_jobs.cutting.chunking import Counts
 
 LOOKUP_IDS = 64
 """The largest number of documents that are looked up at once."""

@@ -17,7 +17,7 @@ from arag_search.errors import BuildError, SourceError, WorkerLostError
 from arag_search.system.progress import SilentProgress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.cutting.packing import pack
+from index_jobs.cutting.chunking import pack
 from index_jobs.sources.reading import Batch, Position
 from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
 from tests.support.builds import (  # noqa: F401

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from arag_search.errors import ArgumentError, WorkerLostError
-from arag_search.system.cores import usable_cores
+from arag_search.system.processes import usable_cores
 from arag_search.vectors.encoders.choose import open_encoder
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.shards import TO_ENCODE, cut_shards

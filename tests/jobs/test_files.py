@@ -12,7 +12,7 @@ from arag_search import open_index
 from arag_search.manifest import Manifest
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.files.selection import FileSelection
+from index_jobs.sources.selection import FileSelection
 from index_jobs.stages.chunk import chunk_sources
 from index_jobs.stages.chunk_folder import ChunkFolder
 from index_jobs.stages.load import load_chunks

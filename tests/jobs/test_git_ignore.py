@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from index_jobs.sources.files.folder import folder_entries
+from index_jobs.sources.selection import folder_entries
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 NAMES = ["a", "b", "ab", "a.log", "b.txt", "c d", "é.txt"]

@@ -7,8 +7,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.base import ConvertedDocument
-from index_jobs.sources.converters.registry import file_type_of
+from index_jobs.sources.converters.registry import ConvertedDocument, file_type_of
 from index_jobs.sources.formats import Fields
 
 FILES = Path(__file__).parent / "files"

@@ -260,7 +260,7 @@ def test_a_program_with_an_encoder_keeps_its_stderr_its_threads_and_needs_no_net
 import socket
 def none(*given): raise AssertionError(given)
 socket.socket.connect = socket.getaddrinfo = none
-from arag_search.system.cores import usable_cores
+from arag_search.system.processes import usable_cores
 from arag_search.vectors.encoders.choose import open_encoder
 encoder = open_encoder({PACKAGE!r})
 print(encoder.encode(["word " * 10_000, "a"]).shape)

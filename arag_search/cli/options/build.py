@@ -238,9 +238,9 @@ def build_options(
     """Convert the options to those of a build; ``others`` have the same names in BuildOptions.
     Raises ArgumentError."""
     from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
-    from index_jobs.sources.files.selection import MAX_FILE_BYTES, FileSelection, parse_size
     from index_jobs.sources.formats import Fields
     from index_jobs.sources.metadata import parse_metadata
+    from index_jobs.sources.selection import MAX_FILE_BYTES, FileSelection, parse_size
 
     if bm25 is not None:
         others["k1"], others["b"] = parse_bm25(bm25)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.errors import ArgumentError, EncoderFilesError
-from arag_search.system.cores import share_cores
+from arag_search.system.processes import share_cores
 
 AUTO_DEVICE = "auto"
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")

@@ -17,10 +17,10 @@ import orjson
 
 from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
 from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
-from arag_search.system.cores import share_cores
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
+from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress, SilentProgress
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import EncoderIdentity, VectorUnit

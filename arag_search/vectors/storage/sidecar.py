@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from arag_search.engines.calls import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.query.tree import Scope
-from arag_search.system.cores import share_cores
 from arag_search.system.extras import check_extra
+from arag_search.system.processes import share_cores
 from arag_search.vectors import exact, faiss_index
 from arag_search.vectors.allowed import Allowance, AllowedRows, TextRows
 from arag_search.vectors.base import EncoderIdentity, Nearest, VectorUnit

@@ -10,14 +10,14 @@ from urllib.parse import unquote, urlsplit
 from zipfile import ZipFile
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.archives import Element, opened_archive, parsed_xml
-from index_jobs.sources.converters.base import (
+from index_jobs.sources.converters.html import decoded_markup, page_of
+from index_jobs.sources.converters.office import Element, opened_archive, parsed_xml
+from index_jobs.sources.converters.registry import (
     ConvertedDocument,
     check_length,
     reading,
     sensible_title,
 )
-from index_jobs.sources.converters.html import decoded_markup, page_of
 from index_jobs.sources.formats import Fields
 
 _CONTAINER = "META-INF/container.xml"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.base import ConvertedDocument, whole_file
+from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import Fields
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.base import ConvertedDocument, reading, whole_file
 from index_jobs.sources.converters.html import page_of
+from index_jobs.sources.converters.registry import ConvertedDocument, reading, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import SKIP, Fields
 from index_jobs.sources.records import CorpusFile, readable

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.base import (
+from index_jobs.sources.converters.registry import (
     ConvertedDocument,
     check_length,
     reading,

@@ -1,21 +1,123 @@
-"""The registry of file types: their names, endings, packages and converters.
+"""The registry of file types: their names, endings, packages and converters; the protocol of a
+converter, the documents it yields, and limits that converters share.
 
-Folders, the table of formats in help, and messages take the file types from here. To add one, add
-its entry and write its converter. Converters are imported when a file of their type is read.
+Converters are imported when they are first needed.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
 
+from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
+from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import readable
 
-if TYPE_CHECKING:
-    from index_jobs.sources.converters.base import Converter
+MAX_FILE_BYTES = 1 << 28
+"""The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
+
+MAX_TEXT_CHARACTERS = 1 << 27
+"""The longest text of a PDF, workbook or book (134 million characters, or 100,000 pages)."""
+
+_MAX_TITLE_CHARACTERS = 300
+_NO_TITLE = re.compile(
+    r"untitled\W*\d*|(?:microsoft|powerpoint|word|excel)\b.*|document\s*\d*|presentation\s*\d*"
+    r"|(?:slide|folie|diapositive) \d+|title|book\s*\d+|\(?(?:anonymous|none|null|unknown)\)?"
+    r"|.*\.(?:docx?|pptx?|xlsx?|rtf|odt|pdf|ps|dvi|tex|indd|qxd|pmd|fm|wpd|html?|txt)",
+    re.IGNORECASE,
+)
+"""Default titles that programs write into files by themselves."""
+
+
+class ConvertedDocument(NamedTuple):
+    """A document as a converter reads it from a file.
+
+    ``suffix`` is empty if the file is one document; otherwise it is what follows ``#`` in the id:
+    the number of a row or message. ``title`` is empty if the file has none. ``text`` is any Unicode
+    text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a mail.
+    ``id`` is the whole id, if a column of the file has it, and empty otherwise.
+    """
+
+    suffix: str
+    title: str
+    text: str
+    metadata: Mapping[str, Any] = {}
+    id: str = ""
+
+
+class Converter(Protocol):
+    """A function that reads the documents of one file."""
+
+    def __call__(
+        self, path: Path, where: str, fields: Fields
+    ) -> Iterator[ConvertedDocument | SourceError]:
+        """Yield the documents of the file at ``path``, in a fixed order.
+
+        Messages call the file ``where``. ``fields`` names columns of a table. A document that
+        cannot be read is yielded as a SourceError, and documents after it are still read. Raises
+        SourceError if nothing more can be read from the file.
+        """
+        ...
+
+
+def whole_file(path: Path, where: str) -> bytes:
+    """Return the bytes of a file. Raises SourceError if it cannot be read, or is too large."""
+    with readable(where), path.open("rb") as file:
+        # A read reserves what it is asked for, so the size is asked first; the file may be growing.
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(min(size, MAX_FILE_BYTES) + 1)
+        if len(data) > size:
+            data += file.read(MAX_FILE_BYTES + 1 - len(data))
+    if len(data) > MAX_FILE_BYTES:
+        raise SourceError(
+            "The file is too large to be read as a whole.",
+            where=where,
+            allowed=f"at most {MAX_FILE_BYTES >> 20} MiB",
+            do="Split it.",
+        )
+    return data
+
+
+@contextmanager
+def reading(kind: str, where: str) -> Generator[None]:
+    """Turn any error of a library into a SourceError. ``kind`` is what the file should be, such as
+    "a PDF"."""
+    try:
+        yield
+    except AragError:
+        raise
+    except Exception as error:  # the file is hostile, and libraries fail in ways of their own
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise SourceError(
+            f"The file cannot be read as {kind} ({reason}).", where=where, do="Fetch it again."
+        ) from error
+
+
+def check_length(characters: int, where: str) -> None:
+    """Raise SourceError if a text is too long."""
+    if characters > MAX_TEXT_CHARACTERS:
+        raise SourceError(
+            "The text of the file is too long.",
+            where=where,
+            allowed=f"at most {MAX_TEXT_CHARACTERS:,} characters",
+            do="Split it.",
+        )
+
+
+def sensible_title(title: object) -> str:
+    """Return the title from the properties of a file, or an empty text if it says nothing."""
+    words = " ".join(str(title or "").split())
+    if _NO_TITLE.fullmatch(words) or not any(character.isalpha() for character in words):
+        return ""
+    return words if len(words) <= _MAX_TITLE_CHARACTERS else ""
+
 
 EXTRA = "files"
 """The extra of this project that installs the packages of all file types."""
@@ -58,10 +160,14 @@ _TYPES = (
     FileType("rst", (".rst",), "reStructuredText, as it is written", "text:convert_rst"),
     FileType("html", (".html", ".htm", ".xhtml"), "web pages", "html:convert", _SELECTOLAX),
     FileType("pdf", (".pdf",), "PDF with text", "pdf:convert", {"pypdfium2": "pypdfium2"}),
-    FileType("word", (".docx",), "Word documents", "word:convert", {"python-docx": "docx"}),
-    FileType("slides", (".pptx",), "slide decks", "slides:convert", {"python-pptx": "pptx"}),
+    FileType("word", (".docx",), "Word documents", "office:convert_word", {"python-docx": "docx"}),
+    FileType("slides", (".pptx",), "slide decks", "office:convert_slides", {"python-pptx": "pptx"}),
     FileType(
-        "workbook", (".xlsx", ".xlsm"), "workbooks", "workbook:convert", {"openpyxl": "openpyxl"}
+        "workbook",
+        (".xlsx", ".xlsm"),
+        "workbooks",
+        "office:convert_workbook",
+        {"openpyxl": "openpyxl"},
     ),
     FileType("csv", (".csv",), _ROWS.format("commas, semicolons or tabs"), "tables:convert_csv"),
     FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_tsv"),

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.base import ConvertedDocument, reading
+from index_jobs.sources.converters.registry import ConvertedDocument, reading
 from index_jobs.sources.encodings import stream_encoding
 from index_jobs.sources.formats import SKIP, Fields
-from index_jobs.sources.records import CorpusFile, readable
-from index_jobs.sources.rows import row_object, table_rows
+from index_jobs.sources.records import CorpusFile, readable, row_object, table_rows
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_BYTES = 1 << 16

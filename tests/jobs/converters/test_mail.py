@@ -7,7 +7,7 @@ import pytest
 
 from arag_search.errors import SourceError
 from index_jobs.sources.converters import mail
-from index_jobs.sources.converters.base import ConvertedDocument
+from index_jobs.sources.converters.registry import ConvertedDocument
 from tests.support.converted import document_of, documents_of, entries_of, refusal_of, written
 
 

@@ -13,7 +13,7 @@ import pptx
 import pytest
 from docx.oxml import parse_xml
 
-from index_jobs.sources.converters import archives, workbook
+from index_jobs.sources.converters import office
 from tests.support.converted import archive, document_of, refusal_of, with_member, written
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -177,7 +177,7 @@ def test_rows_outside_of_the_declared_size_of_a_sheet_are_read(tmp_path: Path) -
 def test_a_sheet_of_billions_of_empty_cells_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workbook, "_MAX_CELLS", 100_000)
+    monkeypatch.setattr(office, "_MAX_CELLS", 100_000)
     path = sheets(tmp_path / "a.xlsx")
     rows = "".join(
         f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row>' for row in range(1, 1_048_576, 100_000)
@@ -281,14 +281,14 @@ def test_an_archive_with_encrypted_members_is_refused(valid: Path) -> None:
 def test_an_archive_that_declares_a_huge_size_is_refused(valid: Path) -> None:
     data = bytearray(valid.read_bytes())
     place = data.index(b"PK\x01\x02")
-    struct.pack_into("<L", data, place + 24, archives.MAX_UNPACKED_BYTES + (1 << 20))
+    struct.pack_into("<L", data, place + 24, office.MAX_UNPACKED_BYTES + (1 << 20))
     assert "unpacks to 5" in refusal_of(written(valid, bytes(data))).what
 
 
 def test_a_bomb_of_zeros_is_refused_before_it_is_unpacked(
     valid: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1 << 23)
+    monkeypatch.setattr(office, "MAX_UNPACKED_BYTES", 1 << 23)
     with_member(valid, "media/bomb.bin", bytes(1 << 24))
     assert "unpacks" in refusal_of(valid).what
 

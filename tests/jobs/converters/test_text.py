@@ -103,7 +103,7 @@ def test_directives_of_restructured_text_are_not_run(tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_or_absent_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index_jobs.sources.converters.base.MAX_FILE_BYTES", 10)
+    monkeypatch.setattr("index_jobs.sources.converters.registry.MAX_FILE_BYTES", 10)
     assert "too large" in refusal_of(written(tmp_path / "a.md", "x" * 11)).what
     for file_type in FILE_TYPES.values():
         path = tmp_path / f"absent{file_type.endings[0]}"

@@ -19,17 +19,14 @@ from arag_search.errors import (
     SourceError,
 )
 from index_jobs.build.report import left_out_kinds
-from index_jobs.sources.converters.base import ConvertedDocument
-from index_jobs.sources.converters.registry import FileType
-from index_jobs.sources.duplicates import SeenIds
-from index_jobs.sources.files.selection import FileSelection, parse_size, shown_size
-from index_jobs.sources.files.source import FileSource, LeftOut, SourceFile
+from index_jobs.sources.converters.registry import ConvertedDocument, FileType
+from index_jobs.sources.files import FileSource, LeftOut, SourceFile
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader
 from index_jobs.sources.opening import open_source, open_sources
-from index_jobs.sources.reading import CorpusReader, Position
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.registry import FORMATS
-from index_jobs.sources.source import Source
+from index_jobs.sources.selection import FileSelection, parse_size, shown_size
 from tests.support.corpus_files import documents, in_own_folder, problems, resumes, source_at  # noqa: F401
 
 START = Position(0, 0, 0, 0, (), {}, [])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from index_jobs.sources.files.folder import HIDDEN, IGNORED, folder_entries
+from index_jobs.sources.selection import HIDDEN, IGNORED, folder_entries
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 

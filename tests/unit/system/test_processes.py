@@ -14,8 +14,14 @@ import pytest
 
 from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.system import processes
-from arag_search.system.cores import share_cores, usable_cores, worker_environment
-from arag_search.system.processes import Process, start_of, this_process
+from arag_search.system.processes import (
+    Process,
+    share_cores,
+    start_of,
+    this_process,
+    usable_cores,
+    worker_environment,
+)
 
 
 @pytest.fixture

@@ -1,29 +1,106 @@
-"""Files as a source: those below a folder, or a single one. A file is one document, or has
-several."""
+"""Files as a source: those below a folder, a single one, or standard input. A file is one document,
+or has several.
+
+Standard input can be read only once, so it is stored in a temporary file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, TextIO
+from weakref import WeakKeyDictionary
 
 from arag_search.corpus import Document, MetadataValue, nfc
 from arag_search.errors import BadFileError, MissingExtraError, SourceError
-from index_jobs.sources.converters.base import ConvertedDocument, Converter
-from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
-from index_jobs.sources.files.folder import SHOWN_LARGE_FILES, TOO_LARGE, folder_entries
-from index_jobs.sources.files.patterns import included
-from index_jobs.sources.files.selection import STDIN, FileSelection, shown_size
-from index_jobs.sources.files.standard_input import SpooledInput
+from index_jobs.sources.converters.registry import (
+    FILE_TYPES,
+    ConvertedDocument,
+    Converter,
+    FileType,
+    file_type_of,
+)
 from index_jobs.sources.formats import SKIP, SKIP_FILE, Fields, checked_id, clean, title_of
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import Entry, SourceOpener
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
-from index_jobs.sources.source import Entry, SourceOpener
+from index_jobs.sources.selection import (
+    SHOWN_LARGE_FILES,
+    STDIN,
+    TOO_LARGE,
+    FileSelection,
+    folder_entries,
+    included,
+    shown_size,
+)
+
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledInput:
+    """Standard input, stored in a file that is removed with this object or when the process ends.
+
+    Equal input has an equal signature, so that a build resumes if the same input is given again.
+    """
+
+    path: Path
+    size: int
+    sha256: str
+    file: Any = field(repr=False, compare=False)
+
+    id = "stdin"
+    where = "standard input"
+
+    def signature(self) -> dict[str, Any]:
+        """Return a value that changes when the input changes."""
+        return {"source": self.where, "size": self.size, "sha256": self.sha256}
+
+
+_spools: WeakKeyDictionary[TextIO, SpooledInput] = WeakKeyDictionary()
+
+
+def spooled_input() -> SpooledInput:
+    """Return standard input, which the first call reads to its end.
+
+    The file is in the folder of temporary files (TMPDIR), and as large as the input. Raises
+    SourceError if there is no input, or no room for it.
+    """
+    if sys.stdin is None or sys.stdin.closed:  # pyright: ignore[reportUnnecessaryComparison]
+        raise SourceError("There is no standard input.", do="Name files or folders.")
+    if sys.stdin not in _spools:
+        _spools[sys.stdin] = _spool(sys.stdin.buffer)
+    return _spools[sys.stdin]
+
+
+def _spool(stream: IO[bytes]) -> SpooledInput:
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        file = tempfile.NamedTemporaryFile(prefix="arag-search-stdin-")  # noqa: SIM115
+        while piece := stream.read(_PIECE_BYTES):
+            file.write(piece)
+            digest.update(piece)
+            size += len(piece)
+        file.flush()
+    except OSError as error:
+        raise SourceError(
+            f"Standard input cannot be stored ({error.strerror}).",
+            where=tempfile.gettempdir(),
+            do="Make room there, or name another folder with the variable TMPDIR.",
+        ) from error
+    if not size:
+        raise SourceError("Standard input is empty.")
+    return SpooledInput(Path(file.name), size, digest.hexdigest(), file)
+
 
 PLAIN_TEXT = FILE_TYPES["text"]
 HELD_CHARACTERS = 1 << 22

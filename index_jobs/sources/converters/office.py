@@ -1,0 +1,378 @@
+"""Word documents, slide decks, workbooks, and archives that hold XML.
+
+The contents of an archive are bounded before they are read, and nothing outside of it is read:
+external entities, links and macros are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, time
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+from zipfile import BadZipFile, ZipFile
+
+from arag_search.errors import SourceError
+from index_jobs.sources.converters.registry import (
+    ConvertedDocument,
+    check_length,
+    reading,
+    sensible_title,
+)
+from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import readable
+
+MAX_UNPACKED_BYTES = 1 << 29
+"""The maximum total size of the unpacked files of an archive (512 MiB)."""
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED_FLAG = 1
+
+
+class Element(Protocol):
+    """An XML element, as lxml represents it."""
+
+    tag: Any
+    """Its name; a function for comments and the like."""
+
+    text: str | None
+
+    def get(self, name: str) -> str | None: ...
+
+    def find(self, name: str) -> Element | None: ...
+
+    def iter(self, *names: str) -> Iterator[Element]: ...
+
+    def itertext(self) -> Iterator[str]: ...
+
+    def __iter__(self) -> Iterator[Element]: ...
+
+
+@contextmanager
+def opened_archive(path: Path, where: str, kind: str) -> Generator[ZipFile]:
+    """Open a zip archive, after its declared sizes have been checked; ``kind`` is such as "an EPUB
+    book". Raises SourceError if the file is not an archive, is encrypted, or is too large when
+    unpacked."""
+    with readable(where), path.open("rb") as file:
+        if file.read(len(_OLE)) == _OLE:
+            raise SourceError(
+                "The file is encrypted, or in the old format of Office.",
+                where=where,
+                allowed=f"{kind} without a password",
+                do="Save it again, without a password and in the current format.",
+            )
+        try:
+            archive = ZipFile(file)
+        except (BadZipFile, NotImplementedError, ValueError) as error:
+            raise SourceError(
+                f"The file cannot be read as {kind} ({error}).", where=where, do="Fetch it again."
+            ) from error
+        with archive:
+            _check_archive(archive, where, kind)
+            yield archive
+
+
+def check_archive(path: Path, where: str, kind: str) -> None:
+    """Raise SourceError if ``opened_archive`` would, before a library opens the file."""
+    with opened_archive(path, where, kind):
+        pass
+
+
+def _check_archive(archive: ZipFile, where: str, kind: str) -> None:
+    entries = archive.infolist()
+    if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
+        raise SourceError(
+            "The file is encrypted.",
+            where=where,
+            allowed=f"{kind} without a password",
+            do="Save it without a password.",
+        )
+    # What an entry holds beyond its declared size is never read: zipfile stops there.
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise SourceError(
+            f"The file unpacks to {unpacked >> 20:,} MiB.",
+            where=where,
+            allowed=f"at most {MAX_UNPACKED_BYTES >> 20} MiB",
+            do="Split it, or make its pictures smaller.",
+        )
+
+
+def parsed_xml(data: bytes) -> Element:
+    """Return the root of an XML document; entities that it declares are not expanded. Raises the
+    errors of lxml."""
+    library: Any = import_module("lxml.etree")
+    parser = library.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    return cast("Element", library.fromstring(data, parser))
+
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_MATH_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_VALUE = f"{_W}val"
+_LEFT_OUT = frozenset(
+    (f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", f"{_W}rPr", f"{_COMPATIBLE}Fallback")
+)
+"""Deleted text, properties, and fallbacks for programs without text boxes."""
+
+_WRITTEN = {
+    f"{_W}tab": "\t",
+    f"{_W}br": "\n",
+    f"{_W}cr": "\n",
+    f"{_W}noBreakHyphen": "-",
+    f"{_W}ptab": "\t",
+}
+_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_LIST = re.compile(r"list (?:bullet|number|paragraph).*", re.IGNORECASE)
+_NOTES = ("/footnotes", "/endnotes")
+_TITLE = "Title"
+
+
+def convert_word(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the file as one document. Deleted text of tracked changes, comments, headers and
+    footers are left out. See Converter."""
+    kind = "a Word document"
+    check_archive(path, where, kind)
+    with path.open("rb") as file, reading(kind, where):
+        document = _word_document(file, where)
+    yield document
+
+
+def _word_document(file: IO[bytes], where: str) -> ConvertedDocument:
+    from docx import Document
+
+    word: Any = Document(file)
+    text = _WordText(_style_names(word.styles.element))
+    text.add(word.element.body)
+    for relation in word.part.rels.values():
+        if relation.reltype.endswith(_NOTES) and not relation.is_external:
+            for note in parsed_xml(relation.target_part.blob):
+                if note.get(f"{_W}type") is None:  # the others are lines between text and notes
+                    text.add(note)
+    whole = "\n\n".join(text.paragraphs).strip()
+    check_length(len(whole), where)
+    title = sensible_title(word.core_properties.title) or text.title or text.first_heading
+    return ConvertedDocument("", title, whole)
+
+
+def _style_names(styles: Element) -> dict[str, str]:
+    """Return the names of styles by their ids: ids are in the language of the author."""
+    names: dict[str, str] = {}
+    for style in styles.iter(f"{_W}style"):
+        name = style.find(f"{_W}name")
+        names[str(style.get(f"{_W}styleId"))] = "" if name is None else str(name.get(_VALUE))
+    return names
+
+
+class _WordText:
+    """The paragraphs of a document. Items of a list and rows of a table share a paragraph."""
+
+    def __init__(self, styles: Mapping[str, str]) -> None:
+        self.paragraphs: list[str] = []
+        self.title = ""
+        self.first_heading = ""
+        self._styles = styles
+        self._in_list = False
+
+    def add(self, container: Element) -> None:
+        """Add the paragraphs and tables of the body, or of an element in it."""
+        for element in container:
+            if element.tag == f"{_W}p":
+                self._add_paragraph(element)
+            elif element.tag == f"{_W}tbl":
+                self._in_list = False
+                if rows := _rows(element):
+                    self.paragraphs.append("\n".join(rows))
+            elif element.tag not in _LEFT_OUT:
+                self.add(element)
+
+    def _add_paragraph(self, element: Element) -> None:
+        text = _paragraph_text(element).strip()
+        if not text:
+            return
+        style, is_item = self._style(element)
+        if heading := _HEADING.fullmatch(style):
+            self.first_heading = self.first_heading or " ".join(text.split())
+            text = f"{'#' * int(heading[1])} {text}"
+            is_item = False
+        elif style == _TITLE:
+            self.title = self.title or " ".join(text.split())
+            text = f"# {text}"
+        if is_item and self._in_list:
+            self.paragraphs[-1] += f"\n- {text}"
+        else:
+            self.paragraphs.append(f"- {text}" if is_item else text)
+        self._in_list = is_item
+
+    def _style(self, paragraph: Element) -> tuple[str, bool]:
+        """Return the name of a paragraph's style, and whether it is an item of a list."""
+        properties = paragraph.find(f"{_W}pPr")
+        if properties is None:
+            return "", False
+        style = properties.find(f"{_W}pStyle")
+        name = "" if style is None else self._styles.get(str(style.get(_VALUE)), "")
+        is_item = properties.find(f"{_W}numPr") is not None or bool(_LIST.fullmatch(name))
+        return name, is_item
+
+
+def _rows(table: Element) -> list[str]:
+    """Return the rows of a table as lines, with bars between cells."""
+    rows: list[str] = []
+    for row in _children(table, "tr"):
+        cells = [" ".join(_paragraph_text(cell).split()) for cell in _children(row, "tc")]
+        if any(cells):
+            rows.append(" | ".join(cells))
+    return rows
+
+
+def _children(element: Element, name: str) -> Iterator[Element]:
+    """Yield the children of this name, also those in content controls and tracked insertions."""
+    for child in element:
+        if child.tag == f"{_W}{name}":
+            yield child
+        elif child.tag not in _LEFT_OUT:
+            yield from _children(child, name)
+
+
+def _paragraph_text(element: Element) -> str:
+    pieces: list[str] = []
+    _collect(element, pieces)
+    return "".join(pieces)
+
+
+def _collect(element: Element, pieces: list[str]) -> None:
+    """Append the text below an element. The parser bounds the depth of elements."""
+    for child in element:
+        tag = child.tag
+        if tag in (f"{_W}t", _MATH_TEXT):
+            pieces.append(child.text or "")
+        elif tag in _WRITTEN:
+            pieces.append(_WRITTEN[tag])
+        elif tag not in _LEFT_OUT:
+            is_paragraph = tag in (f"{_W}p", f"{_W}tc")  # of a text box or a table in a cell
+            pieces.append("\n" * is_paragraph)
+            _collect(child, pieces)
+            pieces.append("\n" * is_paragraph)
+
+
+def convert_slides(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the file as one document. Every slide begins with a line ``[slide N]``. See
+    Converter."""
+    kind = "a slide deck"
+    check_archive(path, where, kind)
+    with path.open("rb") as file, reading(kind, where):
+        document = _slide_document(file, where)
+    yield document
+
+
+def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
+    from pptx import Presentation
+
+    deck: Any = Presentation(file)
+    title = sensible_title(deck.core_properties.title)
+    slides: list[str] = []
+    characters = 0
+    for number, slide in enumerate(deck.slides, 1):
+        blocks = [f"[slide {number}]", *_blocks(slide.shapes)]
+        if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
+            notes = _slide_text(frame)
+            blocks += [f"Notes: {notes}"] if notes else []
+        if not title and slide.shapes.title is not None:
+            title = sensible_title(slide.shapes.title.text_frame.text)
+        slides.append("\n".join(blocks))
+        characters += len(slides[-1])
+        check_length(characters, where)
+    return ConvertedDocument("", title, "\n\n".join(slides))
+
+
+def _blocks(shapes: Any) -> Iterator[str]:
+    """Yield the text of every shape that has some, in the order of the file."""
+    for shape in shapes:
+        if hasattr(shape, "shapes"):
+            yield from _blocks(shape.shapes)
+        elif shape.has_text_frame:
+            if text := _slide_text(shape.text_frame):
+                yield text
+        elif getattr(shape, "has_table", False):
+            for row in shape.table.rows:
+                cells = [" ".join(cell.text_frame.text.split()) for cell in row.cells]
+                if any(cells):
+                    yield " | ".join(cells)
+
+
+def _slide_text(frame: Any) -> str:
+    lines = (" ".join(line.split()) for line in frame.text.replace("\v", "\n").split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+_MAX_CELLS = 20_000_000
+"""The maximum number of cells to examine; a small file can declare sheets of billions of empty
+ones."""
+
+
+def convert_workbook(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the file as one document. Every sheet begins with a line ``[sheet Name]``, and has a
+    line for each row, with bars between cells. See Converter."""
+    kind = "a workbook"
+    check_archive(path, where, kind)
+    with path.open("rb") as file, reading(kind, where), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about styles and extensions, which are not read
+        document = _sheet_document(file, where)
+    yield document
+
+
+def _sheet_document(file: IO[bytes], where: str) -> ConvertedDocument:
+    from openpyxl import load_workbook
+
+    workbook: Any = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    try:
+        title = sensible_title(workbook.properties.title)
+        lines: list[str] = []
+        cells = characters = 0
+        for sheet in workbook.worksheets:
+            lines.append(f"{chr(10) * bool(lines)}[sheet {sheet.title}]")
+            sheet.reset_dimensions()  # the declared size of a sheet is often wrong
+            for row in sheet.iter_rows(values_only=True):
+                cells += len(row) + 1
+                if line := _line(row):
+                    lines.append(line)
+                    characters += len(line)
+                    check_length(characters, where)
+                if cells > _MAX_CELLS:
+                    raise _too_many_cells(where)
+    finally:
+        workbook.close()
+    if not lines:
+        raise SourceError("The workbook has no sheets of cells.", where=where)
+    return ConvertedDocument("", title, "\n".join(lines))
+
+
+def _line(row: Sequence[object]) -> str:
+    if not any(value is not None for value in row):
+        return ""
+    return " | ".join(map(_shown, row)).rstrip(" |")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, datetime):
+        return str(value.date()) if value.time() == time() else value.isoformat(" ")
+    return " ".join(str(value).split())
+
+
+def _too_many_cells(where: str) -> SourceError:
+    return SourceError(
+        "The workbook has too many cells.",
+        where=where,
+        allowed=f"at most {_MAX_CELLS:,}, empty ones included",
+        do="Save the sheets as CSV or Parquet, whose rows are documents.",
+    )

@@ -1,0 +1,441 @@
+"""Which files of a folder a build reads: options, patterns as in .gitignore, and the entries below
+a folder in a fixed order.
+
+The library pathspec translates patterns. It is imported when there is a pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from arag_search.errors import ArgumentError
+from index_jobs.sources.records import readable
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from arag_search.errors import SourceError
+
+IGNORE_FILE = ".gitignore"
+REPOSITORY = ".git"
+
+_MAX_IGNORE_BYTES = 1 << 20
+_TRAILING_BLANKS = re.compile(r"(?<!\\) +$")
+_EXCLUDES = f"{REPOSITORY}/info/exclude"
+
+
+class _IgnorePattern(NamedTuple):
+    """A line of an ignore file. ``match`` returns something true for the paths that the pattern
+    matches by itself, without a slash at the end: git does not count matches of a folder above."""
+
+    ignores: bool
+    only_folders: bool
+    match: Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The patterns of an ignore file, and those of the folders above it.
+
+    ``above`` is the length of the path, with a slash, of the folder in which the file lies.
+    """
+
+    patterns: Sequence[_IgnorePattern]
+    above: int
+    outer: IgnoreRules | None = None
+
+    def ignore(self, path: str) -> bool:
+        """Return whether an entry below the folder is ignored; the path of a folder ends with a
+        slash.
+
+        As in git, the last pattern that matches decides, and the ignore file closest to the entry
+        comes last. The folders above the entry must not be ignored themselves.
+        """
+        is_folder = path.endswith("/")
+        name = path.rstrip("/")
+        rules: IgnoreRules | None = self
+        while rules is not None:
+            relative = name[rules.above :]
+            for pattern in reversed(rules.patterns):
+                if (is_folder or not pattern.only_folders) and pattern.match(relative):
+                    return pattern.ignores
+            rules = rules.outer
+        return False
+
+
+def rules_above(folder: str) -> IgnoreRules | None:
+    """Return the rules that a source folder inherits from the folders above it in its repository.
+
+    ``folder`` is an absolute path without links. There are no rules outside of a repository, and
+    none if they would ignore the source folder itself, because an explicitly named folder is read.
+    Raises SourceError for rules that cannot be read.
+    """
+    parents = [Path(folder), *Path(folder).parents]
+    top = next((at for at, parent in enumerate(parents) if (parent / REPOSITORY).exists()), 0)
+    rules: IgnoreRules | None = None
+    for at in range(top, 0, -1):
+        names = (REPOSITORY, IGNORE_FILE)
+        rules = rules_of(str(parents[at]), names, f"{parents[at]}/", rules)
+        if rules is not None and rules.ignore(f"{parents[at - 1]}/"):
+            return None
+    return rules
+
+
+def rules_of(
+    folder: str, names: Sequence[str], where: str, outer: IgnoreRules | None
+) -> IgnoreRules | None:
+    """Return the rules for the entries of a folder, an absolute path.
+
+    ``names`` are its entries, and ``outer`` are the rules of the folder above it. Raises
+    SourceError for rules that cannot be read.
+    """
+    above = len(folder.rstrip("/")) + 1
+    for name, file in ((REPOSITORY, _EXCLUDES), (IGNORE_FILE, IGNORE_FILE)):
+        if name in names and (patterns := _ignore_file(Path(folder, file), f"{where}{file}")):
+            outer = IgnoreRules(patterns, above, outer)
+    return outer
+
+
+def _ignore_file(path: Path, where: str) -> list[_IgnorePattern]:
+    """Return the patterns of an ignore file; none if it is not a regular file."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    if not stat.S_ISREG(status.st_mode):
+        return []
+    with readable(where), path.open("rb") as file:
+        data = file.read(_MAX_IGNORE_BYTES)
+    lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")
+    return list(filter(None, (_pattern(line.removesuffix("\r")) for line in lines)))
+
+
+def _pattern(line: str) -> _IgnorePattern | None:
+    """Parse a line of an ignore file; return None for a line that git skips."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    line = _TRAILING_BLANKS.sub("", line)
+    body = line.rstrip("/")
+    try:
+        pattern = GitIgnoreSpecPattern(body)
+    except (ValueError, re.error):
+        return None
+    if pattern.include is None:
+        return None
+    expression = cast("re.Pattern[str]", cast("Any", pattern).regex)
+    # pathspec means all entries by ".", and by "^a/" those in a; other expressions name an entry,
+    # or one below it.
+    is_prefix = expression.pattern == "." or body.endswith("/**")
+    match = expression.match if is_prefix else expression.fullmatch
+    return _IgnorePattern(pattern.include, body != line, match)
+
+
+def _is_valid(pattern: str) -> bool:
+    try:
+        _spec([pattern])
+    except (ValueError, re.error):
+        return False
+    return True
+
+
+def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+    """Compile patterns. Raises ValueError or re.error if they are not valid."""
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(patterns)
+
+
+@lru_cache(maxsize=8)
+def included(patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
+    """Return the patterns of --include, or None if there are none. Raises ArgumentError for a
+    pattern that is not valid."""
+    for pattern in patterns:
+        if not pattern.strip() or pattern.startswith("#") or not _is_valid(pattern):
+            raise ArgumentError(
+                f'--include: "{pattern}" is not a pattern.',
+                allowed="a name or path with *, ? and **, as in .gitignore: '*.py', 'src/**/*.sql'",
+            )
+    return _spec(patterns) if patterns else None
+
+
+LINK_OUT = "links out of the folder"
+LINK_TO_FOLDER = "links to folders"
+LINK_TO_NOTHING = "links to nothing"
+PIPE = "named pipes"
+SOCKET = "sockets"
+DEVICE = "devices"
+HIDDEN = "hidden"
+IGNORED = "ignored by .gitignore"
+TOO_LARGE = "too large"
+SHOWN_LARGE_FILES = 20
+"""How many of the files that are too large a report names."""
+
+IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
+"""The folders that are left out because programs, not people, fill them."""
+
+NOT_READ = frozenset(
+    (
+        *(
+            LINK_OUT,
+            LINK_TO_FOLDER,
+            LINK_TO_NOTHING,
+            PIPE,
+            SOCKET,
+            DEVICE,
+            HIDDEN,
+            IGNORED,
+            TOO_LARGE,
+        ),
+        *IGNORED_FOLDERS,
+    )
+)
+"""The names that reports give to entries that are left out whatever the endings of their names."""
+
+
+_Listing = tuple[Iterator[tuple[str, os.DirEntry[str]]], IgnoreRules | None]
+
+
+class FolderEntry(NamedTuple):
+    """An entry below a folder.
+
+    ``relative`` is its POSIX path. ``left_out`` is empty for a file of the folder, and otherwise
+    the name in NOT_READ of its kind. The contents of a folder that is left out are not listed. A
+    folder that cannot be read has its ``problem``.
+    """
+
+    relative: str
+    entry: os.DirEntry[str]
+    left_out: str
+    problem: SourceError | None = None
+
+
+def folder_entries(name: str, root: Path, *, no_ignore: bool = False) -> Iterator[FolderEntry]:
+    """Return the entries below a folder, sorted by path, one folder at a time.
+
+    Hidden entries (their names begin with a dot), IGNORED_FOLDERS, and entries that .gitignore
+    files exclude are left out, unless ``no_ignore``. Links to files of the folder count as files of
+    it; other links are not followed. Messages call the folder ``name``. Raises SourceError if the
+    folder cannot be read.
+    """
+    return _Walk(name, os.path.realpath(root), no_ignore).entries(root)
+
+
+def leads_out(path: Path, root: Path) -> bool:
+    """Return whether a path leads out of a folder, by links."""
+    return not _is_below(os.path.realpath(path), os.path.realpath(root))
+
+
+class _Walk:
+    """A walk through the folders below ``root``, which has no links in its path."""
+
+    def __init__(self, name: str, root: str, no_ignore: bool) -> None:
+        self._name = name.rstrip("/")
+        self._root = root
+        self._below = root.rstrip("/") + "/"
+        self._no_ignore = no_ignore
+
+    def entries(self, folder: Path) -> Iterator[FolderEntry]:
+        """Yield the entries below a folder. Raises SourceError if it cannot be read."""
+        rules = None if self._no_ignore else rules_above(self._root)
+        under_way = [self._listing(os.fspath(folder), "", rules)]
+        while under_way:
+            listing, rules = under_way[-1]
+            relative, entry = next(listing, ("", None))
+            if entry is None:
+                under_way.pop()
+                continue
+            kind = ""
+            try:
+                kind = self._left_out(relative, entry, rules)
+                if relative.endswith("/") and not kind:
+                    under_way.append(self._listing(entry.path, relative, rules))
+                    continue
+            except SourceError as problem:
+                yield FolderEntry(relative, entry, "", problem)
+            else:
+                yield FolderEntry(relative, entry, kind)
+
+    def _listing(self, folder: str, prefix: str, rules: IgnoreRules | None) -> _Listing:
+        """Return the entries of a folder, whose path below the root is ``prefix``, in order, each
+        with its relative path; and the rules for them, given those of the folder above."""
+        where = f"{self._name}/{prefix}"
+        with readable(where), os.scandir(folder) as entries:
+            shown = [
+                (prefix + entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
+                for entry in entries
+            ]
+        shown.sort(key=lambda pair: pair[0])
+        if not self._no_ignore:
+            names = [entry.name for _, entry in shown if entry.name.startswith(REPOSITORY)]
+            if REPOSITORY in names and prefix:
+                rules = None  # a repository inherits no rules
+            if names:
+                rules = rules_of(f"{self._below}{prefix}", names, where, rules)
+        return iter(shown), rules
+
+    def _left_out(self, relative: str, entry: os.DirEntry[str], rules: IgnoreRules | None) -> str:
+        """Return why an entry is left out, as a name in NOT_READ; empty if it is not. Raises
+        SourceError."""
+        if not self._no_ignore:
+            if entry.name.startswith("."):
+                return HIDDEN
+            if relative.endswith("/") and entry.name in IGNORED_FOLDERS:
+                return entry.name
+            if rules is not None and rules.ignore(self._below + relative):
+                return IGNORED
+        if relative.endswith("/") or entry.is_file(follow_symlinks=False):
+            return ""
+        with readable(f"{self._name}/{relative}"):
+            return _kind(entry, self._root)
+
+
+def _kind(entry: os.DirEntry[str], root: str) -> str:
+    """Return the kind of an entry that is neither a regular file nor a folder; empty for a link to
+    a file of the folder."""
+    if not entry.is_symlink():
+        return _special(entry.stat(follow_symlinks=False).st_mode)
+    target = os.path.realpath(entry.path)
+    if not _is_below(target, root):
+        return LINK_OUT
+    try:
+        mode = os.stat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return LINK_TO_NOTHING
+    except OSError as error:
+        if os.path.islink(target):  # a ring of links
+            return LINK_TO_NOTHING
+        raise error
+    return LINK_TO_FOLDER if stat.S_ISDIR(mode) else _special(mode)
+
+
+def _special(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return ""
+    if stat.S_ISFIFO(mode):
+        return PIPE
+    return SOCKET if stat.S_ISSOCK(mode) else DEVICE
+
+
+def _is_below(path: str, root: str) -> bool:
+    return os.path.commonpath((path, root)) == root
+
+
+MAX_FILE_BYTES = 50_000_000
+"""The size above which files of a folder are left out by default. A document is held in memory
+several times while it is converted, cut and packed; text of this size is a hundred novels."""
+
+STDIN = "-"
+"""The name of standard input as a source."""
+
+_OPTIONS = {
+    "--include": "include",
+    "--no-ignore": "no_ignore",
+    "--max-file-size": "max_bytes",
+    "--root": "root",
+}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSelection:
+    """The selection of files to read from folders, and the ids that they get.
+
+    ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
+    is not known. With ``no_ignore``, hidden entries are read, and those that .gitignore files or
+    IGNORED_FOLDERS exclude. Files of folders that are larger than ``max_bytes`` are left out; None
+    is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
+    have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
+    indexed. Raises ArgumentError for a value that is not allowed.
+    """
+
+    include: tuple[str, ...] = ()
+    no_ignore: bool = False
+    max_bytes: int | None = MAX_FILE_BYTES
+    root: str | None = None
+    skip_bad: bool = False
+
+    def __post_init__(self) -> None:
+        included(self.include)
+        if self.max_bytes is not None and self.max_bytes < 0:
+            raise ArgumentError(
+                f"--max-file-size: {self.max_bytes:,} is outside of the bounds.",
+                allowed="bytes, 0 or more",
+            )
+
+    def signature(self) -> dict[str, Any]:
+        """Return the options by their names, except those that do not change what is indexed."""
+        values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
+        return {**values, "--include": list(self.include)}
+
+    @staticmethod
+    def of_signature(values: Mapping[str, Any]) -> FileSelection:
+        """Return the selection with this signature."""
+        given: dict[str, Any] = {name: values[option] for option, name in _OPTIONS.items()}
+        given["include"] = tuple(given["include"])
+        return FileSelection(**given)
+
+    def rooted(self, names: Sequence[str]) -> FileSelection:
+        """Return the selection with the root of these sources as an absolute path.
+
+        A single folder is its own root, and a single file lies in it. The root of several sources
+        is the common folder of their paths. Only their names count, so the root is the same even
+        where only some of them exist. Raises ArgumentError if a source is outside of the root that
+        was given.
+        """
+        paths = [os.path.abspath(name) for name in names if name != STDIN]
+        if self.root is not None:
+            root = os.path.abspath(self.root)
+            outside = [path for path in paths if os.path.commonpath((root, path)) != root]
+            if outside:
+                raise ArgumentError(
+                    "--root: a source is outside of it.",
+                    where=outside[0],
+                    allowed=f"sources below {root}",
+                    do="Name a folder that holds all sources.",
+                )
+        elif len(paths) == 1:
+            root = paths[0] if os.path.isdir(paths[0]) else os.path.dirname(paths[0])
+        else:
+            root = os.path.commonpath(paths) if paths else os.getcwd()
+        return replace(self, root=root)
+
+    def relative(self, name: str) -> str:
+        """Return the path of a source below the root, with slashes; empty for the root itself."""
+        relative = os.path.relpath(os.path.abspath(name), self.root)
+        return "" if relative == os.curdir else relative.replace(os.sep, "/")
+
+
+USUAL_FILES = FileSelection()
+
+
+def parse_size(text: str) -> int | None:
+    """Parse a size such as ``50MB``, ``1.5 GB`` or ``none``, in units of 1,000. Raises
+    ArgumentError."""
+    if text.strip().lower() == "none":
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentError(
+            f'--max-file-size: "{text}" is not a size.',
+            allowed="bytes, kB, MB or GB, such as 50MB or 1.5GB; none for no limit",
+        )
+    return math.floor(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def shown_size(size: int) -> str:
+    """Format a size: ``120 MB``, ``1.5 kB``, ``7 bytes``."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f}".removesuffix(".0") + f" {name}"
+    return "1 byte" if size == 1 else f"{size} bytes"
