@@ -20,8 +20,7 @@ AragError                     a failure that this project raises on purpose
 │   ├── VectorsLockedError    another process publishes vectors there
 │   ├── VectorsVersionError   the vectors have another version of the format
 │   ├── VectorsDamagedError   files and records do not agree
-│   ├── VectorsStaleError     passages were added to the index since
-│   └── VectorsMismatchError  the vectors are of another model or corpus
+│   └── VectorsMismatchError  the vectors are of another model, or do not fit the index
 ├── SourceError               the corpus cannot be read; names file and line
 │   ├── BadFileError          a file of a source cannot be read; the others can
 │   └── DuplicateIdError      a document has the id of an earlier one
@@ -155,10 +154,6 @@ class VectorsVersionError(VectorsError):
 
 class VectorsDamagedError(VectorsError):
     """The files and the records of vectors do not agree."""
-
-
-class VectorsStaleError(VectorsError):
-    """Passages were added to the index since it was embedded."""
 
 
 class VectorsMismatchError(VectorsError):

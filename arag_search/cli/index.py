@@ -18,6 +18,7 @@ from arag_search.cli.options.build import (
     Target,
     build_options,
 )
+from arag_search.cli.options.index import VectorsFolder
 from arag_search.cli.options.parser import with_groups
 from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import formats_help
@@ -74,6 +75,15 @@ def index_command(
             help="Build nothing: point the name on OpenSearch to the previous index again.",
         ),
     ] = False,
+    vectors: VectorsFolder = None,
+    embed: Annotated[
+        bool,
+        typer.Option(
+            "--embed/--no-embed",
+            help="With --add or --sync: encode new texts for the vectors of the index, by the "
+            "encoder that made them. Without, no vectors fit the index until arag-search embed.",
+        ),
+    ] = True,
     json: Json = False,
     context: typer.Context = None,  # pyright: ignore[reportArgumentType] -- typer gives it
 ) -> int:
@@ -153,6 +163,8 @@ def index_command(
             json=json,
             dry_run=dry_run,
             allow_deletes=allow_deletes,
+            vectors=vectors,
+            embed=embed,
         )
     if dry_run:
         from index_jobs.build.estimate import estimate

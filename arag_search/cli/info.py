@@ -164,7 +164,7 @@ def check_passages(opened: Index) -> None:
     wrong: list[str] = []
     if fingerprint_hex(digest.fingerprint) != manifest.fingerprint:
         wrong.append("fingerprint")
-    if manifest.placement and fingerprint_hex(digest.placement) != manifest.placement:
+    if fingerprint_hex(digest.placement) != manifest.placement:
         wrong.append("placement")
     if wrong:
         raise IndexDamagedError(
@@ -254,7 +254,7 @@ def _lines(
         f"  engine       {manifest.engine} {manifest.engine_version}, "
         f"format {manifest.format_version}, update {manifest.update}",
         f"  fingerprint  {manifest.fingerprint}",
-        f"  placement    {manifest.placement or 'not stated: arag-search embed adds it'}",
+        f"  placement    {manifest.placement}",
     ]
     for name, part in parts:
         share = part.deleted / max(part.documents + part.deleted, 1)

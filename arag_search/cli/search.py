@@ -10,7 +10,6 @@ import typer
 
 from arag_search.cli.options.index import (
     DEFAULT_TIMEOUT_S,
-    AllowStale,
     EncoderName,
     IndexFolder,
     Opening,
@@ -32,7 +31,7 @@ _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.ve
 _OF_TOOLS = {
     ("logical", "keyword"): ("explain",),
     ("hybrid",): ("unit", "meaning"),
-    _BY_VECTORS: ("vectors", "encoder", "allow_stale", "where"),
+    _BY_VECTORS: ("vectors", "encoder", "where"),
     ("logical",): ("sort", "per_document"),
 }
 """The options that have an effect with some tools only."""
@@ -92,7 +91,6 @@ class SearchOptions(NamedTuple):
     ] = "passage"
     vectors: VectorsFolder = None
     encoder: EncoderName = None
-    allow_stale: AllowStale = False
     filter: Annotated[
         str | None,
         typer.Option(
@@ -159,9 +157,7 @@ class SearchOptions(NamedTuple):
     @property
     def opening(self) -> Opening:
         """The options for opening the index."""
-        return Opening(
-            self.filter, self.search_timeout_s, self.vectors, self.encoder, self.allow_stale
-        )
+        return Opening(self.filter, self.search_timeout_s, self.vectors, self.encoder)
 
     def check(self) -> None:
         """Raise ArgumentError for an option without effect. Lines of a file of queries may be

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arag_search.cli.options.build import Json
-from arag_search.cli.options.index import IndexPlace
+from arag_search.cli.options.index import IndexPlace, VectorsFolder
 from arag_search.cli.output.printing import run_job
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def delete_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Report what would be deleted, and delete nothing.")
     ] = False,
+    vectors: VectorsFolder = None,
     json: Json = False,
 ) -> int:
     """Delete documents from an index, with their passages.
 
     All named documents are deleted or, if an id is unknown, none. They are gone for every process
     that opens the index afterwards. The remaining documents keep their order; scores still count
-    the deleted ones until arag-search compact.
+    the deleted ones until arag-search compact. Vectors that fit the index still fit it.
 
     Examples:
 
@@ -64,7 +65,12 @@ def delete_command(
         wanted += _ids(Path(ids_from).read_bytes(), ids_from)
     return run_job(
         lambda progress: delete_documents(
-            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=progress
+            index,
+            wanted,
+            missing_ok=missing_ok,
+            dry_run=dry_run,
+            vectors=vectors,
+            progress=progress,
         ),
         json,
     )
@@ -102,7 +108,7 @@ def update_command(
     *,
     sync: bool,
     json: bool,
-    **update_options: bool,
+    **update_options: Any,
 ) -> int:
     """Add the sources to the index, or make it equal to them. Only build options that were passed
     count, and they must be those of the index."""

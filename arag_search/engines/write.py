@@ -236,10 +236,6 @@ class IndexUpdate(Protocol):
         """Complete the update. ``manifest`` describes the index after it."""
         ...
 
-    def describe(self, manifest: Manifest) -> None:
-        """Replace the manifest by one that says more about the same state."""
-        ...
-
     def give_up(self) -> None:
         """Undo what was begun and not published, if anything was."""
         ...

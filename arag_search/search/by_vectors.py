@@ -50,9 +50,6 @@ FUSION_DEPTH = 100
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
-OLD_VECTORS = (
-    "the vectors are older than the index: passages that changed since may not be found by meaning."
-)
 MAX_LISTED = 100_000
 """The maximum number of passages that a condition on text may match on a server, which lists them
 by pages."""
@@ -158,7 +155,7 @@ class VectorSearch:
             hits, missing = self._hits(shown, proofs, asked.scope, snippets)
         end_of_all = len(near.passages) - missing if near.complete else None
         notes = [
-            *self._lacking(opened, missing),
+            *self._left_out(missing),
             *asked.notes,
             *self._on_names(text, asked.scope, names and bool(hits)),
         ]
@@ -210,7 +207,7 @@ class VectorSearch:
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
         notes = [
-            *self._lacking(opened, missing),
+            *self._left_out(missing),
             *notes,
             *self._on_names(text, scope, names and bool(hits)),
         ]
@@ -269,16 +266,13 @@ class VectorSearch:
         note = missing_names_note(self._engine, text, scope, deadline)
         return [note] if note else []
 
-    def _lacking(self, opened: OpenVectors, missing: int) -> list[str]:
-        """Return the notes on passages that vectors do not find. Their numbers count the whole
-        index, or passages that may now be out of scope, so they are omitted within a scope."""
-        if self._scope is not None:
-            return [] if opened.note is None else [OLD_VECTORS]
-        notes = [] if opened.note is None else [opened.note]
-        if missing:
-            passages = "1 passage" if missing == 1 else f"{missing} passages"
-            notes.append(f"{passages} left out: changed or deleted since the vectors were opened.")
-        return notes
+    def _left_out(self, missing: int) -> list[str]:
+        """Return the note on passages that were left out. They may now be out of scope, so within a
+        scope they are not counted."""
+        if self._scope is not None or not missing:
+            return []
+        passages = "1 passage" if missing == 1 else f"{missing} passages"
+        return [f"{passages} left out: changed or deleted since the vectors were opened."]
 
     def _understood(
         self, query: str, filter: str | None, where: str | None

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.query.tree import Scope
-from arag_search.vectors.base import Nearest, Vectors, VectorUnit
-from arag_search.vectors.storage.rows import row_key, rows_of
+from arag_search.vectors.base import Nearest, Vectors, VectorUnit, row_key, rows_of
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray, Ordinals

@@ -71,14 +71,14 @@ class Allowance:
         columns: Columns,
         ordinals: Ordinals,
         texts: Mapping[VectorUnit, TextRows],
-        gone: Mask | None,
+        deleted: Mask | None,
     ) -> None:
-        """Take the arrays of a sidecar; ``ordinals`` are those of its chunks. ``gone`` marks chunks
-        that are never allowed."""
+        """Take the arrays of a sidecar; ``ordinals`` are those of its chunks. ``deleted`` marks
+        chunks that are never allowed."""
         self._columns = columns
         self._ordinals = ordinals
         self._texts = texts
-        self._gone = gone
+        self._deleted = deleted
         self._lock = threading.Lock()
         self._cached: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows] = OrderedDict()
 
@@ -87,7 +87,7 @@ class Allowance:
         if within is not None and not isinstance(within, Scope):
             return self._of_chunks(unit, self._chunks_at(within))
         scope = within if within is not None and (within.include or within.exclude) else None
-        if scope is None and self._gone is None:
+        if scope is None and self._deleted is None:
             texts = self._texts[unit]
             if len(texts.rows) == texts.total:
                 return None
@@ -120,8 +120,8 @@ class Allowance:
         import numpy as np
 
         ends, rows, total_rows = self._texts[unit]
-        if self._gone is not None:
-            chunks &= ~self._gone
+        if self._deleted is not None:
+            chunks &= ~self._deleted
         positions = np.flatnonzero(chunks)
         stops = ends[positions]
         starts = np.where(positions > 0, ends[positions - 1], 0)

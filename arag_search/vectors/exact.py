@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from arag_search.vectors.base import Nearest
-from arag_search.vectors.storage.mapped import MappedRows
-from arag_search.vectors.storage.rows import KEY_BYTES
+from arag_search.vectors.base import KEY_BYTES, Nearest
+from arag_search.vectors.storage.shards import MappedRows
 
 if TYPE_CHECKING:
     import numpy as np

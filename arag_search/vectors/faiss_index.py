@@ -22,7 +22,7 @@ from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.durable import replacing, sync
 from arag_search.system.extras import check_extra
 from arag_search.vectors.storage.manifest import FLAT
-from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.shards import MappedRows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,11 +25,10 @@ from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest
 from arag_search.questions.files import load_questions
 from arag_search.search.index import open_index
-from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest
+from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest, rows_of
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
 from arag_search.vectors.storage.manifest import FLAT
-from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in
@@ -39,7 +38,6 @@ from bench.report.fingerprints import encoder_of
 from bench.report.rounds import percentile, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.vectors import (
-    ManifestIndex,
     manifest_of,
     open_placement,
     publish_sentences,
@@ -238,7 +236,7 @@ class _Opened:
     """A sidecar that a block searches."""
 
     def __init__(self, root: Path, manifest: Manifest) -> None:
-        self._sidecar = open_vectors(root, ManifestIndex(manifest), "encoded")
+        self._sidecar = open_vectors(root, manifest, "encoded")
 
     def __enter__(self) -> Sidecar:
         return self._sidecar

@@ -19,7 +19,7 @@ from typing import Any
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index
-from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
+from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_file, sets_in

@@ -22,7 +22,7 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.questions.files import load_questions
 from arag_search.search.index import Index, open_index
-from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
+from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in
 from bench.replay import agreement

@@ -14,7 +14,7 @@ from arag_search.engines.lucene.compile import compiled
 from arag_search.engines.lucene.jvm import java
 from arag_search.search.index import Index, open_index
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.vectors.encoders.query_cache import QueryCache
+from arag_search.vectors.opening import QueryCache
 from bench import BenchError
 from bench.cluster.opensearch_search import Bare, requests_of
 from bench.quality.question_words import words_query

@@ -17,8 +17,7 @@ from typing import Any
 
 from arag_search.corpus import Chunk
 from arag_search.errors import EncoderNotFoundError
-from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
-from arag_search.vectors.encoders.model_folder import local_folder
+from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE, local_folder
 from arag_search.vectors.encoders.sentence_transformer import (
     DEFAULT_BATCH_SIZE,
     SentenceTransformerEncoder,

@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING, Any
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import Scope
 from arag_search.system.progress import SilentProgress
-from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key, rows_of
 from arag_search.vectors.faiss_index import lists_for
 from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.storage.publish import publish_sidecar
-from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record, write_shard
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench import BenchError
@@ -195,22 +193,6 @@ def publish_sentences(
     )
 
 
-class ManifestIndex:
-    """An index that only has a manifest, and is never read."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self.manifest = manifest
-
-    def ordinals(self) -> Iterator[int]:
-        raise BenchError("The vectors are not of this placement.")
-
-    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
-        raise BenchError("The vectors are not of this placement.")
-
-    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
-        raise BenchError("The vectors are not of this placement.")
-
-
 def manifest_of(chunks: int, sentences: int, digest: CorpusDigest) -> Manifest:
     """Return the manifest of an index that is never built, because nobody searches it by words."""
     return Manifest(
@@ -339,7 +321,7 @@ def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
 
 @contextmanager
 def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
-    sidecar = open_vectors(task.work / "vectors", ManifestIndex(manifest), "synthetic")
+    sidecar = open_vectors(task.work / "vectors", manifest, "synthetic")
     try:
         yield sidecar
     finally:

@@ -14,17 +14,16 @@ from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
 from arag_search.system.progress import duration
 from arag_search.system.wording import counted
-from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.base import EncoderIdentity, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
-from arag_search.vectors.storage.place import vectors_root
-from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.storage.folders import vectors_root
 from index_jobs.build.estimate import SampleBudget, dry_run_lines
 from index_jobs.build.report import Report
-from index_jobs.embedding.earlier import existing_encoder, existing_titles
-from index_jobs.embedding.job import work_name
-from index_jobs.embedding.plan import EmbedOptions, chosen_titles
+from index_jobs.embedding.job import work_folder
+from index_jobs.embedding.making import EncoderChoice, EncodingWork
+from index_jobs.embedding.plan import EmbedOptions
 from index_jobs.embedding.report import of_units
-from index_jobs.embedding.workers import EncoderChoice, EncodingWork
+from index_jobs.embedding.reuse import Existing
 
 SAMPLE_CHUNKS = 1_000
 """The largest number of passages, from the beginning of the index, that are encoded; sampling also
@@ -32,7 +31,7 @@ ends after about SAMPLE_S seconds."""
 
 _BLOCK_CHUNKS = 50
 _BYTES_A_ROW = 48  # its key (stored twice), its ordinal, and the row of its text
-_BYTES_A_CHUNK = 100  # ordinal, placement, ends, doc_id and some metadata
+_BYTES_A_CHUNK = 70  # ordinal, ends, doc_id and some metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +74,19 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
     or options that it rejects."""
     root = vectors_root(location, options.vectors)
     with open_index(location, search_timeout_s=None) as index:
-        work_folder = root / work_name(root, location)
-        chosen = encoder or existing_encoder(root, work_folder, index) or DEFAULT_ENCODER
-        work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
+        work = work_folder(root, location)
+        existing = Existing(root, work, index.manifest.placement)
+        chosen = encoder or existing.encoder() or DEFAULT_ENCODER
+        encoding = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
         try:
-            identity = work(()).identity
-            known = existing_titles(root, work_folder, index, identity)
-            sample = _Sample(options.units, chosen_titles(options, known))
+            identity = encoding(()).identity
+            plan = existing.plan(identity, options)
+            sample = _Sample(options.units, plan.sentence_titles)
             chunks = index.scan()
             while sample.is_unfinished and (block := list(itertools.islice(chunks, _BLOCK_CHUNKS))):
-                sample.add(block, work)
+                sample.add(block, encoding)
         finally:
-            work.close()
+            encoding.close()
         return _estimate(location, root, identity, sample, index.manifest, options)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -31,12 +31,18 @@ from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress, SilentProgress
 from arag_search.system.wording import counted
-from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
+from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory, factory_of
 from arag_search.vectors.storage.files import map_array
-from arag_search.vectors.storage.manifest import VectorManifest
-from arag_search.vectors.storage.place import FOLDER, sidecar_folder, vectors_root
+from arag_search.vectors.storage.folders import (
+    is_own_root,
+    readable_sidecars,
+    sidecar_folder,
+    sidecars,
+    vectors_root,
+)
+from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest, read_manifest
 from arag_search.vectors.storage.placement import (
     PlacementWriter,
     chunk_ends,
@@ -44,29 +50,19 @@ from arag_search.vectors.storage.placement import (
     wanted_keys,
 )
 from arag_search.vectors.storage.publish import publish_sidecar, restore_swapped
-from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.storage.sidecar import Sidecar
-from arag_search.vectors.storage.version_1 import EarlierShard, convert
 from index_jobs.build.corpus import resume_advice, room
-from index_jobs.embedding.earlier import (
-    EarlierVectors,
-    differences,
-    existing_encoder,
-    existing_titles,
-    index_difference,
-    published,
-)
-from index_jobs.embedding.plan import EmbedOptions, Plan, begin, chosen_titles, is_like
-from index_jobs.embedding.report import EmbedReport
-from index_jobs.embedding.reuse import Reuse, find_reuse
-from index_jobs.embedding.shards import (
+from index_jobs.embedding.making import (
+    EncoderChoice,
+    LocalMaking,
+    ShardMaking,
     Wanted,
     cut_shards,
-    finished_shards,
 )
-from index_jobs.embedding.workers import EncoderChoice, LocalMaking, ShardMaking
-from index_jobs.updates.tally import store_placement
+from index_jobs.embedding.plan import EmbedOptions, Plan, begin
+from index_jobs.embedding.report import EmbedReport
+from index_jobs.embedding.reuse import Existing, Reuse, find_reuse
 from index_jobs.workers.pool import PeakMemory, highest, own_peak
 
 WORK = "embedding"
@@ -90,24 +86,17 @@ def embed_index(
     """Make vectors of the text of an index, and publish them as its sidecar.
 
     ``encoder`` is a name that ``open_encoder`` accepts, or an open encoder if neither workers nor
-    Ray are used. None chooses the encoder of the vectors that the index has (see
-    ``existing_encoder``), or else the default one.
-    Existing vectors of a text are reused, even if the text has moved; vectors in format version 1
-    are checked and converted. An interrupted embedding is resumed after its finished shards. If the
-    manifest of the index does not state its placement, the placement is added. Raises what
+    Ray are used. None chooses the encoder of the vectors that the index has (see ``Existing``), or
+    else the default one. Existing vectors of a text are reused, even if the text has moved. An
+    interrupted embedding is resumed after its finished shards. Raises what
     ``open_index`` and ``open_encoder`` raise, ArgumentError, VectorsMismatchError if there are
-    vectors made with other options, VectorsLockedError, IndexLockedError, SourceError for an index
+    vectors made with other options, VectorsLockedError, SourceError for an index
     that has no text or changes in the meantime, BuildError.
     """
     shown = progress or SilentProgress()
     options = options or EmbedOptions()
     try:
         root = vectors_root(str(location), options.vectors)
-        with open_index(location, search_timeout_s=None) as index:
-            is_placed = bool(index.manifest.placement)
-        if not is_placed:
-            shown.note("Adding the placement of the passages to the manifest of the index.")
-            store_placement(location)
         with open_index(location, search_timeout_s=None) as index, _locked(root):
             return _Embedding(index, root, options, shown).run(encoder)
     finally:
@@ -132,15 +121,12 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
     return LocalMaking(encoder, 0, options.piece_rows)
 
 
-def work_name(root: Path, location: str) -> str:
-    """Return the name of the work folder of an embedding of this index."""
-    if is_address(location):
-        identity = location
-    elif root == Path(location) / FOLDER:
-        return WORK
-    else:
-        identity = str(Path(location).resolve())
-    return f"{WORK}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+def work_folder(root: Path, location: str) -> Path:
+    """Return the work folder of an embedding of this index."""
+    if is_own_root(location, root):
+        return root / WORK
+    identity = location if is_address(location) else str(Path(location).resolve())
+    return root / f"{WORK}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 class _Embedding:
@@ -150,7 +136,7 @@ class _Embedding:
         self._began = time.monotonic()
         self._index = index
         self._root = root
-        self._work = root / work_name(root, index.location)
+        self._work = work_folder(root, index.location)
         self._placement = self._work / _PLACEMENT
         self._options = options
         self._progress = progress
@@ -159,7 +145,6 @@ class _Embedding:
         self._resumed_shards = 0
         self._remade_shards = 0
         self._reused_rows = 0
-        self._titles = False
         self._notes: list[str] = []
         self._noted_damage: set[str] = set()
 
@@ -170,7 +155,8 @@ class _Embedding:
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
         check_extra("vectors", "numpy")
         restore_swapped(self._root)
-        chosen = encoder or existing_encoder(self._root, self._work, self._index)
+        known = Existing(self._root, self._work, self._index.manifest.placement)
+        chosen = encoder or known.encoder()
         if chosen is None:
             chosen = DEFAULT_ENCODER
             self._progress.note(
@@ -182,27 +168,28 @@ class _Embedding:
         with open_making(chosen, self._options) as making:
             identity = making.identity()
             rows = max(self._index.manifest.chunks, self._index.manifest.sentences)
-            known = existing_titles(self._root, self._work, self._index, identity)
-            self._titles = chosen_titles(self._options, None if self._options.overwrite else known)
+            self._plan = plan = known.plan(identity, self._options)
             factory = factory_of(self._options.index, rows, identity.dimension)
             check_factory(factory, identity.dimension)
-            existing = self._published(identity)
+            existing = self._published()
             if existing is not None:
-                if is_like(self._work, identity, self._options) and self._is_published(existing):
+                if self._work.exists() and self._is_published(existing):
                     shutil.rmtree(self._work)  # the run was interrupted just after publishing
                 return self._report(existing, making.peaks(), up_to_date=True)
             with room(str(self._work), self._outlook, "vectors"):
-                self._begin(identity)
+                if note := begin(self._work, plan, overwrite=self._options.overwrite):
+                    self._progress.note(note)
             with self._resumable():
                 began = time.monotonic()
                 self._write_placement()
-                reuse, earlier = self._find_reuse(identity)
-                new_shards = self._make_missing(making, identity, reuse)
+                reuse, trained = self._find_reuse(known)
+                new_shards = self._make_missing(making, reuse)
                 self._encode_s = time.monotonic() - began
         with self._resumable():
             began = time.monotonic()
-            manifest = self._publish(identity, [*reuse.linked, *new_shards], earlier)
+            manifest = self._publish([*reuse.linked, *new_shards], trained)
             self._publish_s = time.monotonic() - began
+        self._remove_earlier()
         self._note_index_changes()
         return self._report(manifest, making.peaks(), up_to_date=False)
 
@@ -214,23 +201,37 @@ class _Embedding:
             with room(str(self._work), self._outlook, "vectors"):
                 yield
         except BaseException:
-            if not finished_shards(self._work):
+            if not shard_numbers(self._work):
                 shutil.rmtree(self._work, ignore_errors=True)
             raise
 
     # Beginning
 
-    def _published(self, identity: EncoderIdentity) -> VectorManifest | None:
-        """Return the published vectors if their files are complete, judged by their sizes."""
-        manifest = self._index.manifest
-        if self._options.overwrite:
+    def _published(self) -> VectorManifest | None:
+        """Return the published vectors if their files are complete, judged by their sizes. Raises
+        VectorsMismatchError if they differ from what the options specify."""
+        manifest, options = self._index.manifest, self._options
+        folder = sidecar_folder(self._root, manifest.placement)
+        if options.overwrite or not (folder / MANIFEST).exists():
             return None
         try:
-            existing = published(self._root, manifest.placement)
-            if existing is None or existing.metadata != manifest.metadata:
+            existing = read_manifest(folder)
+            if existing.metadata != manifest.metadata:
                 return None
-            self._check_same(existing, identity)
-            Sidecar(sidecar_folder(self._root, manifest.placement), existing).close()
+            changed = Plan.of(existing).changes(self._plan)
+            was = ", ".join(sorted(set(existing.index.values())))
+            if options.index not in ("auto", was):
+                changed = "; ".join(
+                    filter(None, (changed, f"--index was {was}, is {options.index}"))
+                )
+            if changed:
+                raise VectorsMismatchError(
+                    f"This index has vectors made with other options: {changed}.",
+                    where=str(folder),
+                    allowed="the same options, which leave the vectors unchanged",
+                    do="Use --overwrite to replace them, or give another --vectors.",
+                )
+            Sidecar(folder, existing).close()
         except (VectorsDamagedError, VectorsVersionError) as error:
             error.do = "Use --overwrite to make the vectors again."
             raise
@@ -245,33 +246,6 @@ class _Embedding:
             return False
         return all(record is None or record.files in published_files for record in records)
 
-    def _check_same(self, existing: VectorManifest, identity: EncoderIdentity) -> None:
-        """Raise VectorsMismatchError if the existing vectors differ from what the options
-        specify."""
-        options = self._options
-        changed = (
-            differences(existing, identity, options),
-            index_difference(existing, options),
-        )
-        if any(changed):
-            raise VectorsMismatchError(
-                "This index has vectors made with other options:"
-                f" {'; '.join(filter(None, changed))}.",
-                where=str(sidecar_folder(self._root, existing.placement)),
-                allowed="the same options, which leave the vectors unchanged",
-                do="Use --overwrite to replace them, or give another --vectors.",
-            )
-
-    def _begin(self, identity: EncoderIdentity) -> None:
-        options = self._options
-        is_resumed = self._work.exists()
-        plan = Plan(identity, options.units, options.dtype, self._titles)
-        why = begin(self._work, plan, overwrite=options.overwrite)
-        if why:
-            self._progress.note(f"Starting over: {why}.")
-        elif is_resumed:
-            self._progress.note("Resuming: verifying the finished shards.")
-
     def _write_placement(self) -> None:
         """Read the whole index, and write the placement of its texts."""
         manifest = self._index.manifest
@@ -281,7 +255,7 @@ class _Embedding:
             self._placement,
             self._options.units,
             manifest.metadata,
-            sentence_titles=self._titles,
+            sentence_titles=self._plan.sentence_titles,
         ) as writer:
             for number, chunk in enumerate(self._index.scan()):
                 writer.add(chunk)
@@ -305,21 +279,14 @@ class _Embedding:
 
     # Existing vectors
 
-    def _find_reuse(self, identity: EncoderIdentity) -> tuple[Reuse, Path | None]:
+    def _find_reuse(self, known: Existing) -> tuple[Reuse, Path | None]:
         """Return the vectors to reuse, and the sidecar whose trained quantisers may be reused."""
+        for path, sidecar in sidecars(self._root):
+            if isinstance(sidecar, VectorsDamagedError):
+                self._progress.note(f"Skipping vectors that cannot be read: {path}: {sidecar.what}")
         finished = self._finished_shards()
-        earlier = EarlierVectors(self._root, identity, self._options, self._progress.note)
-        reuse = self._match([*finished, *earlier.shards])
-        if reuse.encoded_rows() and (old := self._undamaged(earlier.to_convert)):
-            converted = convert(
-                old,
-                self._index.scan(),
-                self._work,
-                max(shard_numbers(self._work), default=-1) + 1,
-                built=self._index.manifest.created,
-            )
-            self._progress.note("Converted vectors from format version 1.")
-            reuse = self._match([*finished, *converted, *earlier.shards])
+        shards, trained = ([], None) if self._options.overwrite else known.like(self._plan)
+        reuse = self._match([*finished, *shards])
         self._resumed_shards = sum(shard in finished for shard in reuse.linked)
         texts = sum(len(wanted_keys(self._placement, unit)) for unit in self._options.units)
         pairs = zip(reuse.linked, reuse.live, strict=True)
@@ -327,21 +294,7 @@ class _Embedding:
         self._reused_rows = texts - reuse.encoded_rows() - own
         if self._reused_rows:
             self._progress.note(f"Reusing the vectors of {self._reused_rows:,} of {texts:,} texts.")
-        elif self._options.only_missing and not finished:
-            self._progress.note("There are no such vectors yet: embedding all passages.")
-        return reuse, earlier.trained
-
-    def _undamaged(self, shards: Sequence[EarlierShard]) -> list[EarlierShard]:
-        """Return the undamaged shards among these shards of version 1."""
-        undamaged: list[EarlierShard] = []
-        for shard in shards:
-            try:
-                shard.check()
-            except VectorsError as error:
-                self._damaged(f"Shard {shard.number} of {shard.folder}", error)
-            else:
-                undamaged.append(shard)
-        return undamaged
+        return reuse, trained
 
     def _finished_shards(self) -> list[StoredShard]:
         """Return the shards that an interrupted run has finished."""
@@ -379,9 +332,7 @@ class _Embedding:
 
     # Making shards
 
-    def _make_missing(
-        self, making: ShardMaking, identity: EncoderIdentity, reuse: Reuse
-    ) -> list[StoredShard]:
+    def _make_missing(self, making: ShardMaking, reuse: Reuse) -> list[StoredShard]:
         """Make the shards of all texts that have no row yet."""
         options = self._options
         self._progress.begin("rows encoded", reuse.encoded_rows(), 0, 0)
@@ -391,7 +342,7 @@ class _Embedding:
             self._wanted(reuse),
             options.units,
             options.shard_rows,
-            reuse.copier(identity.dimension, options.dtype),
+            reuse.copier(self._plan.encoder.dimension, options.dtype),
             max(shard_numbers(self._work), default=-1) + 1,
         )
         new_shards = [
@@ -422,7 +373,7 @@ class _Embedding:
                 linked = reuse.linked_rows[unit]
                 start = int(ends[unit][number - 1]) if number else 0
                 texts = wanted[unit] = []
-                pairs = rows_of(chunk, unit, sentence_titles=self._titles)
+                pairs = rows_of(chunk, unit, sentence_titles=self._plan.sentence_titles)
                 for at, (_, text) in enumerate(pairs, start):
                     if at >= len(keys[unit]) or keys[unit][at].tobytes() != row_key(text):
                         raise self._changed()
@@ -434,30 +385,41 @@ class _Embedding:
             raise self._changed()
 
     def _outlook(self) -> str:
-        count = finished_shards(self._work)
+        count = len(shard_numbers(self._work))
         return f"it resumes after {counted(count, 'shard')}" if count else "it starts over"
 
     # Publishing
 
-    def _publish(
-        self, identity: EncoderIdentity, shards: list[StoredShard], earlier: Path | None
-    ) -> VectorManifest:
+    def _publish(self, shards: list[StoredShard], earlier: Path | None) -> VectorManifest:
         options = self._options
         manifest = publish_sidecar(
             shards,
             self._placement,
             self._root,
-            encoder=identity,
+            encoder=self._plan.encoder,
             units=options.units,
             dtype=options.dtype,
             index=options.index,
             manifest=self._index.manifest,
             progress=self._progress,
             earlier=earlier,
-            sentence_titles=self._titles,
+            sentence_titles=self._plan.sentence_titles,
         )
         shutil.rmtree(self._work, ignore_errors=True)
         return manifest
+
+    def _remove_earlier(self) -> None:
+        """Remove the sidecars of earlier states from the index's own folder, except for the newest,
+        which readers that opened the index before may still open."""
+        if is_own_root(self._index.location, self._root):
+            placement = self._index.manifest.placement
+            earlier = [
+                path
+                for path, manifest in readable_sidecars(self._root)
+                if manifest.placement != placement
+            ]
+            for path in earlier[1:]:
+                shutil.rmtree(path, ignore_errors=True)
 
     def _note_index_changes(self) -> None:
         """Add a note to the report if the index has changed since it was opened."""
@@ -471,8 +433,8 @@ class _Embedding:
         else:
             if not is_same:
                 self._notes.append(
-                    "the index has changed since this began: run the same command with"
-                    " --only-missing"
+                    "the index has changed since this began, and does not fit these vectors: run"
+                    " the same command again"
                 )
 
     def _report(

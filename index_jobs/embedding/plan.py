@@ -1,22 +1,23 @@
-"""The options of an embedding, and the plan that decides whether an interrupted one is resumed."""
+"""The options of an embedding, and the plan that decides which vectors it may reuse."""
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import get_args
 
-from arag_search.errors import ArgumentError
+import orjson
+
+from arag_search.errors import ArgumentError, VectorsError
 from arag_search.system.durable import write_atomically
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
-from arag_search.vectors.storage.records import VECTORS_VERSION
-from arag_search.vectors.storage.shards import StoredType
+from arag_search.vectors.storage.files import VECTORS_VERSION, read_record
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.shards import StoredType, shard_numbers
 from index_jobs.build.options import MAX_WORKERS
-from index_jobs.embedding.shards import finished_shards
 
 DEFAULT_SHARD_ROWS = 50_000
 MAX_SHARD_ROWS = 10_000_000
@@ -25,12 +26,7 @@ BATCHES_A_PIECE = 32
 """How many encoder batches are encoded at once: enough that sorting the texts by length is
 worthwhile, few enough that the workers finish at about the same time."""
 
-_PROGRAM = "the program"
-TITLES = "--sentence-titles"
 PLAN = "plan.json"
-ROWS_VERSION = 1
-"""The version of the code that cuts shards and makes rows. An interrupted embedding of another
-version cannot be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,8 @@ class EmbedOptions:
     If ``device`` or ``batch_size`` is None, the encoder chooses it. With ``sentence_titles``,
     sentences are encoded below the title of their passage (None: as in existing vectors, else yes).
     Existing vectors with the same encoder and dtype are reused. ``overwrite`` makes all vectors
-    again; it also replaces existing vectors and an interrupted embedding with another plan.
-    ``only_missing`` states that only new texts are expected to need vectors. Raises ArgumentError.
+    again; it also replaces existing vectors and an interrupted embedding with another plan. Raises
+    ArgumentError.
     """
 
     vectors: Path | str | None = None
@@ -57,7 +53,6 @@ class EmbedOptions:
     batch_size: int | None = None
     device: str | None = None
     sentence_titles: bool | None = None
-    only_missing: bool = False
     overwrite: bool = False
     ray: bool = False
 
@@ -90,122 +85,81 @@ class EmbedOptions:
             raise ArgumentError(
                 "--index: the description is empty.", allowed="auto, flat, or a FAISS factory"
             )
-        if self.only_missing and self.overwrite:
-            raise ArgumentError(
-                "--only-missing and --overwrite are both given.",
-                allowed="one of them",
-                do="Leave out --overwrite to embed what is missing, --only-missing to embed all.",
-            )
-
-
-def chosen_titles(options: EmbedOptions, existing: bool | None) -> bool:
-    """Return whether sentences are encoded below their titles: as the options say, else as in
-    existing vectors, else yes (better on real questions: bench/studies/retrieval.md)."""
-    if options.sentence_titles is not None:
-        return options.sentence_titles
-    return True if existing is None else existing
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The properties that the shards of an interrupted embedding must share with the new ones.
-
-    The plan does not list the texts: each shard does."""
+    """The properties that vectors must share to be published together. It does not list texts: each
+    shard does."""
 
     encoder: EncoderIdentity
     units: tuple[VectorUnit, ...]
     dtype: StoredType
-    sentence_titles: bool = False
+    sentence_titles: bool
+    format_version: int = VECTORS_VERSION
 
-    def named(self) -> dict[str, Any]:
-        """Return the plan by the names of its options, in the form in which JSON restores it."""
-        named = {
-            "--encoder": asdict(self.encoder),
-            "--unit": self.units,
-            "--dtype": self.dtype,
-            _PROGRAM: [VECTORS_VERSION, ROWS_VERSION],
-            TITLES: self.sentence_titles,
-        }
-        return json.loads(json.dumps(named))
+    @staticmethod
+    def of(manifest: VectorManifest) -> Plan:
+        """Return the plan of existing vectors."""
+        return Plan(manifest.encoder, manifest.units, manifest.dtype, manifest.sentence_titles)
+
+    def changes(self, now: Plan) -> str:
+        """Describe how another plan differs from this one, by the names of options; return an empty
+        text if it does not."""
+        pairs = (
+            ("--unit", _unit_names(self.units), _unit_names(now.units)),
+            ("--dtype", self.dtype, now.dtype),
+            ("--sentence-titles", self._is_titled, now._is_titled),
+        )
+        changed = [f"{name} was {was}, is {value}" for name, was, value in pairs if was != value]
+        if self.encoder != now.encoder:
+            changed.insert(0, f"--encoder was {_shown(self.encoder)}, is {_shown(now.encoder)}")
+        return "; ".join(changed)
+
+    @property
+    def _is_titled(self) -> bool:
+        return self.sentence_titles and "sentence" in self.units
 
 
 def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
     """Prepare the folder ``work`` for a plan; keep its shards if they were made with the same plan.
 
-    Returns why the work starts over, or an empty text if it does not. Raises ArgumentError if the
-    folder holds shards of another plan, unless ``overwrite`` allows removing them or only the
-    version of the program differs; OSError.
+    Returns a note on the shards that were there. Raises ArgumentError if the folder holds shards of
+    another plan, unless ``overwrite`` allows removing them; OSError.
     """
-    path = work / PLAN
-    why = ""
+    note = ""
     if work.exists():
-        before, now = _read(path), plan.named()
-        changed = _changes(before, now)
+        before = read_plan(work)
+        changed = "its plan cannot be read" if before is None else before.changes(plan)
         if not changed:
-            return ""
-        if finished_shards(work):
-            why = f"an interrupted embedding is there, with other settings: {changed}"
-            has_other_options = _changes(before, {**now, _PROGRAM: before.get(_PROGRAM)})
-            if has_other_options and not overwrite:
+            return "Resuming: verifying the finished shards."
+        if shard_numbers(work):
+            why = f"n interrupted embedding is there, with other settings: {changed}"
+            if not overwrite:
                 raise ArgumentError(
-                    f"A{why[1:]}.",
+                    f"A{why}.",
                     where=str(work),
                     allowed="the same options as before",
                     do="Give them to finish it, or --overwrite to start over.",
                 )
+            note = f"Starting over: a{why}."
         shutil.rmtree(work)
     work.mkdir(parents=True)
-    write_atomically(path, json.dumps(plan.named()).encode())
-    return why
+    write_atomically(work / PLAN, orjson.dumps(plan))
+    return note
 
 
-def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
-    """Return whether the work in ``work`` makes the vectors that the options specify, however it
-    divides them into shards."""
-    before = _read(work / PLAN)
-    now = Plan(identity, options.units, options.dtype).named()
-    return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
-
-
-def planned_titles(work: Path) -> bool | None:
-    """Return whether an interrupted embedding that has finished shards encodes titles; None if
-    there is no such embedding."""
-    before = _read(work / PLAN)
-    return bool(before.get(TITLES, False)) if before and finished_shards(work) else None
-
-
-def planned_encoder(work: Path) -> EncoderIdentity | None:
-    """Return the encoder of an interrupted embedding that has finished shards, or None."""
-    planned: Any = _read(work / PLAN).get("--encoder")
-    if not isinstance(planned, dict) or not finished_shards(work):
+def read_plan(work: Path) -> Plan | None:
+    """Return the plan of an interrupted embedding, or None if there is none that can be read."""
+    try:
+        return read_record(Plan, (work / PLAN).read_bytes(), str(work), "")
+    except (FileNotFoundError, VectorsError):
         return None
-    try:
-        return EncoderIdentity(**cast("dict[str, Any]", planned))
-    except TypeError:
-        return None  # of another version, which cannot be resumed
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        values: Any = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        values = None
-    return cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+def _shown(encoder: EncoderIdentity) -> str:
+    return f"{encoder.name} (revision {encoder.revision[:12] or 'unknown'})"
 
 
-def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe what differs; return an empty text if nothing does."""
-    if not before:
-        return "its plan cannot be read"
-    return "; ".join(
-        f"{name} was {_shown(was)}, is {_shown(value)}"
-        for name, value in now.items()
-        if (was := before.get(name, False if name == TITLES else None)) != value
-    )
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        values = cast("dict[str, Any]", value)
-        return f"{values.get('name')} (revision {str(values.get('revision'))[:12] or 'unknown'})"
-    return json.dumps(value)
+def _unit_names(units: Sequence[VectorUnit]) -> str:
+    return "both" if len(units) > 1 else units[0]

@@ -15,9 +15,14 @@ from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.system.extras import missing_extra
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.storage.shards import ShardRecord, StoredType
+from index_jobs.embedding.making import (
+    CutShard,
+    EncoderChoice,
+    EncodingWork,
+    make_shard,
+    only_identity,
+)
 from index_jobs.embedding.plan import PLAN
-from index_jobs.embedding.shards import CutShard, make_shard
-from index_jobs.embedding.workers import EncoderChoice, EncodingWork, only_identity
 from index_jobs.workers.pool import PeakMemory
 
 _ACTION_BYTES = 256

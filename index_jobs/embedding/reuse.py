@@ -1,4 +1,5 @@
-"""Finding the texts of an index that already have vectors, in shards that were made before.
+"""Vectors that exist before an embedding: which encoder made them, and which texts of an index have
+one in shards that were made before.
 
 Texts and rows are matched by their keys, wherever each is stored. A row belongs to one text; if
 several texts have its key, its vector is copied for the others.
@@ -7,17 +8,19 @@ several texts have its key, its vector is copied for the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from arag_search.errors import VectorsError
-from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.errors import ArgumentError, VectorsError
+from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, VectorUnit
+from arag_search.vectors.storage.folders import fitting_sidecar, readable_sidecars
+from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.placement import rows_file, wanted_keys
-from arag_search.vectors.storage.rows import KEY_BYTES
-from arag_search.vectors.storage.shards import StoredShard, StoredType
-from index_jobs.embedding.shards import TO_ENCODE
+from arag_search.vectors.storage.shards import MappedRows, StoredShard, StoredType, shard_numbers
+from index_jobs.embedding.making import TO_ENCODE
+from index_jobs.embedding.plan import EmbedOptions, Plan, read_plan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +39,65 @@ _ROWS_AT_ONCE = 1 << 22
 _BLOCK_ROWS = 1 << 20
 _PREFIX_BYTES = 8
 _NONE = -1
+
+
+class Existing:
+    """The vectors in a folder, and those of an interrupted embedding. ``fitting`` are those that
+    fit the index, if any; ``sidecars`` are all that can be read, the newest first."""
+
+    def __init__(self, root: Path, work: Path, placement: str) -> None:
+        self._root = root
+        self._planned = read_plan(work) if shard_numbers(work) else None
+        self.fitting: VectorManifest | None = None
+        with suppress(VectorsError):  # embedding again replaces it
+            fitting = fitting_sidecar(root, placement)
+            self.fitting = None if fitting is None else fitting.manifest
+        self.sidecars = readable_sidecars(root)
+
+    def encoder(self) -> EncoderIdentity | None:
+        """Return the encoder that an interrupted embedding uses, else the one of the vectors that
+        fit the index, else that of all other vectors; None if there are none. Raises ArgumentError
+        if the others were made by several."""
+        if self._planned is not None:
+            return self._planned.encoder
+        if self.fitting is not None:
+            return self.fitting.encoder
+        encoders = {manifest.encoder: None for _, manifest in self.sidecars}
+        if len(encoders) > 1:
+            raise ArgumentError(
+                "No encoder is named, none of the vectors fit the index, and several encoders made"
+                " them.",
+                where=str(self._root),
+                allowed=", ".join(sorted({encoder.name for encoder in encoders})),
+                do="Name the one of this index with --encoder.",
+            )
+        return next(iter(encoders), None)
+
+    def plan(self, identity: EncoderIdentity, options: EmbedOptions) -> Plan:
+        """Return the plan of an embedding by this encoder: sentences are encoded below their titles
+        as the options say, else as in existing vectors by this encoder, else yes (better on real
+        questions: ``bench retrieval --titles``)."""
+        titles = options.sentence_titles
+        if titles is None and not options.overwrite:
+            own = [] if self.fitting is None else [Plan.of(self.fitting)]
+            plans = [self._planned, *own, *(Plan.of(manifest) for _, manifest in self.sidecars)]
+            known = (plan for plan in plans if plan is not None and plan.encoder == identity)
+            titles = next((plan.sentence_titles for plan in known), None)
+        return Plan(identity, options.units, options.dtype, titles is None or titles)
+
+    def like(self, plan: Plan) -> tuple[list[StoredShard], Path | None]:
+        """Return the shards of the vectors with this plan, those of the newest first, and the
+        newest sidecar, whose trained quantisers may be reused."""
+        matching = [sidecar for sidecar in self.sidecars if not Plan.of(sidecar[1]).changes(plan)]
+        shards: list[StoredShard] = []
+        known: set[frozenset[str]] = set()  # sidecars may share shards
+        for path, manifest in matching:
+            for shard in manifest.shards_in(path):
+                checksums = frozenset(file.sha256 for file in shard.record.files.values())
+                if checksums not in known:
+                    known.add(checksums)
+                    shards.append(shard)
+        return shards, matching[0][0] if matching else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +284,8 @@ def _match_part(wanted: _Selected, known: _Selected, matched: _Matched) -> None:
     rank = np.arange(len(wanted.prefixes)) - first_text
     first = np.searchsorted(known.prefixes, wanted.prefixes, side="left")
     behind = np.searchsorted(known.prefixes, wanted.prefixes, side="right")
-    for target, place in ((matched.own, first + rank), (matched.copied, first)):
-        hits = np.flatnonzero(place < behind)
+    for target, at in ((matched.own, first + rank), (matched.copied, first)):
+        hits = np.flatnonzero(at < behind)
         # Keys may share their first bytes and still differ.
-        hits = hits[(known.keys[place[hits]] == wanted.keys[hits]).all(axis=1)]
-        target[wanted.numbers[hits]] = known.numbers[place[hits]]
+        hits = hits[(known.keys[at[hits]] == wanted.keys[hits]).all(axis=1)]
+        target[wanted.numbers[hits]] = known.numbers[at[hits]]

@@ -52,8 +52,8 @@ from index_jobs.updates.tally import (
     existing_chunks,
     index_counts,
     shown_ids,
-    with_placement,
 )
+from index_jobs.updates.vectors import VectorUpdate
 from index_jobs.workers.pool import open_packing
 
 _TIME_FIELD = "modified"
@@ -70,6 +70,8 @@ class AddOptions:
     The others are properties of the index: each is None or the value that the index already has.
     ``bm25`` is k1 and b. With ``allow_deletes``, a synchronisation may delete more than half of the
     documents of a source. With ``dry_run`` nothing is written, and the report has the ids.
+    Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
+    too: new texts are encoded by the encoder that made them, unless ``embed`` is False.
     """
 
     format: Format | None = None
@@ -83,6 +85,8 @@ class AddOptions:
     workers: int | None = None
     allow_deletes: bool = False
     dry_run: bool = False
+    vectors: Path | str | None = None
+    embed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class AddReport(SourcesReport):
     ``kept`` counts the documents that their source no longer shows, but that are kept because bad
     records or files of it were skipped. ``changes`` has the ids of a ``dry_run``, by "added",
     "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
-    before it was interrupted.
+    before it was interrupted. ``vectors`` says in words whether the vectors of the index fit it;
+    it is empty if there are none.
     """
 
     WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
@@ -108,6 +113,7 @@ class AddReport(SourcesReport):
     dry_run: bool
     changes: Mapping[str, Sequence[str]]
     finished_before: bool
+    vectors: str
     documents: int
     chunks: int
     sentences: int
@@ -153,6 +159,8 @@ class AddReport(SourcesReport):
                 "scores differ a little from a new build until:"
                 f" arag-search compact {self.location}"
             )
+        if self.vectors:
+            lines.append(self.vectors)
         return "\n".join([*lines, *self.warnings()])
 
 
@@ -206,7 +214,9 @@ def _updated(
     progress = progress or SilentProgress()
     outlook = "nothing was changed, and it starts over"
     with resumable_update(location, progress, outlook) as target:
-        return kind(list(sources), location, options or AddOptions(), progress, target).run()
+        addition = kind(list(sources), location, options or AddOptions(), progress, target)
+        report = addition.run()
+    return addition.embedded(report)
 
 
 class _Addition:
@@ -243,22 +253,38 @@ class _Addition:
     def run(self) -> AddReport:
         with Interrupts() as interrupts:
             self._corpus.note_formats(self._progress.note)
-            if self._options.dry_run:
-                self._before = self._target.manifest
-            else:
+            is_done = False
+            if not self._options.dry_run:
                 self._record, is_done = recover_update(self._target, self._record, self._progress)
-                if is_done:
-                    return self._report(self._target.manifest, finished=True)
-                self._before = with_placement(self._target)
-                self._record = replace(self._record, update=self._before.update + 1)
+            self._before = self._target.manifest
+            self._vectors = VectorUpdate(
+                self._where,
+                self._options.vectors,
+                self._before.placement,
+                embeds=self._options.embed and not self._options.dry_run,
+            )
+            if is_done:
+                return self._report(self._before, finished=True)
+            self._record = replace(self._record, update=self._before.update + 1)
             self._tally = Tally(self._before)
-            self._places = _Places(self._target.first_ordinal(), self._before, self._where)
+            self._ordinals = _Ordinals(self._target.first_ordinal(), self._before, self._where)
             try:
                 self._write_all(interrupts)
                 return self._finish()
             except BaseException:
                 self._target.give_up()
+                self._vectors.close()
                 raise
+
+    def embedded(self, report: AddReport) -> AddReport:
+        """Encode what the vectors of the published index lack, and return the complete report."""
+        if self._options.dry_run:
+            return report
+        try:
+            rows = self._vectors.embed(self._progress)
+        finally:
+            self._vectors.close()
+        return replace(report, vectors=self._vectors.described(self._placement, rows))
 
     def _finish(self) -> AddReport:
         after = self._after()
@@ -269,6 +295,8 @@ class _Addition:
         self._record = replace(self._record, **numbers)
         if not self._options.dry_run:
             self._begin()
+            grows = bool(self._changes["added"] or self._changes["replaced"])
+            self._vectors.before_publishing(after.placement, self._tally.removed, grows=grows)
             self._target.publish(after, self._record)
         return self._report(after)
 
@@ -333,12 +361,13 @@ class _Addition:
                 for chunk in before:
                     self._tally.remove(chunk)
             source = self._corpus.identities[source_shard(chunks[0].ordinal)]
-            written.append((self._places.placed(chunks, source), tokens))
+            written.append((self._ordinals.numbered(chunks, source), tokens))
             self._changes["added" if before is None else "replaced"].append(doc_id)
         counts = counts_of(written, self._before.metadata)
         self._tally.add(counts)
         self._state.take(counts, position)
         if written and not self._options.dry_run:
+            self._vectors.prepare(self._progress)
             self._begin()
             self._target.remove(replaced)
             self._target.add([chunk for chunks, _ in written for chunk in chunks])
@@ -375,10 +404,11 @@ class _Addition:
             source_format=", ".join(sorted(filter(None, formats))),
             undeclared_metadata=summed((before.undeclared_metadata, state.undeclared)),
             skipped_lines=before.skipped_lines + state.skipped,
-            shard_sources=self._places.sources,
+            shard_sources=self._ordinals.sources,
         )
 
     def _report(self, after: Manifest, *, finished: bool = False) -> AddReport:
+        self._placement = after.placement
         seconds = time.monotonic() - self._began
         dry_run = self._options.dry_run
         return AddReport(
@@ -392,6 +422,7 @@ class _Addition:
             dry_run=dry_run,
             changes={name: tuple(ids) for name, ids in self._changes.items()} if dry_run else {},
             finished_before=finished,
+            vectors="",
             seconds=round(seconds, 3),
             documents_per_second=round(len(self._ids) / seconds, 1),
             skipped_lines=self._state.skipped,
@@ -481,8 +512,8 @@ class _Sync(_Addition):
         return self._owners[shard] if shard < len(self._owners) else ""
 
 
-class _Places:
-    """The places of an update's documents, after all others. A source continues in the last shard
+class _Ordinals:
+    """The ordinals of an update's documents, after all others. A source continues in the last shard
     of the index if that shard is its own, and takes a new shard otherwise.
 
     ``sources`` has the source of each shard.
@@ -496,8 +527,8 @@ class _Places:
         self.sources = (*known, *[""] * (self._shard + (self._number > 0) - len(known)))
         self._source = self.sources[self._shard] if self._number else None
 
-    def placed(self, chunks: Sequence[Chunk], source: str) -> list[Chunk]:
-        """Return the chunks of a document in the next place of its source."""
+    def numbered(self, chunks: Sequence[Chunk], source: str) -> list[Chunk]:
+        """Return the chunks of a document with the next ordinals of its source."""
         if source != self._source:
             self._shard += self._number > 0
             self._number = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from arag_search.engines.write import IndexUpdate, UpdateRecord
@@ -22,8 +23,8 @@ from index_jobs.updates.tally import (
     existing_chunks,
     index_counts,
     shown_ids,
-    with_placement,
 )
+from index_jobs.updates.vectors import VectorUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class DeleteReport(Report):
     """The documents deleted (or to be deleted, in a ``dry_run``), and the index afterwards.
 
     ``missing`` are the ids that no document has. ``finished_before`` is true if the last update of
-    the index was the same command: this run then had nothing to do.
+    the index was the same command: this run then had nothing to do. ``vectors`` says in words
+    whether the vectors of the index fit it.
     """
 
     location: str
@@ -39,6 +41,7 @@ class DeleteReport(Report):
     missing: tuple[str, ...]
     dry_run: bool
     finished_before: bool
+    vectors: str
     documents: int
     chunks: int
     sentences: int
@@ -59,6 +62,8 @@ class DeleteReport(Report):
             lines.append(f"not in the index: {shown_ids(self.missing)}")
         if self.finished_before:
             lines.append("The same command had already done this.")
+        if self.vectors:
+            lines.append(self.vectors)
         return "\n".join(lines)
 
 
@@ -69,13 +74,16 @@ def delete_documents(
     *,
     missing_ok: bool = False,
     dry_run: bool = False,
+    vectors: str | Path | None = None,
     progress: Progress | None = None,
 ) -> DeleteReport:
     """Delete the documents with these ids from the index at ``location``.
 
-    Deletes none of them if one is unknown, unless ``missing_ok``. Raises UnknownDocumentError,
-    ArgumentError if there are no ids or they are the ids of all documents, IndexNotFoundError,
-    IndexLockedError if a build or another update is running, BuildError, EngineError.
+    Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
+    too. Deletes none of the documents if one is unknown, unless ``missing_ok``. Raises
+    UnknownDocumentError, ArgumentError if there are no ids or they are the ids of all documents,
+    IndexNotFoundError, IndexLockedError if a build or another update is running, BuildError,
+    EngineError.
     """
     began = time.monotonic()
     progress = progress or SilentProgress()
@@ -92,9 +100,11 @@ def delete_documents(
         done = False
         if not dry_run:
             record, done = recover_update(target, record, progress)
+        before = target.manifest
+        kept = VectorUpdate(str(location), vectors, before.placement, embeds=False)
+        report = partial(_delete_report, location, kept, began)
         if done:
-            return _delete_report(location, record.deleted, (), before, began, finished=True)
-        before = target.manifest if dry_run else with_placement(target)
+            return report(record.deleted, (), before, finished=True)
         tally = Tally(before)
         existing = _subtract(target, wanted, tally)
         missing = tuple(doc_id for doc_id in wanted if doc_id not in existing)
@@ -102,15 +112,22 @@ def delete_documents(
         if not (existing or dry_run) and last is not None and last.digest == record.digest:
             # An earlier run was interrupted after the update was complete, or the command was
             # simply given twice.
-            return _delete_report(location, last.deleted, (), before, began, finished=True)
+            return report(last.deleted, (), before, finished=True)
         if missing and not missing_ok:
             raise _unknown(missing, str(location))
         check_not_empty(tally, str(location))
         after = tally.manifest(before) if existing else before
         if existing and not dry_run:
             record = replace(record, update=after.update, deleted=len(existing))
-            _delete(target, list(existing), after, record)
-        return _delete_report(location, len(existing), missing, after, began, dry_run=dry_run)
+            target.begin(record, list(existing))
+            try:
+                target.remove(list(existing))
+                kept.before_publishing(after.placement, tally.removed, grows=False)
+                target.publish(after, record)
+            except BaseException:
+                target.give_up()
+                raise
+        return report(len(existing), missing, after, dry_run=dry_run)
 
 
 def _subtract(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
@@ -131,22 +148,13 @@ def _is_id(doc_id: str) -> bool:
         return False
 
 
-def _delete(target: IndexUpdate, doc_ids: list[str], after: Manifest, record: UpdateRecord) -> None:
-    target.begin(record, doc_ids)
-    try:
-        target.remove(doc_ids)
-        target.publish(after, record)
-    except BaseException:
-        target.give_up()
-        raise
-
-
 def _delete_report(
     location: str | Path,
+    vectors: VectorUpdate,
+    began: float,
     deleted: int,
     missing: tuple[str, ...],
     after: Manifest,
-    began: float,
     *,
     dry_run: bool = False,
     finished: bool = False,
@@ -157,6 +165,7 @@ def _delete_report(
         missing=missing,
         dry_run=dry_run,
         finished_before=finished,
+        vectors="" if dry_run else vectors.described(after.placement),
         seconds=round(time.monotonic() - began, 3),
         **index_counts(after),
     )

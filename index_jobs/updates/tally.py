@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.engines.open import open_update
 from arag_search.engines.write import IndexUpdate
-from arag_search.errors import ArgumentError, IndexDamagedError
+from arag_search.errors import ArgumentError
 from arag_search.field_counts import include_counts, kept_counts, remove_counts
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.tokens import count_tokens
@@ -23,11 +21,12 @@ _SHOWN_IDS = 10
 
 
 class Tally:
-    """The counts of an index, as documents are added and removed."""
+    """The counts of an index, as documents are added and removed. ``removed`` has the ordinals of
+    the chunks that were removed."""
 
     def __init__(self, manifest: Manifest) -> None:
-        """Start from the counts of ``manifest``. It must state the placement of the index (see
-        ``with_placement``), unless nothing will be published."""
+        """Start from the counts of ``manifest``."""
+        self.removed: list[int] = []
         self.documents = manifest.documents
         self.chunks = manifest.chunks
         self.sentences = manifest.sentences
@@ -35,9 +34,7 @@ class Tally:
         self.title_characters = manifest.title_characters
         self._metadata = manifest.metadata
         self._fields = kept_counts(manifest.field_counts)
-        self._digest = CorpusDigest(
-            int(manifest.fingerprint, 16), int(manifest.placement or "0", 16)
-        )
+        self._digest = CorpusDigest(int(manifest.fingerprint, 16), int(manifest.placement, 16))
 
     def add(self, counts: Counts) -> None:
         """Add the counts of a batch."""
@@ -51,6 +48,7 @@ class Tally:
 
     def remove(self, chunk: Chunk) -> None:
         """Subtract a chunk; the first chunk of a document also subtracts the document."""
+        self.removed.append(chunk.ordinal)
         self.chunks -= 1
         self.sentences -= len(chunk.sentence_ends)
         self.tokens -= count_tokens(chunk.content)
@@ -86,38 +84,6 @@ def existing_chunks(target: IndexUpdate, doc_ids: Sequence[str]) -> Iterator[Chu
     """Yield the chunks that these documents have before the update."""
     for start in range(0, len(doc_ids), LOOKUP_IDS):
         yield from target.existing(doc_ids[start : start + LOOKUP_IDS])
-
-
-def with_placement(target: IndexUpdate) -> Manifest:
-    """Return the manifest before an update, with the placement of the index.
-
-    The manifest of an index built by an earlier version does not state the placement. In that
-    case, all passages of the index are read once. Raises IndexDamagedError if they differ from
-    those that the manifest describes.
-    """
-    manifest = target.manifest
-    if manifest.placement:
-        return manifest
-    digest = CorpusDigest.of(target.existing(None))
-    if fingerprint_hex(digest.fingerprint) != manifest.fingerprint:
-        raise IndexDamagedError(
-            "The passages of the index are not those that its manifest describes: their"
-            " fingerprints differ.",
-            where=target.where,
-            do="Build the index again with --overwrite.",
-        )
-    return replace(manifest, placement=fingerprint_hex(digest.placement))
-
-
-def store_placement(location: str | Path) -> None:
-    """Add the placement to the manifest of an index that does not state it yet.
-
-    Raises IndexNotFoundError, IndexLockedError, BuildError, EngineError.
-    """
-    with open_update(location) as target:
-        target.recover(None)
-        if not target.manifest.placement:
-            target.describe(with_placement(target))
 
 
 def check_not_empty(tally: Tally, where: str) -> None:

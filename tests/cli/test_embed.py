@@ -72,10 +72,17 @@ def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
     assert (
         arag("info", "index")
         .lines[-1]
-        .endswith("; of another state of the index; sizes of files compared")
+        .endswith("; of the index as it is, 1 passage deleted since; sizes of files compared")
     )
     (entry,) = arag("info", "index", "--json").json["vectors"]
-    assert (entry["fits"], entry["rows"]) == (False, {"sentence": 30, "passage": 10})
+    assert (entry["fits"], entry["deleted_passages"]) == (True, 1)
+    assert entry["rows"] == {"sentence": 30, "passage": 10}
+    delete_documents("index", ["d2"], vectors="elsewhere")
+    assert (
+        arag("info", "index")
+        .lines[-1]
+        .endswith("; of another state of the index, not searched; sizes of files compared")
+    )
     assert entry["fingerprint"] == manifest.fingerprint
     (path / "vectors.json").write_text("{}")
     damaged = arag("info", "index")

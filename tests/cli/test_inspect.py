@@ -14,6 +14,7 @@ import pytest
 from arag_search.cli.info import check_counts
 from arag_search.engines.lucene.reader import IndexStatistics, PartStatistics
 from arag_search.engines.lucene.update import LuceneUpdate
+from arag_search.engines.write import UpdateRecord
 from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
 from tests.support.commands import NOT_ALTERNATIVE, SAMPLE, Command, CommandResult
@@ -264,7 +265,9 @@ def test_passages_that_are_not_those_of_the_manifest_are_found_by_reading_them(
 ) -> None:
     shutil.copytree("plain", "told otherwise")
     with LuceneUpdate(Path("told otherwise")) as target:
-        target.describe(replace(target.manifest, placement="0" * 64))
+        record = UpdateRecord("", "", target.manifest.update + 1)
+        target.begin(record)
+        target.publish(replace(target.manifest, placement="0" * 64, update=record.update), record)
     assert arag("info", "told otherwise").code == 0
     done = arag("info", "told otherwise", "--checksums")
     assert (done.code, done.out) == (1, "")
@@ -285,6 +288,7 @@ def test_counts_that_do_not_agree_are_an_error() -> None:
         tokens=9,
         chunk_tokens=1000,
         fingerprint="",
+        placement="",
     )
     part = PartStatistics(documents=1999, deleted=0, segments=1, files=4, bytes=9)
     with pytest.raises(IndexDamagedError) as caught:

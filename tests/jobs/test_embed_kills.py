@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.vectors.storage.place import sidecars
+from arag_search.vectors.storage.folders import sidecars
 from index_jobs.embedding.job import WORK, embed_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import ENCODER, SMALL, build_small_index, check_embedded, command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.errors import VectorsDamagedError
+from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.search.index import open_index
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.new_index import build_index
@@ -31,14 +31,14 @@ from tests.support.embeddings import (
 
 
 def embed_missing(**changes: object) -> EmbedReport:
-    return embed_index("index", ENCODER, with_options(only_missing=True, **changes))
+    return embed_index("index", ENCODER, with_options(**changes))
 
 
 def test_only_added_texts_are_encoded_and_the_other_vectors_are_reused() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     file_of("new.jsonl", {"id": "n", "text": "New words. Again."}, {"id": "d7", "text": "Other."})
-    add_documents(["new.jsonl"], "index", AddOptions())
+    add_documents(["new.jsonl"], "index", AddOptions(embed=False))
     report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (5, 39 * 4)
     assert (report.chunks, report.dead_rows) == (41, {"sentence": 3, "passage": 1})
@@ -90,9 +90,9 @@ def test_documents_that_are_changed_and_changed_back_are_not_encoded_again() -> 
     changed_records = [
         {**line, "text": f"Changed {number}."} for number, line in enumerate(original_records)
     ]
-    add_documents([file_of("changed.jsonl", *changed_records)], "index", AddOptions())
+    add_documents([file_of("changed.jsonl", *changed_records)], "index", AddOptions(embed=False))
     assert embed_missing().encoded_rows == 10
-    add_documents([file_of("back.jsonl", *original_records)], "index", AddOptions())
+    add_documents([file_of("back.jsonl", *original_records)], "index", AddOptions(embed=False))
     report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (0, 160)
     check_rows_of_live_chunks()
@@ -113,7 +113,7 @@ def test_a_text_that_occurs_more_often_than_before_has_its_vector_copied() -> No
     embed_index("index", ENCODER, SMALL)
     first = json.loads(Path("index.jsonl").read_text().splitlines()[0])
     copies = [{**first, "id": f"again {number}"} for number in range(3)]
-    add_documents([file_of("again.jsonl", *copies)], "index", AddOptions())
+    add_documents([file_of("again.jsonl", *copies)], "index", AddOptions(embed=False))
     report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (0, 13 * 4)
     check_rows_of_live_chunks()
@@ -122,7 +122,9 @@ def test_a_text_that_occurs_more_often_than_before_has_its_vector_copied() -> No
 def test_without_a_name_the_encoder_is_that_of_the_existing_vectors() -> None:
     build_small_index(10)
     embed_index("index", "hashing:8", SMALL)
-    add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
+    add_documents(
+        [file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions(embed=False)
+    )
     noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert noting.notes[0] == "Loading the encoder hashing:8."
@@ -139,14 +141,19 @@ def test_without_a_name_an_index_in_a_shared_folder_keeps_its_own_encoder() -> N
     embed_index("other", "hashing:16", shared)  # the newest vectors of the folder
 
     assert embed_index("index", None, shared).encoder.dimension == 8
-    add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
+    delete_documents("index", ["d1"], vectors="shared")
     assert estimate_embedding("index", None, shared).encoder.dimension == 8
-    report = embed_index("index", None, shared)
-    assert (report.encoder.dimension, report.encoded_rows) == (8, 2)
+    assert embed_index("index", None, shared).encoder.dimension == 8
     lines = [*reversed(Path("index.jsonl").read_text().splitlines()), '{"text": "Last."}']
     build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
-    report = embed_index("index", None, shared)
-    assert (report.encoder.dimension, report.encoded_rows) == (8, 2)
+    with pytest.raises(ArgumentError) as caught:
+        embed_index("index", None, shared)
+    assert str(caught.value) == (
+        "No encoder is named, none of the vectors fit the index, and several encoders made them.\n"
+        "Where: shared\nAllowed: hashing:16, hashing:8\n"
+        "Do: Name the one of this index with --encoder."
+    )
+    assert embed_index("index", "hashing:8", shared).encoded_rows == 2
 
 
 def test_without_a_name_an_interrupted_embedding_is_resumed_with_its_encoder() -> None:
@@ -173,22 +180,12 @@ def test_a_folder_of_vectors_is_shared_by_indexes_of_the_same_texts_in_another_o
                 assert hit.id == chunk.id
 
 
-def test_everything_is_missing_where_this_encoder_has_made_no_vectors() -> None:
-    build_small_index(10)
-    noting = NotingProgress()
-    report = embed_index("index", ENCODER, with_options(only_missing=True), noting)
-    assert noting.notes[1:] == ["There are no such vectors yet: embedding all passages."]
-    assert report.encoded_rows == 40
-    add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
-    assert embed_missing(dtype="float16").encoded_rows == 42
-
-
 def test_a_stopped_embedding_of_missing_vectors_resumes() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
-    add_documents([corpus("more.jsonl", 80)], "index", AddOptions())
+    add_documents([corpus("more.jsonl", 80)], "index", AddOptions(embed=False))
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, with_options(only_missing=True), InterruptingProgress(100))
+        embed_index("index", ENCODER, SMALL, InterruptingProgress(100))
     report = embed_missing()
     assert (report.continued_shards, report.encoded_rows) == (2, 168)
     check_rows_of_live_chunks()
@@ -198,11 +195,11 @@ def test_an_embedding_begun_for_another_state_is_reused_for_texts_that_still_exi
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     more = [{"id": f"n{number}", "text": f"One {number}. Two. Three."} for number in range(40)]
-    add_documents([file_of("more.jsonl", *more)], "index", AddOptions())
+    add_documents([file_of("more.jsonl", *more)], "index", AddOptions(embed=False))
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, with_options(only_missing=True), InterruptingProgress(100))
+        embed_index("index", ENCODER, SMALL, InterruptingProgress(100))
     build_index(["more.jsonl"], Path("index"), OVERWRITE)
-    report = embed_index("index", ENCODER, with_options(only_missing=True))
+    report = embed_index("index", ENCODER, SMALL)
     assert (report.continued_shards, report.encoded_rows) == (2, 32)
     check_rows_of_live_chunks()
 

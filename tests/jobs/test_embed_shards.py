@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
+from arag_search.vectors.base import VECTOR_UNITS, VectorUnit, row_key
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.storage.rows import row_key
 from arag_search.vectors.storage.shards import StoredShard, shard_file, vectors_role
-from index_jobs.embedding.shards import TO_ENCODE, Wanted, cut_shards, make_shard
+from index_jobs.embedding.making import TO_ENCODE, Wanted, cut_shards, make_shard
 from tests.support.embeddings import ENCODER
 
 

@@ -9,7 +9,7 @@ import pytest
 from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsLockedError
 from arag_search.search.index import open_index
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.storage.place import sidecars
+from arag_search.vectors.storage.folders import sidecars
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.embedding.job import WORK, embed_index
 from index_jobs.embedding.plan import Plan, begin
@@ -103,8 +103,7 @@ def test_another_plan_is_refused_unless_the_unfinished_one_may_be_discarded() ->
     with pytest.raises(ArgumentError) as caught:
         embed_index("index", ENCODER, other)
     assert str(caught.value) == (
-        'An interrupted embedding is there, with other settings: --unit was ["sentence", '
-        '"passage"], is ["passage"].\n'
+        "An interrupted embedding is there, with other settings: --unit was both, is passage.\n"
         "Where: index/vectors/embedding\n"
         "Allowed: the same options as before\n"
         "Do: Give them to finish it, or --overwrite to start over."
@@ -124,6 +123,7 @@ def test_a_stopped_embedding_that_overwrites_resumes() -> None:
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, overwriting, InterruptingProgress(100))
     check_embedded("index", encoder="hashing:8")
+    assert embed_index("index", "hashing:8", SMALL).up_to_date
     assert embed_index("index", ENCODER, overwriting).continued_shards == 2
     check_embedded("index")
 
@@ -180,7 +180,8 @@ def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_the_report_sa
         fingerprint = index.manifest.fingerprint
     report = embed_index("index", ENCODER, SMALL, Changing())
     assert report.notes == (
-        "the index has changed since this began: run the same command with --only-missing",
+        "the index has changed since this began, and does not fit these vectors: run the same"
+        " command again",
     )
     assert (report.fingerprint, report.rows["passage"]) == (fingerprint, 20)
 
@@ -223,8 +224,7 @@ def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
 def test_work_left_by_a_kill_just_after_publishing_is_removed() -> None:
     build_small_index(10)
     embed_index("index", ENCODER, SMALL)
-    for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):
-        plan = Plan(open_encoder(ENCODER).identity, options.units, "float32")
-        begin(Path("index/vectors") / WORK, plan, overwrite=False)
-        assert embed_index("index", ENCODER, SMALL).up_to_date
-        assert (Path("index/vectors") / WORK).exists() == is_left
+    plan = Plan(open_encoder(ENCODER).identity, SMALL.units, "float32", False)
+    begin(Path("index/vectors") / WORK, plan, overwrite=False)
+    assert embed_index("index", ENCODER, SMALL).up_to_date
+    assert not (Path("index/vectors") / WORK).exists()

@@ -9,7 +9,7 @@ import pytest
 from arag_search.errors import VectorsMismatchError
 from arag_search.search.index import open_index
 from arag_search.search.passages import NearPassage
-from arag_search.vectors.storage.rows import row_key, rows_of
+from arag_search.vectors.base import row_key, rows_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.estimate import estimate_embedding
 from index_jobs.embedding.job import embed_index
@@ -62,7 +62,7 @@ def test_new_vectors_have_titles_and_later_ones_are_as_those_before() -> None:
         hit = index.semantic_search("Film 7\nIt ran 7 days.", top_k=1).hits[0]
     assert (hit.doc_id, hit.score) == ("d7", pytest.approx(1))
     added = file_of("new.jsonl", {"id": "n", "title": "New", "text": "It ran. Nice."})
-    add_documents([added], "index", AddOptions())
+    add_documents([added], "index", AddOptions(embed=False))
     report = embed_index("index", ENCODER, USUAL)
     assert (report.encoded_rows, report.reused_rows) == (3, 36)
     assert embed_index("index", ENCODER, USUAL).up_to_date

@@ -13,8 +13,7 @@ from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.system.processes import usable_cores
 from arag_search.vectors.encoders.choose import open_encoder
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.shards import TO_ENCODE, cut_shards
-from index_jobs.embedding.workers import EncoderChoice, LocalMaking
+from index_jobs.embedding.making import TO_ENCODE, EncoderChoice, LocalMaking, cut_shards
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import process
 from tests.support.embeddings import (

@@ -1,14 +1,14 @@
 """Embedding of an index on a server."""
 
-import dataclasses
-
 import pytest
 
-from arag_search.errors import SourceError
+from arag_search.errors import SourceError, VectorsMismatchError
+from arag_search.search.index import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.rollback import roll_back
 from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (
@@ -30,9 +30,35 @@ def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> Non
     report = embed_index(address, ENCODER, options)
     assert (report.location, report.continued_shards, report.encoded_rows) == (address, 2, 48)
     check_embedded(address, "v")
-    add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], address, AddOptions())
-    report = embed_index(address, None, dataclasses.replace(options, only_missing=True))
-    assert (report.encoded_rows, report.reused_rows, report.chunks) == (2, 160, 41)
+    added = AddOptions(vectors="v")
+    report = add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], address, added)
+    assert report.vectors == "the vectors fit the index; 2 rows encoded"
+    assert delete_documents(address, ["d1"], vectors="v").vectors == "the vectors fit the index"
+    assert _ids(address) == {f"d{number}.1" for number in range(40) if number != 1} | {"n.1"}
+    # Without the folder of the vectors, an update does not reach them.
+    assert delete_documents(address, ["d2"]).vectors == ""
+    with pytest.raises(VectorsMismatchError):
+        open_index(address, vectors="v")
+
+
+def _ids(address: str) -> set[str]:
+    with open_index(address, vectors="v") as index:
+        return {hit.id for hit in index.semantic_search("sea new", top_k=50).hits}
+
+
+def test_a_roll_back_finds_the_vectors_of_the_index_before(opensearch: Site) -> None:
+    address = opensearch.address
+    build_index([corpus("c.jsonl", 10)], address, PLAIN)
+    embed_index(address, ENCODER, with_options(vectors="v"))
+    delete_documents(address, ["d3"], vectors="v")
+    before = _ids(address)
+    build_index([corpus("more.jsonl", 12)], address, OVERWRITE)
+    with pytest.raises(VectorsMismatchError):
+        open_index(address, vectors="v")
+    embed_index(address, ENCODER, with_options(vectors="v"))
+    assert len(_ids(address)) == 12
+    roll_back(address)
+    assert _ids(address) == before == {f"d{number}.1" for number in range(10) if number != 3}
 
 
 def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearch: Site) -> None:

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from arag_search.search.index import open_index
 from arag_search.system.progress import SilentProgress
-from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit
+from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.storage.files import map_array
-from arag_search.vectors.storage.layout import ordinals_file
-from arag_search.vectors.storage.manifest import VectorManifest
-from arag_search.vectors.storage.place import sidecars
-from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.storage.folders import sidecars
+from arag_search.vectors.storage.manifest import VectorManifest, ordinals_file
 from arag_search.vectors.storage.shards import vectors_role
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.plan import EmbedOptions

@@ -49,6 +49,7 @@ def final_data(
         metadata=dict(METADATA),
         without=() if sentences else ("sentences",),
         fingerprint="0",
+        placement="0" * 64,
     )
     return {"manifest": manifest.to_json(), "update": "1"}
 

@@ -103,6 +103,7 @@ MANIFEST = Manifest(
     tokens=8,
     chunk_tokens=100,
     fingerprint="0" * 64,
+    placement="0" * 64,
 )
 
 

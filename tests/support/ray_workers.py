@@ -9,8 +9,8 @@ import ray
 
 from arag_search.errors import ArgumentError
 from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.making import EncoderChoice
 from index_jobs.embedding.ray import RayMaking, begin, end
-from index_jobs.embedding.workers import EncoderChoice
 from tests.support.embeddings import (
     ENCODER,
     SMALL,

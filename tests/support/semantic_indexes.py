@@ -53,7 +53,6 @@ def vector_index(
     encoder: Encoder | None = None,
     scope: str | None = None,
     units: Sequence[VectorUnit] = VECTOR_UNITS,
-    note: str | None = None,
 ) -> Index:
     """Build an index of the chunks and their vectors, which hash words by default."""
     encoder = encoder or HashingEncoder()
@@ -62,7 +61,7 @@ def vector_index(
         MemoryEngine(chunks, metadata=SCHEMA.metadata),
         "memory",
         None if scope is None else parse_scope(scope, SCHEMA),
-        vectors=VectorSource.of(vectors, encoder, note),
+        vectors=VectorSource.of(vectors, encoder),
     )
 
 

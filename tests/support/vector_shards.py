@@ -13,16 +13,21 @@ from numpy.typing import NDArray
 from arag_search.corpus import Chunk
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.base import (
+    VECTOR_UNITS,
+    EncoderIdentity,
+    Nearest,
+    VectorUnit,
+    row_key,
+    rows_of,
+)
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.publish import publish_sidecar
-from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import (
     StoredType,
     write_shard,
 )
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
-from bench.speed.vectors import ManifestIndex as Untouched
 from bench.speed.vectors import open_placement
 from bench.speed.vectors import stored_shards as shards_in
 from tests.support.oracle.engine import MemoryEngine
@@ -156,8 +161,8 @@ class PublishedVectors:
     def folder(self) -> Path:
         return self.root / self.manifest.placement[:16]
 
-    def open(self, **options: bool) -> Sidecar:
-        return open_vectors(self.root, Untouched(self.manifest), "index", **options)
+    def open(self) -> Sidecar:
+        return open_vectors(self.root, self.manifest, "index")
 
     def expected(
         self,

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.vectors.encoders.hub import hub_folder
-from arag_search.vectors.encoders.model_folder import is_whole
+from arag_search.vectors.encoders.model_files import hub_folder, is_whole
 from tests.support.model_hub import COMMIT, running_hub
 
 NOWHERE = "http://127.0.0.1:9"
@@ -24,7 +23,7 @@ NEEDED = ["1_Pooling/config.json", "config.json", "model.safetensors", "modules.
 NEEDED += ["tokenizer.json", "vocab.txt"]
 SCRIPT = (
     "from arag_search.errors import AragError\n"
-    "from arag_search.vectors.encoders.hub import hub_folder\n"
+    "from arag_search.vectors.encoders.model_files import hub_folder\n"
     "try:\n    print(hub_folder({name!r}))\n"
     "except AragError as error:\n    print(type(error).__name__, error, sep='\\n')\n"
 )

@@ -18,7 +18,7 @@ import pytest
 from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.encoders.model_folder import packaged_folder
+from arag_search.vectors.encoders.model_files import packaged_folder
 from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
 from tests.support.real_model import MINILM as PACKAGE
 

@@ -19,8 +19,8 @@ from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.encoders.model_folder import packaged_folder, revision_of
-from arag_search.vectors.encoders.query_cache import QueryCache
+from arag_search.vectors.encoders.model_files import packaged_folder, revision_of
+from arag_search.vectors.opening import QueryCache
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
@@ -357,7 +357,7 @@ def test_importing_the_encoders_loads_neither_torch_nor_numpy() -> None:
     heavy = "{'numpy', 'torch', 'sentence_transformers', 'openai', 'huggingface_hub'}"
     script = (
         "import sys, arag_search.vectors.encoders.choose as c, "
-        "arag_search.vectors.encoders.query_cache\n"
+        "arag_search.vectors.opening\n"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
     assert output_of_process(script) == "[]\n"

@@ -20,14 +20,13 @@ from arag_search.vectors.faiss_index import (
     sample,
     usual_nprobe,
 )
-from arag_search.vectors.storage.mapped import MappedRows
 from arag_search.vectors.storage.publish import publish_sidecar
+from arag_search.vectors.storage.shards import MappedRows
 from arag_search.vectors.storage.sidecar import open_vectors
 from tests.support.vector_shards import (
     DIMENSION,
     ENCODER,
     PublishedVectors,
-    Untouched,
     chunks_of,
     manifest_of,
     nearly_equal,
@@ -195,7 +194,7 @@ def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:
     published = publish(tmp_path, chunks_of(400), index="IVF8,Flat")
     before = published.open().nearest("sentence", unit_vectors(2), 5)
     published.root.rename(tmp_path / "elsewhere")
-    moved = open_vectors(tmp_path / "elsewhere", Untouched(published.manifest), "index")
+    moved = open_vectors(tmp_path / "elsewhere", published.manifest, "index")
     assert moved.nearest("sentence", unit_vectors(2), 5) == before
     maps = Path("/proc/self/maps").read_text()
     assert str(tmp_path / "elsewhere" / published.folder.name / "sentence.ivfdata") in maps
@@ -228,7 +227,7 @@ def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
         return search(self, *arguments, **options)
 
     monkeypatch.setattr(faiss.IndexIVFPQ, "search", watched)
-    sidecar = open_vectors(quantised.root, Untouched(quantised.manifest), "index", threads=1)
+    sidecar = open_vectors(quantised.root, quantised.manifest, "index", threads=1)
     sidecar.nearest("sentence", unit_vectors(1), 5)
     assert thread_counts == [1]
     assert faiss.omp_get_max_threads() == before
@@ -331,7 +330,7 @@ now = int(next(l for l in open("/proc/self/status") if l.startswith("VmData")).s
 resource.setrlimit(resource.RLIMIT_DATA, (now + (60 << 20), now + (60 << 20)))
 publish_sidecar(shards_in(folder / "work"), placement, folder / "vectors", encoder=encoder,
                 units=VECTOR_UNITS, dtype="float32", index=index, manifest=manifest, threads=1)
-sidecar = open_vectors(folder / "vectors", Untouched(manifest), "index", threads=1)
+sidecar = open_vectors(folder / "vectors", manifest, "index", threads=1)
 sidecar.nearest("sentence", unit_vectors(3, 1, 512), 10)
 print(sum(f.stat().st_size for f in sidecar.path.glob("shard-*.npy") if "keys" not in f.name))
 """

@@ -18,8 +18,8 @@ from arag_search.query.tree import (
     Scope,
 )
 from arag_search.vectors import allowed
+from arag_search.vectors.base import rows_of
 from arag_search.vectors.storage.columns import Columns, ColumnsWriter
-from arag_search.vectors.storage.rows import rows_of
 from tests.support.examples import examples
 from tests.support.oracle.documents import Documents
 from tests.support.strategies import METADATA, corpora, scopes

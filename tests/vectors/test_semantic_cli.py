@@ -159,7 +159,6 @@ def test_the_distinct_queries_of_a_file_are_encoded_together(
         (("--tool", "semantic", "--unit", "sentence"), "--unit"),
         (("--vectors", "elsewhere"), "--vectors"),
         (("--tool", "keyword", "--encoder", "hashing"), "--encoder"),
-        (("--allow-stale",), "--allow-stale"),
         (("--where", "opera"), "--where"),
         (("--tool", "semantic", "--meaning", "q"), "--meaning"),
     ],
@@ -234,26 +233,32 @@ def test_a_run_names_the_encoder(arag: Command, tmp_path: Path) -> None:
 # Indexes that changed
 
 
-def test_vectors_serve_after_deletions_and_report_what_is_missing_after_additions(
+def test_vectors_fit_after_deletions_and_additions_and_are_refused_after_no_embed(
     arag: Command, tmp_path: Path
 ) -> None:
     location = str(tmp_path / "changing")
     shutil.copytree("my-index", location)
     arguments = ("search", location, "--tool", "semantic", QUERY, "--json")
     before = [hit["id"] for hit in arag(*arguments).json["hits"]]
-    assert arag("delete", location, before[0].rpartition(".")[0]).code == 0
+    deleted = arag("delete", location, before[0].rpartition(".")[0])
+    assert (deleted.code, deleted.lines[-1]) == (0, "the vectors fit the index")
     after = arag(*arguments).json
     assert before[0] not in [hit["id"] for hit in after["hits"]]
     assert [hit["id"] for hit in after["hits"]][:4] == before[1:]
     added = file_of("more.jsonl", {"id": "new", "title": "New", "text": QUERY})
-    assert arag("index", added, "--to", location, "--add").code == 0
-    refused = arag(*arguments)
-    assert refused.code == 1
-    assert "--only-missing" in refused.err
+    done = arag("index", added, "--to", location, "--add", "--no-embed")
+    assert (done.code, done.lines[-1]) == (
+        0,
+        f"no vectors fit the index until: arag-search embed {location}",
+    )
     for tool in ("semantic", "hybrid", "naive"):
-        stale = arag("search", location, "--tool", tool, QUERY, "--allow-stale")
-        assert stale.code == 0
-        assert stale.lines[1].startswith("Note: ")
-    assert arag("embed", location, "--encoder", "hashing", "--only-missing").code == 0
+        refused = arag("search", location, "--tool", tool, QUERY)
+        assert refused.code == 1
+        assert f"Do: Run arag-search embed {location}: it encodes new texts only." in refused.err
+    assert arag("embed", location).code == 0
     complete = arag(*arguments).json
     assert (complete["hits"][0]["id"], complete["notes"]) == ("new.1", [])
+    again = file_of("again.jsonl", {"id": "again", "title": "Again", "text": f"{QUERY} Yes."})
+    done = arag("index", again, "--to", location, "--sync")
+    assert (done.code, done.lines[-1]) == (0, "the vectors fit the index; 3 rows encoded")
+    assert "again.1" in [hit["id"] for hit in arag(*arguments).json["hits"]]

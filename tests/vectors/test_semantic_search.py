@@ -20,11 +20,9 @@ from arag_search.errors import (
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.search.results import HybridRanks, SearchResult
-from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.base import EncoderIdentity, VectorUnit, check_same_encoder, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.identity import check_same_encoder
-from arag_search.vectors.opening import NotedVectors, VectorSource
-from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.opening import VectorSource
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import VIVALDI, chunk, index_of
@@ -216,7 +214,7 @@ def test_pages_out_of_bounds_are_refused(index: Index) -> None:
         index.hybrid_search("q", top_k=1001)
     with pytest.raises(ArgumentError, match=r"top_k is -1\."):
         index.naive_embedding_search("q", top_k=-1)
-    with pytest.raises(ArgumentError, match='vectors is "words"'):
+    with pytest.raises(ArgumentError, match="vectors is 'words'"):
         index.hybrid_search("q", vectors="words")  # type: ignore[arg-type]
 
 
@@ -391,14 +389,6 @@ def test_a_logical_query_that_matches_nothing_is_noted_and_a_condition_holds(ind
 # Vectors that are not up to date
 
 
-def test_a_note_on_the_vectors_is_in_every_result() -> None:
-    index = vector_index(*VIVALDI, note="The vectors lack 3 passages.")
-    assert index.semantic_search("opera").notes == ("The vectors lack 3 passages.",)
-    assert index.naive_embedding_search("opera").notes == ("The vectors lack 3 passages.",)
-    notes = index.hybrid_search("?").notes
-    assert (len(notes), notes[0]) == (2, "The vectors lack 3 passages.")
-
-
 def test_passages_that_were_deleted_meanwhile_are_left_out_and_counted() -> None:
     encoder = HashingEncoder()
     vectors = VectorSource.of(MemoryVectors(VIVALDI, encoder), encoder)
@@ -446,13 +436,13 @@ class SlowSource:
         self.encoder = TableEncoder({})
         self.vectors = MemoryVectors(VIVALDI, self.encoder)
 
-    def open_vectors(self) -> NotedVectors:
+    def open_vectors(self) -> MemoryVectors:
         self.opened.append("vectors")
         time.sleep(0.05)
         if self.failures:
             self.failures -= 1
             raise NotServedError("Not yet.")
-        return NotedVectors(self.vectors, None)
+        return self.vectors
 
     def open_encoder(self, _: object) -> TableEncoder:
         self.opened.append("encoder")

@@ -110,7 +110,7 @@ def test_a_flipped_bit_is_found_by_verifying(folder: Path, role: str) -> None:
 
 def test_a_record_of_another_version_is_refused(folder: Path) -> None:
     path = record_file(folder, 0)
-    path.write_text(path.read_text().replace('"format_version":2', '"format_version":1'))
+    path.write_text(path.read_text().replace('"format_version":3', '"format_version":1'))
     with pytest.raises(VectorsVersionError) as raised:
         shard_record(folder, 0)
     assert raised.value.what == "The vectors have format version 1."

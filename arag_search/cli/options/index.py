@@ -69,13 +69,6 @@ EncoderName = Annotated[
         show_default=False,
     ),
 ]
-AllowStale = Annotated[
-    bool,
-    typer.Option(
-        "--allow-stale",
-        help="Search even if some passages of the index have no vectors; every reply says so.",
-    ),
-]
 
 DEFAULT_TIMEOUT_S = 10.0
 """The same as in arag_search/engines/deadline.py, which --help does not import."""
@@ -89,7 +82,6 @@ class Opening(NamedTuple):
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
     vectors: VectorsFolder = None
     encoder: EncoderName = None
-    allow_stale: AllowStale = False
 
     def open(self, location: str) -> Index:
         """Open the index at a location. Raises as ``open_index``."""
@@ -100,7 +92,6 @@ class Opening(NamedTuple):
             filter=self.filter,
             vectors=self.vectors,
             encoder=self.encoder,
-            allow_stale=self.allow_stale,
             search_timeout_s=self.search_timeout_s or None,
         )
 

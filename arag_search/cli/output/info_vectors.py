@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from arag_search.search.index import Index
+    from arag_search.vectors.storage.folders import FittingSidecar
     from arag_search.vectors.storage.manifest import VectorManifest
-    from arag_search.vectors.storage.version_1 import EarlierSidecar
 
 
 class DescribedSidecar(NamedTuple):
@@ -25,33 +24,23 @@ def described_sidecars(
 ) -> list[DescribedSidecar]:
     """Describe the sidecars of an index. Sizes of files are compared; with ``checksums`` everything
     is read."""
-    from arag_search.engines.opensearch.address import is_address
-    from arag_search.errors import VectorsError
-    from arag_search.vectors.storage.place import VECTORS_VARIABLE, sidecars, vectors_root
-    from arag_search.vectors.storage.version_1 import earlier_sidecars
+    from arag_search.errors import VectorsError, VectorsNotNamedError
+    from arag_search.vectors.storage.folders import fitting_sidecar, sidecars, vectors_root
 
-    location = opened.location
-    if vectors is None and is_address(location) and not os.environ.get(VECTORS_VARIABLE):
+    try:
+        root = vectors_root(opened.location, vectors)
+    except VectorsNotNamedError:
         return []
-    root = vectors_root(location, vectors)
-    earlier = dict(earlier_sidecars(root))
-    described: list[DescribedSidecar] = []
-    for path, sidecar in sidecars(root):
-        if path in earlier:
-            continue
-        if isinstance(sidecar, VectorsError):
-            described.append(_damaged(path, sidecar.what))
-        else:
-            described.append(_described(path, sidecar, opened, checksums))
-    is_replaced = any(sidecar.json["fits"] for sidecar in described)
-    for path, sidecar in earlier.items():
-        if is_replaced:
-            described.append(_replaced(path))
-        elif isinstance(sidecar, VectorsError):
-            described.append(_damaged(path, sidecar.what))
-        else:
-            described.append(_described_earlier(sidecar, opened, root, checksums))
-    return described
+    try:
+        fitting = fitting_sidecar(root, opened.manifest.placement)
+    except VectorsError:
+        fitting = None  # described as damaged below
+    return [
+        _damaged(path, sidecar.what)
+        if isinstance(sidecar, VectorsError)
+        else _described(path, sidecar, fitting, checksums)
+        for path, sidecar in sidecars(root)
+    ]
 
 
 def _damaged(path: Path, why: str) -> DescribedSidecar:
@@ -60,9 +49,10 @@ def _damaged(path: Path, why: str) -> DescribedSidecar:
 
 
 def _described(
-    path: Path, sidecar: VectorManifest, opened: Index, checksums: bool
+    path: Path, sidecar: VectorManifest, fitting: FittingSidecar | None, checksums: bool
 ) -> DescribedSidecar:
     from arag_search.errors import VectorsError
+    from arag_search.system.wording import counted
     from arag_search.vectors.storage.files import check_contents, check_sizes
     from arag_search.vectors.storage.sidecar import sidecar_files
 
@@ -71,7 +61,9 @@ def _described(
         check(sidecar_files(path, sidecar), "")
     except VectorsError as error:
         return _damaged(path, f"{error.what} ({error.where})")
-    fits = sidecar.placement == opened.manifest.placement
+    fits = fitting is not None and fitting.path == path
+    gone = None if not fits or fitting is None else fitting.deleted
+    deleted = 0 if gone is None else int(gone.sum())
     size = sum(file.stat().st_size for file in path.iterdir())
     content: dict[str, Any] = {
         "folder": str(path),
@@ -80,6 +72,7 @@ def _described(
         "dimension": sidecar.encoder.dimension,
         "rows": sidecar.live_rows,
         "dead_rows": sidecar.dead_rows,
+        "deleted_passages": deleted,
         "index": sidecar.index,
         "dtype": sidecar.dtype,
         "bytes": size,
@@ -90,61 +83,11 @@ def _described(
     }
     rows = ", ".join(f"{rows:,} {unit}s" for unit, rows in sidecar.live_rows.items())
     kinds = ", ".join(dict.fromkeys(sidecar.index.values()))
-    state = "of the index as it is" if fits else "of another state of the index"
+    state = "of the index as it is" if fits else "of another state of the index, not searched"
+    state += f", {counted(deleted, 'passage')} deleted since" if deleted else ""
     read = "all files read" if checksums else "sizes of files compared"
     text = (
         f"{path}: {rows}; {sidecar.encoder.name}, {sidecar.encoder.dimension:,} dimensions;"
         f" {kinds}, {sidecar.dtype}, {size:,} bytes; {state}; {read}"
     )
     return DescribedSidecar(content, text, True)
-
-
-def _replaced(path: Path) -> DescribedSidecar:
-    content = {"folder": str(path), "fits": False, "format_version": 1}
-    text = f"{path}: format version 1, replaced by the above; the folder may be deleted"
-    return DescribedSidecar(content, text, True)
-
-
-def _described_earlier(
-    sidecar: EarlierSidecar, opened: Index, root: Path, checksums: bool
-) -> DescribedSidecar:
-    """Describe a sidecar of format version 1, which is refused until it is converted. With
-    ``checksums``, find out which wrong results that version has returned."""
-    from arag_search.errors import VectorsError
-    from arag_search.system.extras import check_extra
-    from arag_search.vectors.storage.place import embed_command
-    from arag_search.vectors.storage.version_1 import misplaced
-
-    content: dict[str, Any] = {
-        "folder": str(sidecar.path),
-        "fits": False,
-        "format_version": 1,
-        "encoder": sidecar.encoder.name,
-        "created": sidecar.created,
-        "fingerprint": sidecar.fingerprint,
-        "affected": None,
-    }
-    text = (
-        f"{sidecar.path}: format version 1, made by {sidecar.encoder.name}; not searched until"
-        f" converted: {embed_command(opened.location, root)}"
-    )
-    if not checksums:
-        return DescribedSidecar(content, f"{text}; --checksums says whether it was wrong", True)
-    check_extra("vectors", "numpy")
-    try:
-        affected = misplaced(sidecar, opened.scan())
-    except VectorsError as error:
-        return _damaged(sidecar.path, f"{error.what} ({error.where})")
-    content |= {
-        "affected": bool(affected.wrong),
-        "wrong_passages": affected.wrong,
-        "lost_passages": affected.lost,
-    }
-    if affected.wrong:
-        text += (
-            f"; AFFECTED: {affected.wrong:,} of {affected.chunks:,} passages have the vectors of"
-            f" others, and {affected.lost:,} have none: searches of earlier versions were wrong"
-        )
-    else:
-        text += f"; not affected: no passage stands in another's place, {affected.lost:,} have none"
-    return DescribedSidecar(content, text, not affected.wrong)

@@ -97,6 +97,7 @@ def _build_and_search(folder: Path) -> None:
         chunk_tokens=1000,
         metadata=types,
         fingerprint="",
+        placement="",
     )
     writer = LuceneWriter(folder, metadata=types, sentences=True, resume=False)
     for number in range(_PASSAGES):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,24 +190,16 @@ class LuceneUpdate:
         """See IndexUpdate."""
         writer = self._writer = self._new_writer()
         writer.merge(note)
-        self._commit_same_state(writer, {})
+        # The state is the same, and so is the number of the update.
+        data = self._engine.commit_data()
+        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
+        writer.finish({key: data[key] for key in kept if key in data})
+        self._writer = None
         merged = LuceneEngine.open(self._held.path, self.where)
         try:
             return merged.deletions()
         finally:
             merged.close()
-
-    def describe(self, manifest: Manifest) -> None:
-        """See IndexUpdate."""
-        writer = self._writer = self._new_writer()
-        self._commit_same_state(writer, {schema.MANIFEST_KEY: manifest.to_json()})
-
-    def _commit_same_state(self, writer: _Writer, changes: Mapping[str, str]) -> None:
-        """Commit under the number of the last update, with its data except for ``changes``."""
-        data = {**self._engine.commit_data(), **changes}
-        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
-        writer.finish({key: data[key] for key in kept if key in data})
-        self._writer = None
 
     def _open_writer(self) -> _Writer:
         if self._writer is None:

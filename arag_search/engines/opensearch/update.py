@@ -214,10 +214,6 @@ class OpenSearchUpdate:
         self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
         self._complete()
 
-    def describe(self, manifest: Manifest) -> None:
-        """See IndexUpdate."""
-        self._put_meta(replace(self._meta, manifest=manifest))
-
     def give_up(self) -> None:
         """See IndexUpdate. What the cluster does not allow to undo, and what an earlier process has
         written, is left to the next command."""

@@ -25,8 +25,10 @@ from arag_search.vectors.encoders.endpoint import (
     DEFAULT_BATCH_SIZE as ENDPOINT_BATCH_SIZE,
 )
 from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
-from arag_search.vectors.encoders.loading import AUTO_DEVICE
-from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
+from arag_search.vectors.encoders.sentence_transformer import (
+    AUTO_DEVICE,
+    SentenceTransformerEncoder,
+)
 
 DEFAULT_ENCODER = "Qwen/Qwen3-Embedding-0.6B"
 HASHING = "hashing"

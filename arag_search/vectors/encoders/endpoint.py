@@ -24,8 +24,7 @@ from arag_search.errors import (
 )
 from arag_search.system.extras import check_extra
 from arag_search.tokens import count_tokens, cut_to, encodable
-from arag_search.vectors.base import EncoderIdentity
-from arag_search.vectors.encoders.unit import unit_rows
+from arag_search.vectors.base import EncoderIdentity, unit_rows
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray

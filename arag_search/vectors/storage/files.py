@@ -1,4 +1,5 @@
-"""The files of vectors: replaced as a whole, verified by their SHA-256, mapped as arrays."""
+"""The files of vectors: replaced as a whole, verified by their SHA-256, mapped as arrays; and their
+records in JSON, where any deviation from what was written is an error."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from arag_search.errors import VectorsDamagedError
+import orjson
+
+from arag_search.errors import VectorsDamagedError, VectorsVersionError
 from arag_search.system.durable import replacing
 
 if TYPE_CHECKING:
@@ -20,7 +23,13 @@ if TYPE_CHECKING:
 
 EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
 
+VECTORS_VERSION = 3
+"""The number of the format of shards and manifests: every change of what is stored raises it, and
+others are not read."""
+
 _READ_BYTES = 1 << 20
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +219,36 @@ class ArrayWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def read_record(kind: type[T], data: bytes, where: str, do: str) -> T:
+    """Read the dataclass in a file, which has a field ``format_version``.
+
+    ``where`` names the file and ``do`` says how to repair it. Raises VectorsVersionError for
+    another version, VectorsDamagedError for anything but such a record.
+    """
+    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+    try:
+        loaded: Any = orjson.loads(data)
+        version = loaded["format_version"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise _damaged(str(error), where, do) from error
+    if version != VECTORS_VERSION:
+        raise VectorsVersionError(
+            f"The vectors have format version {version}.",
+            where=where,
+            allowed=f"version {VECTORS_VERSION}",
+            do=EMBED_AGAIN,
+        )
+    strict = TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(kind))
+    try:
+        return strict.validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise _damaged(f"{field}: {first['msg']}", where, do) from error
+
+
+def _damaged(why: str, where: str, do: str) -> VectorsDamagedError:
+    return VectorsDamagedError(f"The record cannot be read ({why}).", where=where, do=do)

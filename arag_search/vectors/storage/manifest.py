@@ -7,12 +7,16 @@ from pathlib import Path
 
 import orjson
 
-from arag_search.errors import VectorsDamagedError
+from arag_search.errors import VectorsDamagedError, VectorsNotFoundError
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.storage.files import EMBED_AGAIN
-from arag_search.vectors.storage.records import VECTORS_VERSION, read_record
-from arag_search.vectors.storage.shards import FileRecord, ShardRecord, StoredShard, StoredType
+from arag_search.vectors.storage.files import (
+    EMBED_AGAIN,
+    VECTORS_VERSION,
+    FileRecord,
+    read_record,
+)
+from arag_search.vectors.storage.shards import ShardRecord, StoredShard, StoredType
 
 MANIFEST = "vectors.json"
 FLAT = "flat"
@@ -82,3 +86,37 @@ class VectorManifest:
                 "The record cannot be read (its parts do not agree).", where=where, do=EMBED_AGAIN
             )
         return made
+
+
+def read_manifest(folder: Path) -> VectorManifest:
+    """Read the manifest of a sidecar. Raises VectorsNotFoundError, VectorsDamagedError,
+    VectorsVersionError."""
+    try:
+        data = (folder / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise VectorsNotFoundError(
+            "There are no vectors, or none that were finished.",
+            where=str(folder),
+            do="Make them: arag-search embed INDEX --encoder NAME",
+        ) from None
+    return VectorManifest.from_json(data.decode("utf-8", "replace"), str(folder))
+
+
+def ordinals_file(folder: Path, unit: VectorUnit) -> Path:
+    """Return the file with the ordinals of all rows of a unit, int64; -1 for rows without text."""
+    return folder / f"{unit}.ordinals.npy"
+
+
+def keys_file(folder: Path, unit: VectorUnit) -> Path:
+    """Return the file with the keys of all rows of a unit, uint8 of shape (rows, 16)."""
+    return folder / f"{unit}.keys.npy"
+
+
+def trained_file(folder: Path, unit: VectorUnit) -> Path:
+    """Return the file with the trained index of a unit, without rows."""
+    return folder / f"{unit}.trained.faiss"
+
+
+def index_files(folder: Path, unit: VectorUnit) -> tuple[Path, Path]:
+    """Return the files with the FAISS index of a unit and its inverted lists."""
+    return folder / f"{unit}.faiss", folder / f"{unit}.ivfdata"

@@ -4,10 +4,9 @@ It is created by reading the index once, in corpus order, and verified by the pl
 index's manifest. Its files:
 
 ``chunks.npy``         int64, the ordinal of each chunk, ascending
-``digests.npy``        uint8 of shape (chunks, 32): ``chunk_placement`` of each
 ``column-*.npy``       the metadata of the chunks, see columns.py
 ``<unit>.ends.npy``    int64, for each chunk, the number of texts up to its end
-``<unit>.places.npy``  int64, the ordinal of each text
+``<unit>.texts.npy``   int64, the ordinal of each text
 ``<unit>.wanted.npy``  uint8 of shape (texts, 16): the key of each text
 ``<unit>.rows.npy``    int64, the row of each text in the shards, once known
 
@@ -21,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue
-from arag_search.manifest import DIGEST_BYTES, CorpusDigest, chunk_fingerprint, chunk_placement
+from arag_search.manifest import CorpusDigest
 from arag_search.query.fields import MetadataType
-from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.base import KEY_BYTES, VectorUnit, row_key, rows_of
 from arag_search.vectors.storage.columns import ColumnsWriter
 from arag_search.vectors.storage.files import ArrayWriter, map_array
-from arag_search.vectors.storage.rows import KEY_BYTES, row_key, rows_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,19 +42,14 @@ def chunks_file(folder: Path) -> Path:
     return folder / "chunks.npy"
 
 
-def digests_file(folder: Path) -> Path:
-    """Return the file with the placements of all chunks."""
-    return folder / "digests.npy"
-
-
 def ends_file(folder: Path, unit: VectorUnit) -> Path:
     """Return the file with the ends of chunks in the texts of a unit."""
     return folder / f"{unit}.ends.npy"
 
 
-def places_file(folder: Path, unit: VectorUnit) -> Path:
+def texts_file(folder: Path, unit: VectorUnit) -> Path:
     """Return the file with the ordinals of the texts of a unit."""
-    return folder / f"{unit}.places.npy"
+    return folder / f"{unit}.texts.npy"
 
 
 def wanted_file(folder: Path, unit: VectorUnit) -> Path:
@@ -73,7 +66,7 @@ class _TextWriters(NamedTuple):
     """The writers of the arrays of a unit's texts."""
 
     ends: ArrayWriter
-    places: ArrayWriter
+    ordinals: ArrayWriter
     wanted: ArrayWriter
 
 
@@ -96,11 +89,10 @@ class PlacementWriter:
         self.digest = CorpusDigest()
         self._pending: list[Chunk] = []
         self._chunks = ArrayWriter(chunks_file(folder), "int64")
-        self._digests = ArrayWriter(digests_file(folder), "uint8", DIGEST_BYTES)
         self._texts: dict[VectorUnit, _TextWriters] = {
             unit: _TextWriters(
                 ArrayWriter(ends_file(folder, unit), "int64"),
-                ArrayWriter(places_file(folder, unit), "int64"),
+                ArrayWriter(texts_file(folder, unit), "int64"),
                 ArrayWriter(wanted_file(folder, unit), "uint8", KEY_BYTES),
             )
             for unit in units
@@ -114,7 +106,7 @@ class PlacementWriter:
         if kind is None:
             self._write()
         arrays = [array for writers in self._texts.values() for array in writers]
-        for writer in (self._chunks, self._digests, *arrays, self._columns):
+        for writer in (self._chunks, *arrays, self._columns):
             writer.close()
 
     def add(self, chunk: Chunk) -> None:
@@ -129,30 +121,21 @@ class PlacementWriter:
 
         chunks, self._pending = self._pending, []
         self._chunks.write(np.array([chunk.ordinal for chunk in chunks], np.int64))
-        digests: list[bytes] = []
         for chunk in chunks:
-            fingerprint = chunk_fingerprint(chunk)
-            digests.append(chunk_placement(chunk, fingerprint))
-            self.digest.count(fingerprint, digests[-1])
-        self._digests.write(_bytes(digests, DIGEST_BYTES))
+            self.digest.add(chunk)
         for unit, writers in self._texts.items():
             by_chunk = [
                 rows_of(chunk, unit, sentence_titles=self._sentence_titles) for chunk in chunks
             ]
             texts = [text for texts in by_chunk for text in texts]
-            writers.ends.write(writers.places.length + np.cumsum(list(map(len, by_chunk))))
-            writers.places.write(np.array([ordinal for ordinal, _ in texts], np.int64))
-            writers.wanted.write(_bytes([row_key(text) for _, text in texts], KEY_BYTES))
+            writers.ends.write(writers.ordinals.length + np.cumsum(list(map(len, by_chunk))))
+            writers.ordinals.write(np.array([ordinal for ordinal, _ in texts], np.int64))
+            keys = b"".join(row_key(text) for _, text in texts)
+            writers.wanted.write(np.frombuffer(keys, np.uint8).reshape(-1, KEY_BYTES))
         metadata: list[tuple[str, Mapping[str, MetadataValue]]] = [
             (chunk.doc_id, chunk.metadata) for chunk in chunks
         ]
         self._columns.add_segment(metadata)
-
-
-def _bytes(rows: Sequence[bytes], columns: int) -> NDArray[np.uint8]:
-    import numpy as np
-
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, columns)
 
 
 def wanted_keys(folder: Path, unit: VectorUnit) -> Keys:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import orjson
 
 from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
-from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
+from arag_search.manifest import Manifest
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress, SilentProgress
 from arag_search.vectors import faiss_index
-from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, VectorUnit
 from arag_search.vectors.storage.columns import column_files
 from arag_search.vectors.storage.files import (
     ArrayWriter,
@@ -32,26 +32,26 @@ from arag_search.vectors.storage.files import (
     link_or_copy,
     map_array,
 )
-from arag_search.vectors.storage.layout import (
+from arag_search.vectors.storage.folders import is_sidecar_name, sidecar_folder
+from arag_search.vectors.storage.manifest import (
+    FLAT,
+    MANIFEST,
+    VectorManifest,
     index_files,
     keys_file,
     ordinals_file,
     read_manifest,
     trained_file,
 )
-from arag_search.vectors.storage.manifest import FLAT, MANIFEST, VectorManifest
-from arag_search.vectors.storage.mapped import MappedRows
-from arag_search.vectors.storage.place import is_sidecar_name, sidecar_folder
 from arag_search.vectors.storage.placement import (
     chunks_file,
-    digests_file,
     ends_file,
-    places_file,
     rows_file,
+    texts_file,
     wanted_keys,
 )
-from arag_search.vectors.storage.rows import KEY_BYTES
 from arag_search.vectors.storage.shards import (
+    MappedRows,
     ShardRecord,
     StoredShard,
     StoredType,
@@ -59,7 +59,6 @@ from arag_search.vectors.storage.shards import (
     vectors_role,
     write_record,
 )
-from arag_search.vectors.storage.stale import digest_sum
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,8 +91,8 @@ def publish_sidecar(
 ) -> VectorManifest:
     """Publish shards as the sidecar of an index, in a folder of ``root``.
 
-    ``placement`` is the folder of a placement of the index whose ``rows`` name for each text a row
-    of the shards (see placement.py); ``manifest`` is the manifest of the index. ``index`` is
+    ``placement`` is the folder of the placement that ``manifest``, the manifest of the index,
+    states; its ``rows`` name for each text a row of the shards (see placement.py). ``index`` is
     "auto", "flat" or a FAISS factory with an inverted file. ``earlier`` is the folder of a sidecar
     whose trained quantisers are reused if the factory is the same, and whose whole FAISS indexes
     are reused if the shards are. Shards are linked, or copied from another file system. Memory
@@ -103,9 +102,8 @@ def publish_sidecar(
 
     After a kill, the same call resumes. An existing sidecar of this placement is replaced. Raises
     ArgumentError for an index that cannot be created or trained, VectorsNotFoundError if there are
-    no shards, VectorsMismatchError if the placement is not that of the index or a text is not that
-    of its row, VectorsDamagedError, VectorsLockedError, MissingExtraError,
-    OSError.
+    no shards, VectorsMismatchError if a text is not that of its row, VectorsDamagedError,
+    VectorsLockedError, MissingExtraError, OSError.
     """
     check_extra("vectors", "numpy")
     faiss_index.check_factory(index, encoder.dimension)
@@ -185,9 +183,7 @@ class _Publication:
     # Shards and placement
 
     def _check(self, shards: Sequence[StoredShard], placement: Path) -> None:
-        """Read the shards, and compare the placement with that of the index."""
-        import numpy as np
-
+        """Read the shards, and check that they hold what is to be published."""
         if not shards:
             raise VectorsNotFoundError(
                 "There are no shards of vectors.", where=str(placement), do="Embed the index first."
@@ -200,14 +196,6 @@ class _Publication:
             self._progress.stage("verifying shards", done, len(shards))
             self._check_shard(shard)
         self._progress.stage("verifying shards", len(shards), len(shards))
-        digests = map_array(digests_file(placement), "uint8", (None, DIGEST_BYTES))
-        every = np.ones(len(digests), np.bool_)
-        if fingerprint_hex(digest_sum(digests, every)) != self._manifest.placement:
-            raise VectorsMismatchError(
-                "The vectors are not those of the index: its passages are at other places.",
-                where=str(self._target.parent),
-                do="Embed the index again, and do not change it in the meantime.",
-            )
 
     def _check_shard(self, shard: StoredShard) -> None:
         shard.verify()
@@ -253,8 +241,7 @@ class _Publication:
         return StoredShard(self._folder, record)
 
     def _placement_files(self, folder: Path) -> list[Path]:
-        files = [chunks_file(folder), digests_file(folder)]
-        files += column_files(folder, self._manifest.metadata)
+        files = [chunks_file(folder), *column_files(folder, self._manifest.metadata)]
         for unit in self._units:
             files += [ends_file(folder, unit), rows_file(folder, unit)]
         return files
@@ -278,7 +265,7 @@ class _Publication:
         keys = map_array(keys_file(self._folder, unit), "uint8", (total, KEY_BYTES))
         wanted = wanted_keys(placement, unit)
         rows = map_array(rows_file(placement, unit), "int64", (len(wanted),))
-        places = map_array(places_file(placement, unit), "int64", (len(wanted),))
+        texts = map_array(texts_file(placement, unit), "int64", (len(wanted),))
         path = ordinals_file(self._folder, unit)
         with ArrayWriter(path, "int64") as writer:
             for start in range(0, total, _BLOCK_ROWS):
@@ -294,7 +281,7 @@ class _Publication:
                     where=str(self._target.parent),
                     do="Embed the index again, and do not change it in the meantime.",
                 )
-            ordinals[block] = places[start : start + _BLOCK_ROWS]
+            ordinals[block] = texts[start : start + _BLOCK_ROWS]
         if isinstance(ordinals, np.memmap):
             ordinals.flush()
         del ordinals

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from arag_search.engines.calls import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
+from arag_search.manifest import Manifest
 from arag_search.query.tree import Scope
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors import exact, faiss_index
 from arag_search.vectors.allowed import Allowance, AllowedRows, TextRows
-from arag_search.vectors.base import EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, Nearest, VectorUnit
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
@@ -21,14 +22,16 @@ from arag_search.vectors.storage.files import (
     check_sizes,
     map_array,
 )
-from arag_search.vectors.storage.finding import find_sidecar
-from arag_search.vectors.storage.layout import index_files, keys_file, ordinals_file
-from arag_search.vectors.storage.manifest import FLAT, VectorManifest
-from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.folders import find_sidecar
+from arag_search.vectors.storage.manifest import (
+    FLAT,
+    VectorManifest,
+    index_files,
+    keys_file,
+    ordinals_file,
+)
 from arag_search.vectors.storage.placement import chunks_file, ends_file, rows_file
-from arag_search.vectors.storage.rows import KEY_BYTES
-from arag_search.vectors.storage.shards import shard_file
-from arag_search.vectors.storage.stale import IndexedChunks
+from arag_search.vectors.storage.shards import MappedRows, shard_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,44 +67,28 @@ class _Unit:
 
 
 def open_vectors(
-    root: Path,
-    index: IndexedChunks,
-    location: str,
-    *,
-    encoder: EncoderIdentity | None = None,
-    allow_stale: bool = False,
-    threads: int | None = None,
+    root: Path, index: Manifest, location: str, *, threads: int | None = None
 ) -> Sidecar:
-    """Open the vectors of an index, which are in a folder of ``root``.
-
-    Vectors are served for the placement in the manifest of the index. ``index`` is read only if
-    there are no vectors with this placement: it is then compared with other vectors, and the result
-    is stored in a file. Deleted passages are no longer found. If some passages lack vectors,
-    ``allow_stale`` serves the others. ``location`` names the index in errors. ``encoder`` is the
-    encoder of queries.
+    """Open the vectors in a folder of ``root`` that fit an index; ``location`` names it in errors.
 
     The sizes of files are checked, in a time that does not grow with the number of rows;
     ``Sidecar.verify`` reads their content. ``threads`` limits FAISS in a search; the default is the
     number of cores. numpy uses as many as its own variables allow.
 
-    Raises VectorsNotFoundError, VectorsStaleError, VectorsMismatchError for another encoder or
-    corpus, VectorsDamagedError, VectorsVersionError for vectors that arag-search embed has to
-    convert, MissingExtraError.
+    Raises VectorsNotFoundError, VectorsMismatchError if none fit, VectorsDamagedError,
+    VectorsVersionError, MissingExtraError.
     """
     check_extra("vectors", "numpy")
-    served = find_sidecar(root, index, location, encoder, allow_stale=allow_stale)
-    if any(factory != FLAT for factory in served.manifest.index.values()):
+    path, manifest, deleted = find_sidecar(root, index, location)
+    if any(factory != FLAT for factory in manifest.index.values()):
         check_extra("vectors", "faiss-cpu", "faiss")
-    return Sidecar(
-        served.path, served.manifest, gone=served.gone, stale=served.note, threads=threads
-    )
+    return Sidecar(path, manifest, deleted=deleted, threads=threads)
 
 
 class Sidecar:
     """Vectors that are mapped into memory. Safe to use from several threads until closed.
 
-    ``manifest`` describes them, ``path`` is their folder. ``stale`` is a note for each reply if
-    they are of an older state of the index, otherwise None.
+    ``manifest`` describes them, ``path`` is their folder.
     """
 
     def __init__(
@@ -109,15 +96,13 @@ class Sidecar:
         path: Path,
         manifest: VectorManifest,
         *,
-        gone: NDArray[np.bool_] | None = None,
-        stale: str | None = None,
+        deleted: NDArray[np.bool_] | None = None,
         threads: int | None = None,
     ) -> None:
-        """Map a sidecar, whose chunks marked ``gone`` are never found. ``open_vectors`` verifies
-        that it belongs to an index. Raises VectorsDamagedError."""
+        """Map a sidecar, whose ``deleted`` chunks are never found. ``open_vectors`` verifies that
+        it fits an index. Raises VectorsDamagedError."""
         self.path = path
         self.manifest = manifest
-        self.stale = stale
         self._calls = Calls(str(path))
         check_sizes(sidecar_files(path, manifest), EMBED_AGAIN)
         threads = threads or share_cores()
@@ -129,7 +114,7 @@ class Sidecar:
         }
         columns = Columns(path, manifest.metadata, manifest.chunks)
         ordinals: Ordinals = map_array(chunks_file(path), "int64", (manifest.chunks,))
-        self._allowance: Allowance | None = Allowance(columns, ordinals, texts, gone)
+        self._allowance: Allowance | None = Allowance(columns, ordinals, texts, deleted)
 
     @property
     def encoder(self) -> EncoderIdentity:

@@ -17,13 +17,15 @@ from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import (
+    KEY_BYTES,
     VECTOR_UNITS,
     Encoder,
     EncoderIdentity,
     Nearest,
     VectorUnit,
+    row_key,
+    rows_of,
 )
-from arag_search.vectors.storage.rows import KEY_BYTES, row_key, rows_of
 from tests.support.oracle.documents import Documents
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from arag_search.errors import IndexClosedError, UnknownDocumentError
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import Scope
 from arag_search.search import index as index_module
-from arag_search.search.by_vectors import OLD_VECTORS
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, index_of
@@ -84,9 +83,3 @@ def test_ids_are_suggested_in_a_small_part_of_a_large_index(
     assert "Did you mean" not in str(raised.value)
     with pytest.raises(UnknownDocumentError, match='Did you mean "griselda"'):
         index.within("year:>1700").document_read("griseldo")
-
-
-def test_what_vectors_lack_of_the_whole_index_is_not_counted_in_a_part() -> None:
-    index = vector_index(*VIVALDI, note="3 of 9 passages have no vectors")
-    assert index.semantic_search("opera").notes == ("3 of 9 passages have no vectors",)
-    assert index.within("year:1735").semantic_search("opera").notes == (OLD_VECTORS,)

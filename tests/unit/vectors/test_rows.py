@@ -1,6 +1,6 @@
 """The texts that have a vector."""
 
-from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.base import rows_of
 from tests.support.passages import chunk
 
 

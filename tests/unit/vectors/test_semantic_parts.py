@@ -12,9 +12,8 @@ from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.parser import parse_scope
 from arag_search.search.fusion import Fused, fuse, fuse_logical
 from arag_search.search.passages import NearPassage, near_passages
-from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.base import VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.storage.rows import row_key, rows_of
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, chunk
 from tests.support.semantic_indexes import TableEncoder, random_corpus

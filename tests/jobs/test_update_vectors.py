@@ -1,0 +1,180 @@
+"""Vectors that fit an index before an update fit it afterwards, or are not searched."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import AragError, VectorsMismatchError
+from arag_search.search.index import open_index
+from arag_search.system.progress import Progress
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from index_jobs.embedding.job import embed_index
+from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
+from index_jobs.updates.compaction import compact_index
+from index_jobs.updates.deletion import delete_documents
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.commands import file_of
+from tests.support.embeddings import (
+    ENCODER,
+    SMALL,
+    NotingProgress,
+    build_small_index,
+    check_rows_of_live_chunks,
+    with_options,
+)
+
+FIT = "the vectors fit the index"
+NONE_FIT = "no vectors fit the index until: arag-search embed index"
+
+
+@pytest.fixture(autouse=True)
+def an_embedded_index(in_own_folder: None) -> None:  # noqa: F811
+    build_small_index(20)
+    embed_index("index", ENCODER, SMALL)
+
+
+def nearest(query: str, vectors: str | None = None) -> str:
+    """Return the id of the passage nearest to a query."""
+    with open_index("index", vectors=vectors) as index:
+        return index.naive_embedding_search(query, top_k=1).hits[0].id
+
+
+def added(name: str, text: str, progress: Progress | None = None, **options: object) -> AddReport:
+    file = file_of(f"{name}.jsonl", {"id": name, "text": text})
+    return add_documents([file], "index", AddOptions(**options), progress)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def without_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no encoder be opened."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AragError("There is no such encoder.", where="here", do="Install it.")
+
+    monkeypatch.setattr("arag_search.vectors.encoders.choose.open_encoder", refuse)
+
+
+def test_new_and_changed_texts_are_encoded_by_the_encoder_that_made_the_vectors() -> None:
+    noting = NotingProgress()
+    report = added("n", "Quokkas nap. Again.", noting)
+    assert report.vectors == f"{FIT}; 3 rows encoded"
+    assert "Loading the encoder hashing:16, which made the vectors of the index." in noting.notes
+    assert nearest("Quokkas nap. Again.") == "n.1"
+    assert added("n", "Wombats dig.").vectors == f"{FIT}; 2 rows encoded"
+    assert nearest("Wombats dig.") == "n.1"
+    check_rows_of_live_chunks()
+
+
+@pytest.mark.usefixtures("without_encoder")
+def test_deletions_need_no_encoder() -> None:
+    with open_index("index") as before:
+        assert delete_documents("index", ["d3", "d4"]).vectors == FIT
+        assert delete_documents("index", ["d9"]).vectors == FIT
+        compact_index("index")
+        with open_index("index", encoder=HashingEncoder(16)) as index:
+            hits = index.semantic_search("sea", top_k=50).hits
+            assert len(hits) == 17
+            assert not {"d3.1", "d4.1", "d9.1"} & {hit.id for hit in hits}
+        assert before.manifest.chunks == 20
+    file_of("index.jsonl", *Path("index.jsonl").read_text().splitlines()[10:])
+    report = sync_documents(["index.jsonl"], "index", AddOptions(allow_deletes=True))
+    assert (report.deleted, report.vectors) == (7, FIT)
+    assert sync_documents(["index.jsonl"], "index").vectors == FIT
+
+
+@pytest.mark.usefixtures("without_encoder")
+def test_without_the_encoder_nothing_is_written_and_no_embed_goes_on() -> None:
+    with open_index("index") as index:
+        before = index.manifest
+    with pytest.raises(AragError) as caught:
+        added("n", "New.")
+    assert str(caught.value) == (
+        "There is no such encoder.\nWhere: here\n"
+        "Do: Install it. Or update the index without its vectors: --no-embed; searches by vectors"
+        " then need arag-search embed index."
+    )
+    with open_index("index") as index:
+        assert index.manifest == before
+    assert added("n", "New.", embed=False).vectors == NONE_FIT
+    with (
+        open_index("index") as index,
+        pytest.raises(VectorsMismatchError, match=r"^The vectors do not fit the index"),
+    ):
+        index.semantic_search("sea")
+    assert added("m", "More.").vectors == NONE_FIT  # they did not fit before
+    assert added("m", "More.", dry_run=True).vectors == ""
+
+
+def test_an_encoder_whose_weights_have_changed_is_refused_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("arag_search.vectors.encoders.hashing._REVISION", "2")
+        with pytest.raises(VectorsMismatchError, match=r"^The vectors were made by hashing:16"):
+            added("n", "New.")
+    with open_index("index") as index:
+        assert index.semantic_search("sea").hits
+
+
+class StoppingEncoding(NotingProgress):
+    """Progress that presses Ctrl-C when the first texts are encoded."""
+
+    is_encoding = False
+
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+        self.is_encoding = counted == "rows encoded"
+
+    def update(self, done: int, encoded: int, details: str = "") -> None:
+        if self.is_encoding:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("again", ["the same", "another", "embed"])
+def test_an_interrupted_encoding_is_completed_by_the_next_update_or_by_embed(again: str) -> None:
+    noting = StoppingEncoding()
+    with pytest.raises(KeyboardInterrupt):
+        added("n", "Quokkas nap. Again.", noting)
+    assert noting.notes[-1] == (
+        "The index is updated, but no vectors fit it yet. Run the same command again, or:"
+        " arag-search embed index"
+    )
+    with open_index("index") as index, pytest.raises(VectorsMismatchError):
+        index.semantic_search("sea")
+    completing: dict[str, Callable[[], object]] = {
+        "the same": lambda: added("n", "Quokkas nap. Again.").vectors,
+        "another": lambda: (delete_documents("index", ["d1"]), added("m", "More.").vectors)[1],
+        "embed": lambda: embed_index("index", None, SMALL).encoded_rows,
+    }
+    assert (
+        completing[again]()
+        == {
+            "the same": f"{FIT}; 3 rows encoded",
+            "another": f"{FIT}; 5 rows encoded",
+            "embed": 3,
+        }[again]
+    )
+    assert nearest("Quokkas nap. Again.") == "n.1"
+    check_rows_of_live_chunks()
+
+
+def test_vectors_in_another_folder_are_kept_where_it_is_named() -> None:
+    embed_index("index", "hashing:8", with_options(vectors="other", units=("passage",)))
+    report = added("n", "Quokkas nap.", vectors="other")
+    assert report.vectors == f"{FIT}; 1 row encoded"
+    assert nearest("Quokkas nap.", "other") == "n.1"
+    assert delete_documents("index", ["d7"], vectors="other").vectors == FIT
+    assert nearest("Quokkas nap.", "other") == "n.1"
+    with pytest.raises(VectorsMismatchError):
+        open_index("index", vectors="index/vectors")
+
+
+def test_in_the_folder_of_the_index_only_the_last_state_stays_beside_the_present_one() -> None:
+    with open_index("index") as opened_before:
+        for number in range(3):
+            added(f"n{number}", f"Number {number}.")
+            names = {path.name for path in Path("index/vectors").glob("*/")}
+            with open_index("index") as index:
+                assert index.manifest.placement[:16] in names
+            assert len(names) == 2
+        assert opened_before.manifest.chunks == 20
