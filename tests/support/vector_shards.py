@@ -21,13 +21,14 @@ from arag_search.vectors.base import (
     row_key,
     rows_of,
 )
+from arag_search.vectors.storage.files import EMBED_AGAIN, check_contents
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.shards import (
     StoredType,
     write_shard,
 )
-from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from arag_search.vectors.storage.sidecar import Sidecar, open_vectors, sidecar_files
 from bench.speed.vectors import open_placement
 from bench.speed.vectors import stored_shards as shards_in
 from tests.support.oracle.engine import MemoryEngine
@@ -221,3 +222,8 @@ def nearly_equal(rows: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
     ] and all(
         abs(row.score - right.score) < 1e-5 for row, right in zip(rows, expected, strict=True)
     )
+
+
+def verify(sidecar: Sidecar) -> None:
+    """Read every file of a sidecar. Raises VectorsDamagedError if one is not as it was written."""
+    check_contents(sidecar_files(sidecar.path, sidecar.manifest), EMBED_AGAIN)

@@ -26,6 +26,7 @@ from tests.support.vector_shards import (
     publish,
     shards_in,
     unit_vectors,
+    verify,
     write_placement,
     write_shards,
 )
@@ -88,7 +89,7 @@ def test_a_deletion_writes_one_small_file_and_reads_no_vectors(
     after = {path.name: path.stat().st_mtime_ns for path in published.folder.iterdir()}
     assert {**before, name: after[name]} == after
     assert (published.folder / name).stat().st_size < 300
-    published.open().verify()
+    verify(published.open())
 
 
 def test_deletions_follow_each_other_and_each_state_stays_for_its_readers(
@@ -184,7 +185,7 @@ def test_rows_of_deleted_texts_are_dead_and_not_found(published: PublishedVector
     assert vector_manifest.dead_rows == {"sentence": 54, "passage": 18}
     sidecar = grown.open()
     assert _is_exact_over(sidecar, grown, grown.chunks)
-    sidecar.verify()
+    verify(sidecar)
     # Further deletions are served as well.
     fewer = grown.chunks[10:]
     assert _is_exact_over(_deleted(grown, fewer), grown, fewer)

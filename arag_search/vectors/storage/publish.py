@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
-from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
+from arag_search.errors import VectorsMismatchError, VectorsNotFoundError
 from arag_search.manifest import Manifest
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
-from arag_search.system.lock import HeldError, hold
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress, SilentProgress
 from arag_search.vectors import faiss_index
@@ -68,8 +68,6 @@ RESCORE = 10
 """The number of candidates rescored by their stored vectors, as a multiple of the requested
 number."""
 
-_LOCK = "publishing.lock"
-_OWNER = "vectors "
 _PLAN = "plan.json"
 _BLOCK_ROWS = 1 << 20
 
@@ -103,62 +101,44 @@ def publish_sidecar(
     After a kill, the same call resumes. An existing sidecar of this placement is replaced. Raises
     ArgumentError for an index that cannot be created or trained, VectorsNotFoundError if there are
     no shards, VectorsMismatchError if a text is not that of its row, VectorsDamagedError,
-    VectorsLockedError, MissingExtraError, OSError.
+    MissingExtraError, OSError. The content of the shards must have been verified, and the folder
+    locked.
     """
     check_extra("vectors", "numpy")
     faiss_index.check_factory(index, encoder.dimension)
     root.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = hold(root / _LOCK, _OWNER)
-    except HeldError as error:
-        raise VectorsLockedError(
-            f"Process {error.process} is publishing vectors there.",
-            where=str(root),
-            do="Wait until it has ended, or name another folder.",
-        ) from None
-    try:
-        publication = _Publication(
-            root,
-            encoder,
-            tuple(units),
-            dtype,
-            index,
-            manifest,
-            progress,
-            threads or share_cores(),
-            sentence_titles,
-        )
-        return publication.run(shards, placement, earlier)
-    finally:
-        os.close(lock)
+    publication = _Publication(
+        sidecar_folder(root, manifest.placement),
+        encoder,
+        tuple(units),
+        dtype,
+        index,
+        manifest,
+        progress or SilentProgress(),
+        threads or share_cores(),
+        sentence_titles,
+    )
+    return publication.run(shards, placement, earlier)
 
 
+@dataclass(frozen=True)
 class _Publication:
-    """The publication of one sidecar."""
+    """The publication of one sidecar in the folder ``_target``."""
 
-    def __init__(
-        self,
-        root: Path,
-        encoder: EncoderIdentity,
-        units: tuple[VectorUnit, ...],
-        dtype: StoredType,
-        index: str,
-        manifest: Manifest,
-        progress: Progress | None,
-        threads: int,
-        sentence_titles: bool,
-    ) -> None:
-        self._sentence_titles = sentence_titles
-        self._target = sidecar_folder(root, manifest.placement)
-        self._folder = self._target.with_name(self._target.name + ".new")
-        self._old = self._target.with_name(self._target.name + ".old")
-        self._encoder = encoder
-        self._units = units
-        self._dtype: StoredType = dtype
-        self._index = index
-        self._manifest = manifest
-        self._progress = progress or SilentProgress()
-        self._threads = threads
+    _target: Path
+    _encoder: EncoderIdentity
+    _units: tuple[VectorUnit, ...]
+    _dtype: StoredType
+    _index: str
+    _manifest: Manifest
+    _progress: Progress
+    _threads: int
+    _sentence_titles: bool
+
+    @property
+    def _folder(self) -> Path:
+        """The folder in which the work is done."""
+        return self._target.with_name(self._target.name + ".new")
 
     def run(
         self, shards: Sequence[StoredShard], placement: Path, earlier: Path | None
@@ -183,7 +163,7 @@ class _Publication:
     # Shards and placement
 
     def _check(self, shards: Sequence[StoredShard], placement: Path) -> None:
-        """Read the shards, and check that they hold what is to be published."""
+        """Check that there are enough rows to publish."""
         if not shards:
             raise VectorsNotFoundError(
                 "There are no shards of vectors.", where=str(placement), do="Embed the index first."
@@ -192,22 +172,6 @@ class _Publication:
             rows = sum(shard.record.rows.get(unit, 0) for shard in shards)
             where = f"the {unit} vectors in {placement.parent}"
             faiss_index.check_rows(self._index, rows, self._encoder.dimension, where)
-        for done, shard in enumerate(shards):
-            self._progress.stage("verifying shards", done, len(shards))
-            self._check_shard(shard)
-        self._progress.stage("verifying shards", len(shards), len(shards))
-
-    def _check_shard(self, shard: StoredShard) -> None:
-        shard.verify()
-        if missing := [unit for unit in self._units if unit not in shard.record.rows]:
-            raise VectorsMismatchError(
-                f"The shard has no vectors of the unit {' and '.join(missing)}.",
-                where=f"shard {shard.record.number} in {shard.folder}",
-                allowed=" and ".join(shard.record.rows),
-            )
-        for unit in self._units:
-            MappedRows([shard], unit, self._encoder.dimension, self._dtype)
-            shard.keys(unit)
 
     def _begin(self, shards: Sequence[StoredShard], placement: Path) -> None:
         """Keep the results of the same interrupted work, or begin with an empty folder."""
@@ -376,11 +340,12 @@ class _Publication:
             left.unlink()
         (self._folder / _PLAN).unlink()
         sync(self._folder)
+        old = self._target.with_name(self._target.name + ".old")
         if self._target.exists():
-            os.rename(self._target, self._old)
+            os.rename(self._target, old)
         os.rename(self._folder, self._target)
         sync(self._target.parent)
-        shutil.rmtree(self._old, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def restore_swapped(root: Path) -> None:

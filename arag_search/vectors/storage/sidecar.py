@@ -18,7 +18,6 @@ from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
     FileRecord,
-    check_contents,
     check_sizes,
     map_array,
 )
@@ -71,8 +70,8 @@ def open_vectors(
 ) -> Sidecar:
     """Open the vectors in a folder of ``root`` that fit an index; ``location`` names it in errors.
 
-    The sizes of files are checked, in a time that does not grow with the number of rows;
-    ``Sidecar.verify`` reads their content. ``threads`` limits FAISS in a search; the default is the
+    The sizes of files are checked, in a time that does not grow with the number of rows.
+    ``threads`` limits FAISS in a search; the default is the
     number of cores. numpy uses as many as its own variables allow.
 
     Raises VectorsNotFoundError, VectorsMismatchError if none fit, VectorsDamagedError,
@@ -171,11 +170,6 @@ class Sidecar:
                     where=str(self.path),
                     do=EMBED_AGAIN,
                 ) from error
-
-    def verify(self) -> None:
-        """Read every file. Raises VectorsDamagedError if one is not as it was written."""
-        with self._calls:
-            check_contents(sidecar_files(self.path, self.manifest), EMBED_AGAIN)
 
     def close(self) -> None:
         """Wait for running searches, then free the maps. May be called again."""
