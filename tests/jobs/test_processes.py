@@ -57,7 +57,7 @@ def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_pat
         ["search", "i", "--tool", "hybrid", "Who revised the libretto of Griselda?"],
         ["delete", "i", "byron"],
         ["index", SAMPLE, "--to", "i", "--add"],
-        ["embed", "i", "--encoder", "hashing", "--only-missing"],
+        ["embed", "i", "--encoder", "hashing"],
         ["compact", "i"],
         ["info", "i"],
     ]

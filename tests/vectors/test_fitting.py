@@ -10,25 +10,18 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.errors import VectorsDamagedError, VectorsMismatchError
 from arag_search.query.tree import KeywordEquals, Scope
-from arag_search.vectors.base import VECTOR_UNITS, VectorUnit, rows_of
+from arag_search.vectors.base import rows_of
 from arag_search.vectors.storage.files import map_array
 from arag_search.vectors.storage.folders import fitting_sidecar, write_deletions
-from arag_search.vectors.storage.manifest import VectorManifest
-from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
-from index_jobs.embedding.reuse import find_reuse
 from tests.support.vector_shards import (
-    ENCODER,
     PublishedVectors,
     chunks_of,
     manifest_of,
     nearly_equal,
     publish,
-    shards_in,
     unit_vectors,
     verify,
-    write_placement,
-    write_shards,
 )
 
 QUERY = unit_vectors(1, seed=4)
@@ -170,119 +163,3 @@ def _reversed_from(chunks: Sequence[Chunk], first: int) -> list[Chunk]:
         for chunk, original in zip(reversed(tail), tail, strict=True)
     ]
     return [*chunks[:first], *reversed_tail]
-
-
-def test_a_roll_back_finds_the_previous_vectors(published: PublishedVectors) -> None:
-    grown, vector_manifest = _grow(published, published.chunks)
-    assert _is_exact_over(grown.open(), grown, grown.chunks)
-    assert _is_exact_over(published.open(), published, published.chunks)
-    assert vector_manifest != published.vector_manifest
-
-
-def test_rows_of_deleted_texts_are_dead_and_not_found(published: PublishedVectors) -> None:
-    remaining = [chunk for number, chunk in enumerate(published.chunks) if number % 7]
-    grown, vector_manifest = _grow(published, remaining)
-    assert vector_manifest.dead_rows == {"sentence": 54, "passage": 18}
-    sidecar = grown.open()
-    assert _is_exact_over(sidecar, grown, grown.chunks)
-    verify(sidecar)
-    # Further deletions are served as well.
-    fewer = grown.chunks[10:]
-    assert _is_exact_over(_deleted(grown, fewer), grown, fewer)
-
-
-def test_rows_keep_their_vectors_wherever_their_texts_move(published: PublishedVectors) -> None:
-    moved = _reversed_from(published.chunks, 0)
-    manifest = manifest_of(moved)
-    placement = write_placement(published.root.parent / "placement", moved)
-    shards = published.vector_manifest.shards_in(published.folder)
-    reuse = find_reuse(placement, VECTOR_UNITS, shards, lambda *_: None)
-    assert (reuse.linked, reuse.missing_rows()) == (shards, 0)
-    vector_manifest = publish_sidecar(
-        shards,
-        placement,
-        published.root,
-        encoder=ENCODER,
-        units=VECTOR_UNITS,
-        dtype="float32",
-        index=published.vector_manifest.index["sentence"],
-        manifest=manifest,
-        earlier=published.folder,
-    )
-    reversed_vectors = {
-        unit: np.concatenate(
-            [
-                published.vectors[unit][rows]
-                for rows in reversed(_rows_of_chunks(published.chunks, unit))
-            ]
-        )
-        for unit in VECTOR_UNITS
-    }
-    republished = PublishedVectors(
-        published.root, moved, reversed_vectors, manifest, vector_manifest
-    )
-    sidecar = republished.open()
-    assert _is_exact_over(sidecar, republished, moved)
-    german = Scope((KeywordEquals("lang", "de"),))
-    inside = np.array(
-        [chunk.metadata["lang"] == "de" for chunk in moved for _ in rows_of(chunk, "sentence")]
-    )
-    in_scope = sidecar.nearest("sentence", QUERY, 500, german)[0]
-    assert nearly_equal(in_scope, republished.expected("sentence", QUERY[0], 500, inside))
-    for name in ("shard-00000.sentence.npy", "sentence.faiss", "sentence.ivfdata"):
-        if (published.folder / name).exists():
-            assert (published.folder / name).samefile(republished.folder / name)
-
-
-def _rows_of_chunks(chunks: Sequence[Chunk], unit: VectorUnit) -> list[list[int]]:
-    counts = [len(rows_of(chunk, unit)) for chunk in chunks]
-    ends = np.cumsum(counts).tolist()
-    return [list(range(end - count, end)) for end, count in zip(ends, counts, strict=True)]
-
-
-def _grow(
-    published: PublishedVectors, remaining: Sequence[Chunk]
-) -> tuple[PublishedVectors, VectorManifest]:
-    """Publish the sidecar of an index of the ``remaining`` chunks and 90 added ones."""
-    new = chunks_of(90, first=120)
-    work = published.root.parent / "more"
-    added = write_shards(work, new, size=60, seed=8)
-    chunks = [*remaining, *new]
-    manifest = manifest_of(chunks)
-    placement = write_placement(work / "placement", chunks)
-    reuse = find_reuse(
-        placement,
-        VECTOR_UNITS,
-        [*published.vector_manifest.shards_in(published.folder), *shards_in(work)],
-        lambda *_: None,
-    )
-    assert reuse.missing_rows() == 0
-    vector_manifest = publish_sidecar(
-        reuse.linked,
-        placement,
-        published.root,
-        encoder=ENCODER,
-        units=VECTOR_UNITS,
-        dtype="float32",
-        manifest=manifest,
-        earlier=published.folder,
-    )
-    remaining_ids = {chunk.id for chunk in remaining}
-    vectors = {
-        unit: np.concatenate(
-            (
-                published.vectors[unit][
-                    [
-                        chunk.id in remaining_ids
-                        for chunk in published.chunks
-                        for _ in rows_of(chunk, unit)
-                    ]
-                ],
-                added[unit],
-            )
-        )
-        for unit in VECTOR_UNITS
-    }
-    return PublishedVectors(
-        published.root, chunks, vectors, manifest, vector_manifest
-    ), vector_manifest
