@@ -114,7 +114,7 @@ def test_a_damaged_file_of_deletions_is_an_error(published: PublishedVectors) ->
         with pytest.raises(VectorsDamagedError) as raised:
             open_vectors(published.root, manifest_of(remaining), "index")
         assert raised.value.do == (
-            f"Embed the index again: arag-search embed index --vectors {published.root} --overwrite"
+            f"Embed the index again: arag-search embed index --vectors {published.root}"
         )
 
 

@@ -32,7 +32,6 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.durable import write_atomically
 from arag_search.vectors.storage.files import (
-    EMBED_AGAIN,
     VECTORS_VERSION,
     map_array,
     read_record,
@@ -54,6 +53,7 @@ FOLDER = "vectors"
 _NAME_DIGITS = 16
 _NAME = re.compile(f"[0-9a-f]{{{_NAME_DIGITS}}}")
 _KEPT_DELETIONS = 8
+_EMBED = "Embed the index again: arag-search embed INDEX"
 
 
 def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
@@ -241,14 +241,14 @@ def _read_deletions(path: Path, placement: str, manifest: VectorManifest) -> Mas
     import numpy as np
 
     line, _, bits = path.read_bytes().partition(b"\n")
-    record = read_record(_DeletionsRecord, line, str(path), EMBED_AGAIN)
+    record = read_record(_DeletionsRecord, line, str(path), _EMBED)
     if (record.placement, record.chunks, record.sha256) != (
         placement,
         manifest.chunks,
         hashlib.sha256(bits).hexdigest(),
     ):
         raise VectorsDamagedError(
-            "The file of deletions is not as it was written.", where=str(path), do=EMBED_AGAIN
+            "The file of deletions is not as it was written.", where=str(path), do=_EMBED
         )
     deleted = np.unpackbits(np.frombuffer(bits, np.uint8), count=manifest.chunks, bitorder="little")
     return deleted.astype(np.bool_)
