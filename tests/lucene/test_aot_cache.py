@@ -55,7 +55,7 @@ def python(cache: Path, *arguments: str, largest: int = -1) -> subprocess.Popen[
 def found(cache: Path, index: Path, *flags: str) -> tuple[str, str]:
     """Return what a search in a process of its own prints, and its errors."""
     with python(cache, "-c", SEARCH, str(index), *flags) as process:
-        return process.communicate(timeout=120)
+        return process.communicate(timeout=300)
 
 
 def archives(folder: Path) -> list[Path]:
@@ -66,11 +66,11 @@ def archives(folder: Path) -> list[Path]:
 def cache(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a cache in two processes at once, in a folder where one that did so was killed."""
     folder = tmp_path_factory.mktemp("cache")
-    for name in (".new.aot", ".new.aot.config"):
+    for name in (".new.aot", ".new.config"):
         (folder / name).write_text("a part")
     creators = [python(folder, *CREATE) for _ in range(2)]
     for creator in creators:
-        creator.communicate(timeout=120)
+        creator.communicate(timeout=300)
     assert [creator.returncode for creator in creators] == [0, 0]
     [archive] = archives(folder)
     assert archive.suffix == ".aot"
@@ -84,7 +84,7 @@ def index(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "alpha.txt").write_text("alpha beta")
     no_folder = folder / "alpha.txt" / "cache"
     with python(no_folder, "-c", BUILD, str(folder / "alpha.txt"), str(folder / "i")) as process:
-        assert process.communicate(timeout=120) == ("", "")
+        assert process.communicate(timeout=300) == ("", "")
     return folder / "i"
 
 
@@ -96,7 +96,7 @@ def test_java_takes_its_classes_from_the_cache(cache: Path, index: Path) -> None
 def test_a_build_creates_the_cache_and_does_not_wait_for_it(index: Path, tmp_path: Path) -> None:
     source = str(index.parent / "alpha.txt")
     with python(tmp_path / "c", "-c", BUILD, source, str(tmp_path / "i")) as process:
-        assert process.communicate(timeout=120) == ("", "")
+        assert process.communicate(timeout=300) == ("", "")
     last = time.monotonic() + 120
     while not list(tmp_path.glob("c/java-*.aot")):
         assert time.monotonic() < last
@@ -134,7 +134,7 @@ def test_a_cache_for_other_flags_does_no_harm(
 def test_a_cache_that_java_cannot_write_whole_is_not_kept(tmp_path: Path) -> None:
     (tmp_path / "java-0.aot").touch()
     with python(tmp_path, *CREATE, largest=20_000_000) as creator:
-        creator.communicate(timeout=120)
+        creator.communicate(timeout=300)
         assert archives(tmp_path) == [tmp_path / "java-0.aot"]
 
 
@@ -146,5 +146,6 @@ def test_only_the_newest_caches_are_kept(cache: Path) -> None:
         path.touch()
         os.utime(path, (number, number))
     with python(cache, *CREATE) as creator:
-        creator.communicate(timeout=120)
+        creator.communicate(timeout=300)
+    assert creator.returncode == 0
     assert sorted(archives(cache)) == sorted([cache / "java-3.aot", moved, archive])

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.engines.jars import java_command
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
@@ -56,11 +57,12 @@ def create_in_background() -> None:
 def create() -> None:
     """Create the cache in this process, which must not have started Java.
 
-    Returns without it if another process is creating one. Raises OSError if Java did not write it.
+    Returns without it if another process is creating one. Raises CalledProcessError if Java did not
+    write it whole.
     """
     cache = jvm.aot_cache(jvm.class_path())
+    recorded = cache.with_name(".new.config")
     written = cache.with_name(".new.aot")
-    unfinished = cache.with_name(f"{written.name}.config")  # Java leaves it behind if it fails
     cache.parent.mkdir(parents=True, exist_ok=True)
     try:
         lock = hold(cache.with_name(".aot.lock"), "")
@@ -68,16 +70,30 @@ def create() -> None:
         return
     try:
         with tempfile.TemporaryDirectory() as folder:
-            jvm.start(f"-XX:AOTCacheOutput={written}")
+            jvm.start("-XX:AOTMode=record", f"-XX:AOTConfiguration={recorded}")
             _build_and_search(Path(folder))
-            jvm.stop()  # Java writes the cache now
-        if not unfinished.exists():
-            os.replace(written, cache)
+            class_path = str(jvm.java("java.lang.System").getProperty("java.class.path"))
+            jvm.stop()  # Java writes down what it has loaded
+        create = ("-XX:AOTMode=create", f"-XX:AOTConfiguration={recorded}")
+        subprocess.run(
+            [
+                java_command(),
+                *jvm.FIXED_FLAGS,
+                *create,
+                f"-XX:AOTCache={written}",
+                "-cp",
+                class_path,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        os.replace(written, cache)
         caches = sorted(cache.parent.glob("java-*.aot"), key=os.path.getmtime)
         for old in caches[:-_MAX_CACHES]:
             old.unlink(missing_ok=True)
     finally:
-        for path in (written, unfinished):
+        for path in (recorded, written):
             path.unlink(missing_ok=True)
         os.close(lock)
 
