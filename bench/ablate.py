@@ -23,17 +23,15 @@ from arag_search.runs.prices import Prices
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import open_progress
 from bench import BenchError
-from bench.ablation.analysis.analysis import analyse
-from bench.ablation.analysis.design import Design
-from bench.ablation.analysis.values import load_values
-from bench.ablation.experiment.agent_runs import AgentExperiment, ChooseModel, named_model
-from bench.ablation.experiment.cells import Experiment
-from bench.ablation.experiment.measure import comparable, run_measure
-from bench.ablation.experiment.places import Places
-from bench.ablation.experiment.runner import chosen_keys, named, run_cells
-from bench.ablation.experiment.suite import AgentRuns, Suite, checked_suite, load_suite
-from bench.ablation.report.papers import paper_tables
-from bench.ablation.report.report import Report, claim_lines, declaration, figure, write_report
+from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
+from bench.ablation.analysis import analyse
+from bench.ablation.cells import Experiment, Places, chosen_keys, named, run_cells
+from bench.ablation.design import Design
+from bench.ablation.measure import comparable, run_measure
+from bench.ablation.papers import paper_tables
+from bench.ablation.report import Report, claim_lines, declaration, figure, write_report
+from bench.ablation.suite import AgentRuns, Suite, checked_suite, load_suite
+from bench.ablation.values import load_values
 from bench.arguments import BenchParser, positive
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rows import circumstances, write_results
@@ -97,9 +95,9 @@ def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
         raise BenchError(f"Suite {suite.name} does not use a model.", where="--model")
     changed = suite.model_dump()
     changed["experiment"]["models"] = list(names)
-    main = changed["comparison"]["policy"]["main"]
-    if "model" in main:
-        main["model"] = names[0]
+    policy = changed["comparison"]["policy"]
+    if "model" in policy:
+        policy["model"] = names[0]
     return checked_suite(changed, "--model")
 
 

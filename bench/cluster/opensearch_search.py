@@ -28,8 +28,7 @@ from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.cluster.cluster import local_cluster
 from bench.data import default_corpus
-from bench.report.latencies import Ask, Latencies, threads
-from bench.report.rounds import Side, Timings, interleaved, percentile
+from bench.report.rounds import Ask, Latencies, Side, Timings, interleaved, percentile, threads
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED, Query, logical_queries
 from bench.workbench import say

@@ -12,9 +12,8 @@ from arag_search.questions.files import Question, load_questions, questions_fing
 from arag_search.vectors.base import Encoder
 from arag_search.vectors.encoders.choose import open_encoder
 from bench import BenchError
-from bench.ablation.experiment.cells import CellRow, Key
-from bench.ablation.experiment.places import Places
-from bench.ablation.experiment.suite import GoldChain
+from bench.ablation.cells import CellRow, Key, Places
+from bench.ablation.suite import GoldChain
 from bench.data import set_folder
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
 from bench.gold_chain.model import GoldChainModel

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Literal
 
-from bench.ablation.experiment.cells import CellRow
-from bench.ablation.experiment.scoring import CAP_TOKENS, Curve, area, tokens_to_evidence
+from bench.ablation.cells import CellRow
+from bench.ablation.scoring import CAP_TOKENS, Curve, area, tokens_to_evidence
 from bench.gold_chain.policy import HOP_TOKENS, HopOutcome
 
 Half = Literal["development", "test"]

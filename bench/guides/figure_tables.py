@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from bench.report import markdown
-from bench.report.result_files import Kept
-from bench.report.rows import Row, shown_number
+from bench.report.rows import Kept, Row, shown_number
 from bench.scale.sides import CLASSES, Measured
 
 Table = Callable[[Kept], list[str]]

@@ -24,7 +24,7 @@ from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import BenchParser
 from bench.guides.figure_tables import TABLES, Table
 from bench.report.fingerprints import ROOT
-from bench.report.result_files import Kept
+from bench.report.rows import Kept
 
 DOCUMENTS = (
     "bench/README.md",

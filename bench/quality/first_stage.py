@@ -16,7 +16,7 @@ from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.quality.question_words import content_words, words_query
-from bench.report.statistics import MACRO
+from bench.report.rows import MACRO
 
 CUTS = (5, 20)
 """The numbers of passages that are scored; each question is searched for once, with the largest."""

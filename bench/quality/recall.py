@@ -33,10 +33,10 @@ from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in
 from bench.quality.data_sets import SETS
-from bench.report.expected import EXPECTED, expectation
 from bench.report.fingerprints import encoder_of
 from bench.report.rounds import percentile, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
+from bench.report.verify import EXPECTED, expectation
 from bench.speed.vectors import (
     manifest_of,
     open_placement,

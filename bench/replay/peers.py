@@ -19,7 +19,7 @@ from typing import Any
 
 from arag_search.system.extras import missing_extra
 from bench import BenchError
-from bench.report.latencies import Played
+from bench.report.rounds import Played
 
 WORKER = Path(__file__).with_name("pyserini_worker.py")
 

@@ -38,8 +38,7 @@ from bench.replay.recorded import (
 )
 from bench.replay.sides import GIVEN, ReplaySide, open_bm25s, open_embedded, open_sides
 from bench.report.fingerprints import agent_fingerprints
-from bench.report.latencies import Latencies
-from bench.report.rounds import Timings, interleaved, percentile
+from bench.report.rounds import Latencies, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.workbench import Workbench, say, set_up
 from index_jobs.build.new_index import build_index

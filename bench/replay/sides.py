@@ -22,7 +22,7 @@ from bench.replay.build_cost import indexed_words, scanned_texts
 from bench.replay.builds import Builds
 from bench.replay.peers import Bm25s
 from bench.replay.recorded import RecordedQuery
-from bench.report.latencies import Ask, Played, Player, threads
+from bench.report.rounds import Ask, Played, Player, threads
 from bench.speed.bare import BareSearcher, scan, without_query_cache
 
 TOP_K = 5

@@ -22,8 +22,8 @@ from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, T
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.folder import read_records
 from bench.ablate import main
-from bench.ablation.experiment.cells import cell_files, read_cell
-from bench.ablation.experiment.suite import ModelEntry
+from bench.ablation.cells import cell_files, read_cell
+from bench.ablation.suite import ModelEntry
 from bench.report.fingerprints import missing
 from tests.support.ablations import suite_values
 from tests.support.scripted_model import ScriptedModel
@@ -54,7 +54,7 @@ AGENTS: dict[str, Any] = {
         "pairs": [["logical_read", "2 steps"]],
         "primary": "F1",
         "secondary": ["EM", "TokensToEvidence"],
-        "policy": {"all": ["model"], "main": {"model": "offline"}},
+        "policy": {"model": "offline"},
     },
     "measures": ["ContainAcc", "EvidenceRecall", "FullEvidence", "RetrievedTokens", "Cost"],
 }
@@ -466,7 +466,7 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
         "models": ["environment", "offline"],
     }
     suite["comparison"] |= {"pairs": [["a", "b"]]}
-    suite["comparison"]["policy"]["main"] = {"model": "offline"}
+    suite["comparison"]["policy"] = {"model": "offline"}
     suite["experiment"]["passages"] = ["packed by hand"]
     assert main(command(work, suite)) == 1
     errors = capsys.readouterr().err

@@ -10,24 +10,22 @@ from typing import Any
 import pytest
 
 from bench import BenchError
-from bench.ablation.analysis.analysis import MACRO, Analysis, analyse
-from bench.ablation.analysis.design import Contrast, Design
-from bench.ablation.analysis.values import load_values
-from bench.ablation.experiment.cells import Key
-from bench.ablation.experiment.runner import run_cells
-from bench.ablation.experiment.suite import Suite
-from bench.ablation.report.report import (
+from bench.ablation.analysis import MACRO, Analysis, analyse
+from bench.ablation.cells import Key, run_cells
+from bench.ablation.design import Contrast, Design
+from bench.ablation.report import (
     Report,
     claim_lines,
     markdown,
     write_report,
 )
-from bench.ablation.report.tables import (
+from bench.ablation.suite import Suite
+from bench.ablation.tables import (
     contrast_tables,
     coverage_table,
     measure_tables,
-    policy_table,
 )
+from bench.ablation.values import load_values
 from tests.support.ablations import SETS, ComputedExperiment, Values, halved_tokens, suite_of
 
 RUN = {"command": "python -m bench ablate trial.yaml", "code": "abc"}
@@ -95,8 +93,6 @@ def test_half_the_tokens_everywhere_is_a_claim_with_its_factor(tmp_path: Path) -
         (math.log(0.5), math.log(0.5))
     )
     assert (difference.wins, difference.losses, difference.ties) == (18, 0, 0)
-    assert difference.p == pytest.approx(1 / 10_001)
-    assert analysis.differences[CONTRAST, "small", MAIN].p == pytest.approx(2 / 2**6)
     assert analysis.claims[CONTRAST].outcome == "first"
     assert claim_lines(analysis) == [
         "- **logical beats keyword**: TokensToEvidence x 0.50 over 2 policies, resolved in 2 "
@@ -115,9 +111,7 @@ def test_a_winner_that_changes_with_the_order_depends_on_policy(tmp_path: Path) 
     assert (
         "**logical against keyword depends on policy**: TokensToEvidence x 0.25 to x 4.00" in text
     )
-    table = "\n".join(policy_table(analysis, ()))
-    assert "| contrast (* resolved) | Q1 Q2 | Q2 Q1 |" in table
-    assert "| logical to keyword | x 0.25 * | x 4.00 * |" in table
+    assert "over 2 policies, resolved in 1 for logical and 1 for keyword" in text
 
 
 def test_an_unresolved_contrast_names_its_resolution_and_is_never_called_equal(
@@ -135,23 +129,11 @@ def test_an_unresolved_contrast_names_its_resolution_and_is_never_called_equal(
     assert text.startswith("- **logical against keyword is not resolved** (from ")
     assert "equal" not in text
     rate = analysis.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
-    assert (rate.p, rate.test, rate.ties) == (1.0, "McNemar", 6)
+    assert rate.ties == 6
 
 
-def test_holm_is_over_the_contrasts_of_all_strata(tmp_path: Path) -> None:
+def test_contrasts_of_all_strata_are_claimed(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path, experiment__title=["off", "on"], comparison__apart=["title"])
-    adjusted = [
-        difference.adjusted_p
-        for (contrast, name, policy), difference in analysis.differences.items()
-        if contrast.measure == "TokensToEvidence" and name == MACRO and policy == MAIN
-    ]  # fmt: skip
-    assert adjusted == pytest.approx([2 / 10_001] * 2)
-    assert all(
-        difference.adjusted_p is None
-        for (_, name, _), difference in analysis.differences.items()
-        if name != MACRO
-    )
-    assert len(analysis.claims) == 2
     assert [claim.outcome for claim in analysis.claims.values()] == ["first", "first"]
 
 
@@ -163,8 +145,6 @@ def test_seeds_are_averaged_before_anything_else(tmp_path: Path) -> None:
 
     analysis = analysis_of(tmp_path, by_seed, seeds=2)
     assert analysis.estimates["FullEvidence", "small", condition("logical")].value == 0.5
-    rate = analysis.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
-    assert rate.test == "sign flips"
 
 
 def test_questions_without_a_value_are_left_out_of_a_measure_and_counted(tmp_path: Path) -> None:
@@ -204,7 +184,7 @@ def test_conditions_that_one_data_set_lacks_are_left_out_and_reported(tmp_path: 
     analysis = analyse(Design(suite, ComputedExperiment(suite, halved_tokens).keys), sets)
     assert len(missing) == 2
     assert analysis.policies == [MAIN]
-    assert analysis.claims[CONTRAST].outcome == "too few policies"
+    assert analysis.claims[CONTRAST].policies == 1
     text = markdown(Report(analysis, missing, [], tmp_path, RUN), [], tmp_path)
     assert "**Incomplete**: 2 cells were not measured yet, the first of them set small" in text
     for path in tmp_path.glob("large-*"):
@@ -213,15 +193,13 @@ def test_conditions_that_one_data_set_lacks_are_left_out_and_reported(tmp_path: 
         load_values(tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures)
 
 
-def test_tables_have_tests_wins_and_calls(tmp_path: Path) -> None:
+def test_tables_have_wins_and_calls(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path)
     text = "\n".join(contrast_tables(analysis, ()))
     assert "first to second [95.00%]" in text
     row = "| TokensToEvidence | logical | keyword | macro-average | x 0.50 [x 0.50, x 0.50] |"
-    assert f"{row} x 0.50 | < 0.001 (sign flips) | < 0.001 | 18 | 0 | 0 |" in text
-    assert (
-        "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) |  | 1.000 (McNemar)" in text
-    )
+    assert f"{row} x 0.50 | 18 | 0 | 0 |" in text
+    assert "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) |  | 0 |" in text
     calls = "\n".join(coverage_table(analysis, ()))
     assert "| small | logical | 6 | 0 | 0 | 4.0 | 25.0% | - | - | - |" in calls
 

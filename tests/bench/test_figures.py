@@ -13,8 +13,7 @@ from bench import BenchError
 from bench.guides import figures
 from bench.guides.figure_tables import SPEED, TABLES
 from bench.report.fingerprints import ALWAYS, KEPT_SINCE, ROOT, code_fingerprint, missing
-from bench.report.result_files import Kept
-from bench.report.rows import Figure, Row, Target, circumstances, read_results, write_results
+from bench.report.rows import Figure, Kept, Row, Target, circumstances, read_results, write_results
 
 RESULTS = ROOT / "bench" / "results"
 

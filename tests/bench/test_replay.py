@@ -36,7 +36,7 @@ from bench.replay.builds import Builds
 from bench.replay.peers import Bm25s, Pyserini, Scored
 from bench.replay.recorded import read_queries, recorded
 from bench.report.fingerprints import missing
-from bench.report.latencies import Latencies, Played, threads
+from bench.report.rounds import Latencies, Played, threads
 from bench.report.rows import read_results
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.scripted_model import ScriptedModel

@@ -12,10 +12,9 @@ from arag_search.errors import ConfigError
 from bench import BenchError
 from bench.quality import recall
 from bench.report import verify
-from bench.report.expected import EXPECTED, Expectation, expectation, read_expected
 from bench.report.fingerprints import ROOT
-from bench.report.result_files import Kept
-from bench.report.rows import Target, read_results
+from bench.report.rows import Kept, Target, read_results
+from bench.report.verify import EXPECTED, Expectation, expectation, read_expected
 from bench.scale import synthetic
 from bench.scale.words import main as count_words
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from bench.ablation.experiment.cells import CellRow, Key
-from bench.ablation.experiment.suite import Suite, checked_suite
+from bench.ablation.cells import CellRow, Key
+from bench.ablation.suite import Suite, checked_suite
 
 SETS = {"small": 6, "large": 12}
 
@@ -34,7 +34,7 @@ def suite_values(**changes: Any) -> dict[str, Any]:
             "pairs": [["logical", "keyword"]],
             "primary": "TokensToEvidence",
             "secondary": ["FullEvidence"],
-            "policy": {"most": "order", "at_least": 2, "main": {"order": "Q1 Q2"}},
+            "policy": {"order": "Q1 Q2"},
         },
     }
     for path, value in changes.items():

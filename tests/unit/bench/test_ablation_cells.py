@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from bench import BenchError
-from bench.ablation.experiment.cells import Cell, CellRow, cell_files, read_cell, stored, write_cell
-from bench.ablation.experiment.runner import Outcome, chosen_keys, run_cells
+from bench.ablation.cells import (
+    Cell,
+    CellRow,
+    Outcome,
+    cell_files,
+    chosen_keys,
+    read_cell,
+    run_cells,
+    stored,
+    write_cell,
+)
 from tests.support.ablations import ComputedExperiment, halved_tokens, suite_of
 
 CELL = Cell({"set": "2wiki", "interface": "logical", "order": "Q1 Q2"}, {"code": "a", "index": "b"})

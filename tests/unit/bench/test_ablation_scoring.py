@@ -13,8 +13,8 @@ from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
 from arag_search.tokens import count_tokens
 from arag_search.tools.reply_text import read_spans
-from bench.ablation.experiment.cells import CellRow
-from bench.ablation.experiment.scoring import MEASURES, Sets, area, curve_of, row_of
+from bench.ablation.cells import CellRow
+from bench.ablation.scoring import MEASURES, Sets, area, curve_of, row_of
 
 
 def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from bench.ablation.experiment.measure import comparable
+from bench.ablation.measure import comparable
 
 ENVIRONMENT = "environment"
 """The name of a model in a suite that stands for the model in ARAG_MODEL."""
@@ -138,34 +138,18 @@ class GoldChain(Part):
         }
 
 
-class PolicyFactors(Part):
-    """The factors that describe how a searcher behaves: a claim has to hold over their levels.
-    ``all`` names the factors for which a claim has to hold at every level, ``most`` the one for
-    which ``at_least`` levels are enough. ``main`` is the policy that tables and plots show.
-    """
-
-    all: tuple[str, ...] = ()
-    most: str = ""
-    at_least: int = Field(default=0, ge=0)
-    main: dict[str, Level] = {}
-
-    @property
-    def factors(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.all, *([self.most] if self.most else []))
-
-
 class Comparison(Part):
     """The declared questions: pairs of levels of a factor, compared by a primary measure, on which
     claims rest, and by secondary ones. Each is asked separately for every combination of levels of
-    the factors in ``apart``."""
+    the factors in ``apart``. ``policy`` has the factors that describe how a searcher behaves, over
+    all levels of which a claim has to hold, each with the level that tables and plots show."""
 
     factor: str
     pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
     primary: str
     secondary: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
-    policy: PolicyFactors = PolicyFactors()
+    policy: dict[str, Level] = {}
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -248,7 +232,6 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "presets": PresetEntry,
     "models": ModelEntry,
     "comparison": Comparison,
-    "policy": PolicyFactors,
 }
 
 
@@ -271,7 +254,7 @@ def _factor_problems(suite: Suite) -> list[str]:
         seeds = suite.experiment.seeds
         if len(set(seeds)) < len(seeds):
             problems.append(f"experiment.seeds: a seed is duplicated: {seeds}.")
-    named = (asked.factor, *asked.apart, *asked.policy.factors)
+    named = (asked.factor, *asked.apart, *asked.policy)
     free = [name for name in factors if name != "set"]
     unknown = [f'comparison: there is no factor "{name}"' for name in named if name not in free]
     problems += [f"{problem}. Factors: {', '.join(free)}." for problem in unknown]
@@ -297,21 +280,11 @@ def _factor_problems(suite: Suite) -> list[str]:
             problems.append(f'comparison.pairs: "{pair[0]}" is compared with itself.')
     if len({frozenset(pair) for pair in asked.pairs}) < len(asked.pairs):
         problems.append("comparison.pairs: a pair is duplicated.")
-    return [*problems, *_policy_problems(asked.policy, factors)]
-
-
-def _policy_problems(policy: PolicyFactors, factors: Mapping[str, tuple[str, ...]]) -> list[str]:
-    problems: list[str] = []
-    if bool(policy.most) != bool(policy.at_least):
-        problems.append("comparison.policy: most and at_least belong together.")
-    if set(policy.main) != set(policy.factors):
-        named = ", ".join(policy.factors) or "none"
-        problems.append(f"comparison.policy.main: give a level of each policy factor: {named}.")
     problems += [
-        f'comparison.policy.main: "{level}" is not a level of {name}. '
+        f'comparison.policy: "{level}" is not a level of {name}. '
         f"Levels: {', '.join(factors[name])}."
-        for name, level in policy.main.items()
-        if name in factors and level not in factors[name]
+        for name, level in asked.policy.items()
+        if level not in factors[name]
     ]
     return problems
 

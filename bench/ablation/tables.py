@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from arag_search.evaluation.bootstrap import LEVEL
+import math
+from collections.abc import Mapping, Sequence
+
+from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import FAILURES
-from bench.ablation.analysis.analysis import Analysis, Difference
-from bench.ablation.analysis.design import Contrast, Stratum
-from bench.ablation.analysis.values import SetValues, Totals
-from bench.ablation.experiment.measure import Comparable, comparable
-from bench.ablation.report.wording import (
-    change_text,
-    difference_text,
-    estimate_text,
-    p_text,
-    tested_text,
-    value_text,
-)
+from bench.ablation.analysis import Analysis, Claim, natural
+from bench.ablation.design import Contrast, Policy, Stratum
+from bench.ablation.measure import Comparable, comparable
+from bench.ablation.values import SetValues, Totals
 from bench.report.markdown import table
-from bench.report.statistics import MACRO
+from bench.report.rows import MACRO
 
 
 def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
@@ -75,7 +70,7 @@ def contrast_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
             for row in _contrast_rows(analysis, contrast)
         ]
         head = ("measure", "first", "second", "data set", f"first to second [{level:.2%}]")
-        last = ("ratio of means", "p", "p, Holm", "wins", "losses", "ties")
+        last = ("ratio of means", "wins", "losses", "ties")
         lines += table((*head, *last), rows)
     return lines
 
@@ -94,8 +89,6 @@ def _contrast_rows(analysis: Analysis, contrast: Contrast) -> list[list[str]]:
                     set_name,
                     difference_text(measure, difference.interval),
                     _ratio_of_means(analysis, contrast, set_name),
-                    tested_text(difference),
-                    p_text(difference.adjusted_p),
                     *(
                         f"{count:,}"
                         for count in (difference.wins, difference.losses, difference.ties)
@@ -113,32 +106,6 @@ def _ratio_of_means(analysis: Analysis, contrast: Contrast, set_name: str) -> st
         for level in (contrast.first, contrast.second)
     )
     return "" if first is None or second is None else f"x {first / second:.2f}"
-
-
-def policy_table(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """Return the primary contrasts under every policy, of all data sets together; a star marks
-    resolved ones."""
-    if len(analysis.policies) < 2:
-        return []
-    measure = comparable(analysis.design.suite.comparison.primary)
-    rows: list[list[str]] = []
-    for contrast in analysis.design.primary:
-        differences = [
-            analysis.differences.get((contrast, analysis.total, policy))
-            for policy in analysis.policies
-        ]
-        if contrast.stratum == stratum and any(differences):
-            cells = [_policy_cell(measure, difference) for difference in differences]
-            rows.append([f"{contrast.first} to {contrast.second}", *cells])
-    names = [", ".join(level for _, level in policy) for policy in analysis.policies]
-    return table(["contrast (* resolved)", *names], rows)
-
-
-def _policy_cell(measure: Comparable, difference: Difference | None) -> str:
-    if difference is None:
-        return "-"
-    star = " *" if difference.interval.is_resolved else ""
-    return f"{change_text(measure, difference.interval.value)}{star}"
 
 
 def coverage_table(analysis: Analysis, stratum: Stratum) -> list[str]:
@@ -213,3 +180,104 @@ def sets_text(analysis: Analysis) -> str:
     if len(analysis.sets) == 1:
         return names
     return f"{names}; {MACRO}: each data set counts the same, questions are never pooled"
+
+
+def value_text(measure: Comparable, value: float) -> str:
+    """Format a value in the unit of the measure with its significant digits."""
+    shown = natural(measure, value)
+    if measure.scale == "ratio":
+        return f"{shown:,.0f}" if shown >= 100 else f"{shown:.3g}"
+    return f"{shown:.1f}" if abs(shown) >= 10 else f"{shown:.3f}"
+
+
+def estimate_text(measure: Comparable, interval: Interval) -> str:
+    """Format a value with its interval."""
+    value, low, high = (
+        value_text(measure, bound) for bound in (interval.value, interval.low, interval.high)
+    )
+    return f"{value} [{low}, {high}]"
+
+
+def change_text(measure: Comparable, change: float) -> str:
+    """Format a difference: as a factor for a ratio, else with its sign."""
+    if measure.scale == "ratio":
+        return f"x {math.exp(change):.2f}"
+    return f"{change:+.3f}"
+
+
+def difference_text(measure: Comparable, interval: Interval) -> str:
+    """Format a difference with its interval; if it is not resolved, also the difference that could
+    have been."""
+    low, high = (change_text(measure, bound) for bound in (interval.low, interval.high))
+    text = f"{change_text(measure, interval.value)} [{low}, {high}]"
+    return (
+        text
+        if interval.is_resolved
+        else f"{text} not resolved ({resolution_text(measure, interval)})"
+    )
+
+
+def resolution_text(measure: Comparable, estimate: Interval | Claim) -> str:
+    """Return the smallest difference that could have been resolved."""
+    if measure.scale == "ratio":
+        return f"from {math.expm1(estimate.resolution):.0%}"
+    return f"from {estimate.resolution:.3f}"
+
+
+def levels_text(levels: Stratum | Policy) -> str:
+    """Format factors and levels in a line; "" if there are none."""
+    return ", ".join(f"{factor} {level}" for factor, level in levels)
+
+
+def contrast_lines(family: Sequence[Contrast]) -> list[str]:
+    """Return what the contrasts ask, in a line for each measure and stratum."""
+    asked: dict[tuple[str, Stratum], list[str]] = {}
+    for contrast in family:
+        pairs = asked.setdefault((contrast.measure, contrast.stratum), [])
+        pairs.append(f"{contrast.first} against {contrast.second}")
+    return [
+        f"- {', '.join(part for part in (measure, levels_text(stratum)) if part)}: "
+        f"{'; '.join(pairs)}"
+        for (measure, stratum), pairs in asked.items()
+    ]
+
+
+def claim_text(contrast: Contrast, claim: Claim, sets: int) -> str:
+    """Return a claim about a contrast in one sentence."""
+    measure = comparable(contrast.measure)
+    low, high = (change_text(measure, bound) for bound in (claim.low, claim.high))
+    span = low if low == high else f"{low} to {high}"
+    averaged = f", {MACRO} of {sets} data sets" if sets > 1 else ""
+    facts = f"{contrast.measure} {span}{_over(contrast, claim)}{averaged}"
+    return f"{_said(contrast, claim, measure)}: {facts}."
+
+
+def _over(contrast: Contrast, claim: Claim) -> str:
+    """Return the number of policies, and how many of them are resolved for each side."""
+    if claim.policies == 1:
+        return ""
+    resolved = [
+        f"{count} for {side}"
+        for side, count in zip((contrast.first, contrast.second), claim.resolved_for, strict=True)
+        if count
+    ]
+    return f" over {claim.policies} policies, resolved in {' and '.join(resolved) or 'none'}"
+
+
+def _said(contrast: Contrast, claim: Claim, measure: Comparable) -> str:
+    first, second = contrast.first, contrast.second
+    match claim.outcome:
+        case "first":
+            return f"**{first} beats {second}**"
+        case "second":
+            return f"**{second} beats {first}**"
+        case "depends":
+            return f"**{first} against {second} depends on policy**"
+        case "not resolved":
+            known = resolution_text(measure, claim)
+            return f"**{first} against {second} is not resolved** ({known})"
+
+
+def fingerprint_lines(fingerprints: Mapping[str, str]) -> list[str]:
+    """Return a list of fingerprints."""
+    return [f"- {name}: `{value}`" for name, value in fingerprints.items()]

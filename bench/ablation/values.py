@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import BenchError
-from bench.ablation.experiment.cells import Cell, CellRow, Key, read_cell
-from bench.ablation.experiment.measure import comparable
+from bench.ablation.cells import Cell, CellRow, Key, read_cell
+from bench.ablation.measure import comparable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,6 @@ class QuestionLine:
 
     id: str
     type: str | None
-    hops: int | None
     unresolved: bool
 
 
@@ -59,8 +58,7 @@ class SetValues:
     """The values of one data set.
 
     ``tables`` are by measure, of shape (questions, conditions), in the scale in which the measure
-    is compared (logarithms for a ratio); NaN marks what could not be measured. ``is_seeded`` says
-    whether any condition has several seeds, ``records`` where the steps of a question are.
+    is compared (logarithms for a ratio); NaN marks what could not be measured.
     """
 
     name: str
@@ -68,10 +66,8 @@ class SetValues:
     conditions: tuple[Condition, ...]
     tables: Mapping[str, Table]
     totals: Mapping[Condition, Totals]
-    records: Mapping[Condition, Mapping[str, str]]
     curves: Mapping[Condition, Sequence[Sequence[tuple[float, float]]]]
     fingerprints: Mapping[Condition, Mapping[str, str]]
-    is_seeded: bool
 
     @property
     def types(self) -> list[str | None]:
@@ -121,13 +117,11 @@ def _set_values(
         conditions,
         tables,
         {condition: _totals(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
-        {condition: _records(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
         {condition: _curves(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
         {
             condition: cell.fingerprints
             for condition, (cell, _) in zip(conditions, cells, strict=True)
         },
-        any(len({row.seed for row in rows}) > 1 for _, rows in cells),
     )
 
 
@@ -135,8 +129,8 @@ def _questions(name: str, cells: Sequence[tuple[Cell, list[CellRow]]]) -> tuple[
     """Return the questions of the first cell of a data set; all other cells must have the same."""
     lines: dict[str, QuestionLine] = {}
     for row in cells[0][1]:
-        hops, unresolved = row.details.get("hops"), bool(row.details.get("unresolved"))
-        lines.setdefault(row.question_id, QuestionLine(row.question_id, row.type, hops, unresolved))
+        unresolved = bool(row.details.get("unresolved"))
+        lines.setdefault(row.question_id, QuestionLine(row.question_id, row.type, unresolved))
     for cell, rows in cells:
         if {row.question_id for row in rows} != lines.keys():
             raise BenchError(
@@ -168,15 +162,6 @@ def _totals(rows: Sequence[CellRow]) -> Totals:
     failed = sum(bool(row.details.get("failed")) for row in rows)
     failures = Counter(str(failure) for row in rows if (failure := row.details.get("failure")))
     return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
-
-
-def _records(rows: Sequence[CellRow]) -> dict[str, str]:
-    """Return the place of the steps of each question, for its first seed."""
-    places: dict[str, str] = {}
-    for row in rows:
-        if "record" in row.details:
-            places.setdefault(row.question_id, str(row.details["record"]))
-    return places
 
 
 def _curves(rows: Sequence[CellRow]) -> list[list[tuple[float, float]]]:

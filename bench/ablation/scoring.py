@@ -15,8 +15,8 @@ from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
-from bench.ablation.experiment.cells import CellRow
-from bench.ablation.experiment.measure import EVIDENCE_AREA
+from bench.ablation.cells import CellRow
+from bench.ablation.measure import EVIDENCE_AREA
 
 MEASURES = tuple(Measure(kind) for kind in names.KINDS if not kind.is_ranking)
 """The measures of every row; a suite may show others too, such as those of rankings and of single

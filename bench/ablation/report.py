@@ -10,29 +10,25 @@ from typing import Any
 
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from arag_search.system.durable import write_atomically
-from bench.ablation.analysis.analysis import Analysis, natural
-from bench.ablation.analysis.design import Contrast, Design, Stratum
-from bench.ablation.analysis.values import Condition
-from bench.ablation.experiment.cells import Key
-from bench.ablation.experiment.measure import comparable
-from bench.ablation.report.papers import PaperTable, paper_lines
-from bench.ablation.report.plots import plots
-from bench.ablation.report.tables import (
+from bench.ablation.analysis import Analysis, natural
+from bench.ablation.cells import Key
+from bench.ablation.design import ALPHA, Contrast, Design, Stratum
+from bench.ablation.measure import comparable
+from bench.ablation.papers import PaperTable, paper_lines
+from bench.ablation.plots import plots
+from bench.ablation.tables import (
+    claim_text,
+    contrast_lines,
     contrast_tables,
     coverage_table,
     failure_table,
-    measure_tables,
-    policy_table,
-    sets_text,
-)
-from bench.ablation.report.wording import (
-    claim_text,
-    contrast_lines,
     fingerprint_lines,
     levels_text,
+    measure_tables,
+    sets_text,
 )
+from bench.ablation.values import Condition
 from bench.report.rows import Figure, Row, write_results
-from bench.report.statistics import ALPHA, PERMUTATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +62,15 @@ def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path
 def declaration(design: Design) -> list[str]:
     """Return the declared questions, in the form in which they are shown before anything is
     measured."""
-    suite, asked = design.suite, design.suite.comparison
+    suite = design.suite
     families = (("Primary", design.primary), ("Secondary", design.secondary))
     lines = [f"{suite.name}: {suite.description}", ""]
     for (name, family), level in zip(families, design.levels, strict=True):
         if family:
-            lines.append(f"{name} contrasts, intervals at {level:.3%}, Holm over {len(family)}:")
+            lines.append(f"{name} contrasts, intervals at {level:.3%}:")
             lines += contrast_lines(family)
     if len(design.policies) > 1:
-        needed = [f"every level of {factor}" for factor in asked.policy.all]
-        if asked.policy.most:
-            needed.append(f"at least {asked.policy.at_least} levels of {asked.policy.most}")
-        count = len(design.policies)
-        lines.append(
-            f"A claim has to be resolved for {' and '.join(needed)} ({count} policies), and in "
-            "none the other way."
-        )
+        lines.append(f"A claim has to be resolved under all of {len(design.policies)} policies.")
     return lines
 
 
@@ -149,9 +138,8 @@ def _method(analysis: Analysis) -> list[str]:
         f"- Data: {sets_text(analysis)}.",
         f"- {averaged} Seeds are averaged first. Intervals are percentiles of "
         f"{analysis.resamples:,} resamples of questions within data set and type (seed {SEED}).",
-        f"- p: sign flips of the questions' differences ({PERMUTATIONS:,}, exact where few "
-        "differ), McNemar's exact test for a rate within a data set; Holm's correction over the "
-        f"declared contrasts, at {ALPHA:.0%} in all. Data sets alone are not corrected for.",
+        f"- Intervals of contrasts are at a level corrected for the number of declared ones, at "
+        f"{ALPHA:.0%} in all (Bonferroni).",
         "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference "
         "that could have been resolved. It does not say that two are as good as each other.",
         *(
@@ -167,7 +155,6 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
     sections = (
         ("Values", measure_tables(analysis, stratum)),
         ("Contrasts", contrast_tables(analysis, stratum)),
-        ("Contrasts under every policy", policy_table(analysis, stratum)),
         ("Calls and coverage", coverage_table(analysis, stratum)),
         ("Wrong answers", failure_table(analysis, stratum)),
     )
@@ -217,7 +204,6 @@ def figure(report: Report) -> Figure:
         "suite": suite.model_dump(mode="json"),
         "statistics": {
             "resamples": analysis.resamples,
-            "permutations": PERMUTATIONS,
             "seed": SEED,
             "level": LEVEL,
             "corrected_levels": list(analysis.design.levels),

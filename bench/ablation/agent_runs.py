@@ -29,12 +29,11 @@ from arag_search.search.index import Index
 from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
-from bench.ablation.experiment.cells import Cell, CellRow, Key
-from bench.ablation.experiment.fixed_arguments import FixedArguments
-from bench.ablation.experiment.measure import run_measure
-from bench.ablation.experiment.places import Places
-from bench.ablation.experiment.scoring import MEASURES, row_of
-from bench.ablation.experiment.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
+from bench.ablation.cells import Cell, CellRow, Key, Places
+from bench.ablation.fixed_arguments import FixedArguments
+from bench.ablation.measure import run_measure
+from bench.ablation.scoring import MEASURES, row_of
+from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
 from bench.data import questions_in, set_folder
 from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
-from bench.ablation.analysis.analysis import Analysis
-from bench.ablation.analysis.design import Stratum
-from bench.ablation.analysis.values import Condition, SetValues
-from bench.ablation.report.wording import levels_text
+from bench.ablation.analysis import Analysis
+from bench.ablation.design import Stratum
+from bench.ablation.tables import levels_text
+from bench.ablation.values import Condition, SetValues
 
 if TYPE_CHECKING:
     import numpy as np

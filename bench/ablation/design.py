@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from bench.ablation.analysis.claims import ClaimRule, Policy
-from bench.ablation.analysis.values import Condition, condition_of
-from bench.ablation.experiment.cells import Key
-from bench.ablation.experiment.suite import Suite
-from bench.report.statistics import corrected_level
+from bench.ablation.cells import Key
+from bench.ablation.suite import Suite
+from bench.ablation.values import Condition, condition_of
 
+ALPHA = 0.05
+Policy = tuple[tuple[str, str], ...]
+"""Factor and level of each policy factor, in one order of factors; () if there are none."""
 Stratum = tuple[tuple[str, str], ...]
 """Levels of the factors that a comparison keeps apart; () if there are none."""
 
@@ -50,7 +51,7 @@ class Design:
     @cached_property
     def policies(self) -> list[Policy]:
         """The combinations of levels of the policy factors."""
-        named = self.suite.comparison.policy.factors
+        named = self.suite.comparison.policy
         return self._combinations(
             [factor for factor in self.suite.experiment.factors if factor in named]
         )
@@ -58,7 +59,7 @@ class Design:
     @cached_property
     def main(self) -> Policy:
         """The policy that tables show."""
-        main = self.suite.comparison.policy.main
+        main = self.suite.comparison.policy
         return tuple((factor, main[factor]) for factor, _ in self.policies[0])
 
     @cached_property
@@ -72,18 +73,13 @@ class Design:
         return self._contrasts(self.suite.comparison.secondary)
 
     @cached_property
-    def rule(self) -> ClaimRule:
-        """The rule that the suite sets for its claims."""
-        return ClaimRule(self.suite.comparison.policy.most, self.suite.comparison.policy.at_least)
-
-    @cached_property
     def levels(self) -> tuple[float, float]:
-        """The corrected levels of the intervals of primary and of secondary contrasts."""
-        spared = self.rule.spared(self.policies)
-        return (
-            corrected_level(max(1, len(self.primary)), spared),
-            corrected_level(max(1, len(self.secondary))),
+        """The levels of the intervals of primary and of secondary contrasts, at which all claims of
+        a family hold together at 1 - ALPHA (Bonferroni)."""
+        first, second = (
+            1 - ALPHA / max(1, len(family)) for family in (self.primary, self.secondary)
         )
+        return first, second
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -104,14 +100,6 @@ class Design:
             self.condition(contrast.stratum, policy, contrast.second),
         )
 
-    def policies_of(self, contrast: Contrast) -> list[Policy]:
-        """Return the policies under which both sides of a contrast exist, measured or not."""
-        return [
-            policy
-            for policy in self.policies
-            if set(self.sides(contrast, policy)) <= self.conditions
-        ]
-
     def _combinations(self, factors: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
         levels = product(*(self.suite.experiment.factors[factor] for factor in factors))
         made = [tuple(zip(factors, chosen_levels, strict=True)) for chosen_levels in levels]
@@ -127,4 +115,8 @@ class Design:
             Contrast(measure, stratum, *pair)
             for measure, stratum, pair in product(measures, self.strata, pairs)
         ]
-        return [contrast for contrast in made if self.policies_of(contrast)]
+        return [
+            contrast
+            for contrast in made
+            if any(set(self.sides(contrast, policy)) <= self.conditions for policy in self.policies)
+        ]

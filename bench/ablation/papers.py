@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from bench.ablation.experiment.suite import Part
+from bench.ablation.suite import Part
 from bench.report.markdown import table
 
-FILE = Path(__file__).parents[2] / "papers.yaml"
+FILE = Path(__file__).parents[1] / "papers.yaml"
 
 
 class PaperTable(Part):
