@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.scale.extrapolation import MIN_POINTS, power_law
-from bench.scale.law import TARGET_PASSAGES
+from bench.scale.law import MIN_POINTS, TARGET_PASSAGES, power_law
 from bench.scale.sides import CLASSES, EngineName, Measured
 
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")

@@ -15,14 +15,11 @@ import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from arag_search.corpus import Chunk
-from arag_search.errors import AragError
 from arag_search.system.durable import write_atomically
 from arag_search.system.extras import check_extra
 from bench import BenchError
@@ -42,7 +39,7 @@ from bench.scale.sides import (
     measure,
     open_side,
 )
-from bench.scale.word_statistics import word_statistics
+from bench.scale.words import compared
 from bench.workbench import BoundedProgress, check_room, say
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -54,9 +51,6 @@ RESULTS_VERSION = 1
 BYTES_NEEDED = 6_000
 """Disk space for a passage during a build, including the corpus file: twice the final size."""
 MIN_ROOM = 1 << 30
-
-_ALIKE = 0.1
-"""A synthetic corpus resembles the real one if no statistic differs by more than this share."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -212,34 +206,6 @@ def _corpus_figure(corpus: Mapping[str, Any]) -> Figure:
         for name, statistic in corpus.items()
     ]
     return Figure("synthetic words", tuple(rows))
-
-
-def compared(real: Path) -> dict[str, Any]:
-    """Compare the words of a real corpus with those of as many synthetic passages of the same
-    length."""
-    from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
-    from index_jobs.cutting.chunking import cut
-    from index_jobs.sources.formats import Fields
-    from index_jobs.sources.metadata import MetadataReader
-    from index_jobs.sources.opening import open_source
-
-    chunks: list[Chunk] = []
-    for number, document in open_source(str(real), None, Fields(), MetadataReader({})).documents():
-        if isinstance(document, AragError):
-            raise document
-        chunks += cut(document, shard=0, number=number, chunk_tokens=DEFAULT_CHUNK_TOKENS)[0]
-    theirs = word_statistics(chunks)
-    shape = replace(synthetic.USUAL, words=round(theirs["words of a passage"]))
-    made = synthetic.passages(len(chunks), shape=shape)
-    ours = word_statistics([passage.chunk() for passage in made])
-    return {
-        name: {
-            "real": value,
-            "synthetic": ours[name],
-            "alike": abs(ours[name] / value - 1) <= _ALIKE,
-        }
-        for name, value in theirs.items()
-    }
 
 
 def _measure_all(options: argparse.Namespace, results: _Results) -> None:

@@ -11,10 +11,9 @@ import pytest
 from arag_search.corpus import Chunk
 from bench import BenchError
 from bench.scale import scale, synthetic
-from bench.scale.extrapolation import power_law
-from bench.scale.law import laws
+from bench.scale.law import laws, power_law
 from bench.scale.sides import CLASSES, Latency, Measured, drawn_queries
-from bench.scale.word_statistics import word_statistics
+from bench.scale.words import word_statistics
 from tests.support.lucene_indexes import chunk
 
 QUICK = ["--queries", "5", "--max-build-s", "60"]
