@@ -228,17 +228,6 @@ def replay(kept: Kept) -> list[str]:
     return table(head, lines, "replay")
 
 
-def agreement(kept: Kept) -> list[str]:
-    """Return the table of how other libraries' hits agree with ours."""
-    lines: list[str] = []
-    if kept.has("replay"):
-        figure = kept.figure("replay/agreement")
-        lines = [markdown.line([row.what, shown_number(row.value)]) for row in figure.rows]
-        gaps = figure.details["gaps"]
-        lines += _gaps({peer: gaps[peer] for peer in ("bm25s", "pyserini") if peer in gaps}, 2)
-    return table(("same words, k1 and b", "of the queries"), lines, "replay")
-
-
 def retrieval(kept: Kept) -> list[str]:
     """Return the table of single searches with the question, by data set and kind of search."""
     lines: list[str] = []
@@ -387,7 +376,6 @@ TABLES: Mapping[str, Table] = {
     "offline": offline,
     "build cost": build_cost,
     "replay": replay,
-    "agreement": agreement,
     "retrieval": retrieval,
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,

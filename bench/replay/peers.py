@@ -31,7 +31,7 @@ class Bm25s:
     """bm25s over tokenised passages, in Lucene's variant of BM25."""
 
     def __init__(self, ids: Sequence[str], words: Sequence[Sequence[str]], k1: float, b: float):
-        """Start the process. Raises BenchError if it or Pyserini does not start."""
+        """Index the passages. Raises MissingExtraError."""
         try:
             import bm25s
         except ImportError as error:
@@ -85,7 +85,9 @@ class Pyserini:
             raise BenchError(
                 f"Pyserini does not start ({str(why).rstrip('.')}).",
                 where=python,
-                do="Name an interpreter with --pyserini-python, and a JDK with JAVA_HOME.",
+                allowed="Python 3.12 or later with the extra pyserini, and a JDK that has "
+                "the module jdk.incubator.vector",
+                do="Name the interpreter with --pyserini-python, and the JDK with JAVA_HOME.",
             ) from error
 
     def __enter__(self) -> Pyserini:
@@ -126,11 +128,6 @@ class Pyserini:
         """Run all queries once, timed within the process."""
         timings = self._ask("play", clients=clients, top_k=top_k)
         return Played(timings["seconds"], timings["each"])
-
-    def hits(self, top_k: int) -> list[Scored]:
-        """Return the first hits of every query."""
-        hit_lists = self._ask("hits", top_k=top_k)["hits"]
-        return [[(str(id), float(score)) for id, score in hits] for hits in hit_lists]
 
     def _ask(self, what: str, **arguments: Any) -> dict[str, Any]:
         """Send a request and return the answer. Raises BenchError for an error, or if the process

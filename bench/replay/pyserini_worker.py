@@ -11,6 +11,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
+
+
+class NoLists(ModuleType):
+    """A module in which every list is empty."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return {}
 
 
 class Worker:
@@ -67,15 +77,6 @@ class Worker:
             list(pool.map(timed, self.queries))
             return {"seconds": time.perf_counter() - began, "each": latencies}
 
-    def hits(self, top_k):
-        """Return ids and scores of the first hits of every query."""
-        return {
-            "hits": [
-                [[hit.docid, hit.score] for hit in self.searcher.search(query, k=top_k)]
-                for query in self.queries
-            ]
-        }
-
 
 def peak_resident():
     """Return the peak memory of this process in bytes, or None where the system does not report
@@ -91,6 +92,8 @@ def main():
     """Answer until there are no more requests."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    # Importing this module downloads lists of indexes that others built, of which none is used.
+    sys.modules["pyserini.prebuilt_index_info"] = NoLists("pyserini.prebuilt_index_info")
     worker = Worker()
     for line in sys.stdin:
         asked = json.loads(line)

@@ -21,13 +21,11 @@ from typing import Any
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.questions.files import load_questions
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import open_index
 from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in
-from bench.replay import agreement
-from bench.replay.agreement import Bm25
-from bench.replay.build_cost import Sources, searched_words
+from bench.replay.build_cost import Sources
 from bench.replay.builds import OPTIONAL, BuildCost, Builds
 from bench.replay.recorded import (
     SEED,
@@ -36,15 +34,11 @@ from bench.replay.recorded import (
     read_queries,
     with_replies_of_papers,
 )
-from bench.replay.sides import GIVEN, ReplaySide, open_bm25s, open_embedded, open_sides
+from bench.replay.sides import GIVEN, ReplaySide, open_embedded, open_sides
 from bench.report.fingerprints import agent_fingerprints
 from bench.report.rounds import Latencies, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.workbench import Workbench, say, set_up
-from index_jobs.build.new_index import build_index
-from index_jobs.build.options import BuildOptions
-from index_jobs.cutting.chunking import MAX_CHUNK_TOKENS
-from index_jobs.sources.formats import Fields
 
 CLIENTS = (1, 16)
 QUERIES = 500
@@ -120,7 +114,6 @@ def _measured(
     figures = [
         build_figure(costs, builds.gaps),
         replay_figure(sides, timings, latencies, asked, builds.gaps),
-        agreement_figure(builds, bench, asked),
     ]
     run["versions"] = builds.versions
     if "hybrid" not in builds.gaps:
@@ -215,46 +208,3 @@ def replay_figure(
         ],
     }
     return Figure("replay", tuple(rows), details)
-
-
-def agreement_figure(builds: Builds, bench: Workbench, asked: RecordedQueries) -> Figure:
-    """Compare the hits of bm25s and of Pyserini with ours, over one field of the same words, with
-    the same k1 and b."""
-    queries = [query.words for query in asked.queries]
-    passages = {chunk.id: searched_words(chunk) for chunk in bench.chunks}
-    k1, b = bench.manifest.k1, bench.manifest.b
-    formula = Bm25(passages, k1, b)
-    with _one_field(builds) as index:
-        here = agreement.ours(index, queries)
-    rows: list[Row] = []
-    examples: dict[str, Any] = {}
-
-    def add(name: str, there: Sequence[agreement.Scored], counting: agreement.Counting) -> None:
-        agreed = agreement.compared(queries, here, there, formula, counting)
-        rows.extend(agreed.rows(name))
-        examples[name] = list(agreed.examples)
-
-    if "bm25s" not in builds.gaps:
-        peer = open_bm25s(builds)
-        hits = [peer.search(words, agreement.TOP) for words in queries]
-        add("bm25s", hits, agreement.BM25S)
-    if builds.pyserini is not None and "pyserini" not in builds.gaps:
-        add("pyserini", builds.pyserini.hits(agreement.TOP), agreement.PYSERINI)
-    details = {
-        "queries": len(queries), "k1": k1, "b": b,
-        "without_a_reason": examples, "gaps": dict(builds.gaps),
-    }  # fmt: skip
-    return Figure("agreement", tuple(rows), details)
-
-
-def _one_field(builds: Builds) -> Index:
-    """Build an index whose passages have all their words as text, and no title."""
-    location = builds.folder / "one-field"
-    options = BuildOptions(
-        format="documents",
-        fields=Fields(text="contents"),
-        chunk_tokens=MAX_CHUNK_TOKENS,
-        without=("sentences",),
-    )
-    build_index([str(builds.sources.words)], location, options)
-    return open_index(location, search_timeout_s=None)

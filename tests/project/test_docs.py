@@ -78,7 +78,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
     ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
     ("bench/studies/replay.md", "python -m bench replay"): SLOW,
-    ("bench/studies/replay.md", "uv venv pyserini-env"): "downloads 6 GB, and needs a JDK",
+    ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
     ("bench/studies/speed.md", "python -m bench efficiency all"): SLOW,
     ("bench/studies/vectors.md", "python -m bench embedding"):
