@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.corpus import Chunk
-from arag_search.engines.deletions import check_compact
+from arag_search.engines.base import check_compact
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index

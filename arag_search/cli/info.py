@@ -10,7 +10,7 @@ import typer
 from arag_search.system.wording import counted
 
 if TYPE_CHECKING:
-    from arag_search.engines.deletions import Deletions
+    from arag_search.engines.base import Deletions
     from arag_search.engines.lucene.reader import IndexStatistics
     from arag_search.engines.lucene.snapshot import PartStatistics
     from arag_search.engines.opensearch.reader import ClusterStatistics, ShardStatistics
@@ -107,7 +107,7 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
     """Describe and verify an index and its vectors. Raises the errors of opening them, and
     IndexDamagedError if the index differs from what its manifest says."""
     from arag_search.cli.output.info_vectors import described_sidecars
-    from arag_search.engines.deletions import deletions_of
+    from arag_search.engines.base import deletions_of
     from arag_search.search.index import open_index
 
     with open_index(index) as opened:
@@ -228,7 +228,7 @@ def _lines(
     deletions: Deletions,
     verified: list[str],
 ) -> list[str]:
-    from arag_search.engines.deletions import MAX_DELETED_SHARE
+    from arag_search.engines.base import MAX_DELETED_SHARE
 
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
-from arag_search.endpoints.redaction import Secrets
-from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
-from arag_search.endpoints.settings import OPENAI_URL
+from arag_search.endpoints.refusals import Failures, Refusal, Secrets, refusal_error, refusal_of
 from arag_search.errors import ConfigError
 
+KEY_VARIABLES = ("ARAG_API_KEY", "OPENAI_API_KEY")
+BASE_URL_VARIABLES = ("ARAG_BASE_URL", "OPENAI_BASE_URL")
+OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_RETRIES = 5
 FIRST_WAIT_S = 1.0
@@ -203,7 +204,7 @@ class Endpoint:
             words = f"{type(cause).__name__}: {cause}".rstrip(": ")
             return Refusal(words=self._secrets.hide(words), retryable=True)
         if request.is_shown and len(self._key) >= SHORTEST_HIDDEN_KEY:
-            body = self._secrets.hide_in_json(body)
+            body = self._secrets.hide(body)
         try:
             return request.read(body)
         except ValueError as error:
@@ -267,3 +268,15 @@ def _base_url_problem(base_url: str) -> str:
     if address.scheme not in ("http", "https") or not (has_host and is_one_word):
         return refused
     return ""
+
+
+def first_set(variables: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
+    """Return value and name of the first variable that is set; two empty strings if none is.
+
+    An empty variable counts as unset.
+    """
+    for name in names:
+        value = variables.get(name, "").strip()
+        if value:
+            return value, name
+    return "", ""

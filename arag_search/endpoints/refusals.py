@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import email.utils
+import html
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import quote, quote_plus
 
-from arag_search.endpoints.redaction import Secrets
 from arag_search.errors import AragError
 
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
@@ -209,3 +211,43 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         if seconds == seconds:  # not NaN
             return max(seconds, 0.0)
     return None
+
+
+_SHORTEST_SECRET = 4  # anything shorter occurs in every text
+
+
+class Secrets:
+    """Values that no text may show. Values of fewer than 4 characters are ignored.
+
+    ``mark`` replaces them.
+    """
+
+    def __init__(self, *values: str, mark: str) -> None:
+        forms = {
+            form
+            for value in values
+            if len(value) >= _SHORTEST_SECRET
+            for form in (
+                value,
+                json.dumps(value)[1:-1],
+                json.dumps(value, ensure_ascii=False)[1:-1],
+                quote(value),
+                quote(value, safe=""),
+                quote_plus(value),
+                html.escape(value),
+            )
+        }
+        self._forms = sorted(forms, key=len, reverse=True)
+        self._mark = mark
+
+    @classmethod
+    def of_login(cls, username: str, password: str) -> Secrets:
+        """Return the secrets of HTTP's Basic authentication."""
+        login = f"{username}:{password}" if password else ""
+        return cls(login, base64.b64encode(login.encode()).decode(), password, mark="[password]")
+
+    def hide(self, text: str) -> str:
+        """Return the text without the secrets."""
+        for form in self._forms:
+            text = text.replace(form, self._mark)
+        return text

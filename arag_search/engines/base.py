@@ -7,13 +7,13 @@ corpus order (by ordinal).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
-from arag_search.engines.deadline import Deadline
-from arag_search.engines.deletions import Deletions
+from arag_search.errors import ArgumentError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.query.tree import And, Node, Or, Scope, TextLeaf
 
@@ -342,3 +342,100 @@ class SearchEngine(Protocol):
         """Wait for calls in flight, then release all resources. Later calls raise
         IndexClosedError."""
         ...
+
+
+DEFAULT_SEARCH_TIMEOUT_S = 10.0
+
+
+class Deadline:
+    """A point in time, ``timeout_s`` seconds after its creation."""
+
+    __slots__ = ("_until", "timeout_s")
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self._until = time.monotonic() + timeout_s
+
+    @staticmethod
+    def after(timeout_s: float | None) -> Deadline | None:
+        """Return the deadline of a query that begins now; None for a query without a limit."""
+        return None if timeout_s is None else Deadline(timeout_s)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline. Raises QueryTimeoutError once it has passed."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise self.exceeded()
+        return left
+
+    def check(self) -> None:
+        """Raise QueryTimeoutError if the deadline has passed."""
+        if time.monotonic() >= self._until:
+            raise self.exceeded()
+
+    def exceeded(self) -> QueryTimeoutError:
+        """Return the error for a query that took longer."""
+        return QueryTimeoutError(
+            f"The query took longer than {self.timeout_s:g} s and was stopped.",
+            allowed=f"{self.timeout_s:g} s for a query (search_timeout_s, --search-timeout-s)",
+        )
+
+
+def left_nanoseconds(deadline: Deadline | None) -> int:
+    """Return the time until a deadline; 0 for None. Raises QueryTimeoutError if it has passed."""
+    return 0 if deadline is None else max(1, int(deadline.left_s * 1e9))
+
+
+def check_search_timeout(timeout_s: float | None) -> None:
+    """Raise ArgumentError for an invalid time limit."""
+    if timeout_s is not None and not 0 < timeout_s < 1e6:
+        raise ArgumentError(
+            f"The time limit of a search is {timeout_s:g} s.",
+            allowed="more than 0 s, below 1,000,000 s",
+            do="None, or 0 on the command line, means no limit.",
+        )
+
+
+MAX_DELETED_SHARE = 0.05
+"""Above this share, ``arag-search info`` recommends to compact."""
+
+
+class DocumentCounts(Protocol):
+    """The counts of one of the two indexes that an engine searches."""
+
+    @property
+    def documents(self) -> int: ...
+
+    @property
+    def deleted(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """The deleted documents that statistics still count: how many there are, and their share of the
+    chunks or of the sentences, whichever is greater."""
+
+    documents: int
+    share: float
+
+
+def deletions_of(*parts: DocumentCounts | None) -> Deletions:
+    """Return the deletions of several indexes together; None is an index that was left out."""
+    counts = [part for part in parts if part is not None]
+    shares = [part.deleted / max(1, part.documents + part.deleted) for part in counts]
+    return Deletions(sum(part.deleted for part in counts), max(shares, default=0.0))
+
+
+def check_compact(deletions: Deletions, where: str) -> None:
+    """Raise IndexProblemError if deleted documents change the scores.
+
+    Comparisons and measurements call this.
+    """
+    if deletions.documents:
+        raise IndexProblemError(
+            f"{deletions.share:.1%} of the index are deleted documents, which change its scores.",
+            where=where,
+            allowed="an index without deleted documents",
+            do=f"Run: arag-search compact {where}",
+        )

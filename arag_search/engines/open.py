@@ -32,7 +32,7 @@ def open_engine(
     Raises what ``arag_search.open_index`` raises for a location.
     """
     if is_address(location):
-        from arag_search.engines.opensearch.connection import ConnectionOptions
+        from arag_search.engines.opensearch.address import ConnectionOptions
         from arag_search.engines.opensearch.reader import OpenSearchEngine
 
         address = parse_address(location)

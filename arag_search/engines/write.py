@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from arag_search.corpus import Chunk
-from arag_search.engines.deletions import Deletions
+from arag_search.engines.base import Deletions
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType

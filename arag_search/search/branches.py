@@ -6,8 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from arag_search.engines.base import MAX_TOTAL, Granularity, Page, SearchEngine, SearchRequest
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import (
+    MAX_TOTAL,
+    Deadline,
+    Granularity,
+    Page,
+    SearchEngine,
+    SearchRequest,
+)
 from arag_search.errors import QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.query import analysis

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
-from arag_search.engines.base import SearchEngine, SearchRequest
+from arag_search.engines.base import Deadline, SearchEngine, SearchRequest
 from arag_search.engines.calls import Calls
-from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES

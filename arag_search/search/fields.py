@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arag_search.engines.base import FieldsRequest, FieldValues, SearchEngine, ValueCount
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, FieldsRequest, FieldValues, SearchEngine, ValueCount
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
 from arag_search.query.dates import date_text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from arag_search.engines.base import Granularity, SearchEngine, SearchRequest
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Granularity, SearchEngine, SearchRequest
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.tree import Node, Term, TextLeaf, positive_leaves
 

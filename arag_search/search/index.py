@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import (
+    DEFAULT_SEARCH_TIMEOUT_S,
+    Deadline,
     FieldsRequest,
     Granularity,
     KeywordRequest,
@@ -25,10 +27,6 @@ from arag_search.engines.base import (
     Page,
     SearchEngine,
     SearchRequest,
-)
-from arag_search.engines.deadline import (
-    DEFAULT_SEARCH_TIMEOUT_S,
-    Deadline,
     check_search_timeout,
 )
 from arag_search.engines.open import open_engine

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 
-from arag_search.engines.base import Granularity, SearchEngine
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Granularity, SearchEngine
 from arag_search.errors import QueryTimeoutError
 from arag_search.query import analysis
 from arag_search.query.printing import quoted

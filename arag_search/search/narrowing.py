@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
-from arag_search.engines.base import Matching
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Matching
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.problems import shortened
 from arag_search.query.tree import Node, Phrase, Prefix, leaves

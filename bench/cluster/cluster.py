@@ -9,9 +9,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.cluster import NodeStatus
 from bench import BenchError

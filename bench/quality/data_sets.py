@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from arag_search.engines.deletions import check_compact
+from arag_search.engines.base import check_compact
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.questions.files import Question

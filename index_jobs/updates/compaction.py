@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.engines.deletions import Deletions
+from arag_search.engines.base import Deletions
 from arag_search.system.progress import Progress, SilentProgress, duration
 from index_jobs.build.report import Report
 from index_jobs.updates.recovery import resumable_update

@@ -14,9 +14,8 @@ from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import MAX_REPLY_BYTES
 from arag_search.endpoints.host import HttpHost, UnreadableReplyError
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import (
     AragError,
     ConfigError,

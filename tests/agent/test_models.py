@@ -24,8 +24,7 @@ from arag_search.agent.models.replay import RecordingModel, ReplayModel
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.endpoints.calls import Retry
-from arag_search.endpoints.settings import OPENAI_URL
+from arag_search.endpoints.calls import OPENAI_URL, Retry
 from arag_search.errors import (
     AragError,
     ConfigError,

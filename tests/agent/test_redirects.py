@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import AragError
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.openai_asking import FINAL, KEY

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from arag_search.engines.deletions import check_compact
+from arag_search.engines.base import check_compact
 from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.snapshot import Snapshot

@@ -9,8 +9,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk
-from arag_search.engines.base import Granularity, SearchRequest
-from arag_search.engines.deletions import check_compact
+from arag_search.engines.base import Granularity, SearchRequest, check_compact
 from arag_search.engines.lucene import reader
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter

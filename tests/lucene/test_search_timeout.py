@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.base import Granularity, SearchRequest, SortBy
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Granularity, SearchRequest, SortBy
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.parser import parse

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
+from arag_search.engines.opensearch.client import REPEATABLE, Client
 from arag_search.engines.opensearch.faults import deepest_reason
 from arag_search.errors import (
     AccessError,
@@ -157,6 +156,49 @@ def test_an_address_without_a_server_is_reported_within_the_opening_budget() -> 
     assert time.monotonic() - started < 1
     assert caught.value.what.startswith("No connection: [Errno 111] Connection refused (")
     assert (caught.value.where, f"Do: {caught.value.do}") == (address.server, SEE)
+
+
+def test_a_change_of_aliases_is_never_sent_twice(server: UnrulyServer, client: Client) -> None:
+    for answer in (Answer(silent=True), refusal(503, "x", "y")):
+        server.reply_with(answer)
+        with pytest.raises(UnavailableError):
+            client.call("POST", "/_aliases", {"actions": []})
+        assert len(server.requests) == 1
+    assert not {call for call in REPEATABLE if "_aliases" in call}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/wiki"),
+        ("GET", "/wiki/_alias"),
+        ("GET", "/_cluster/health/wiki"),
+        ("GET", "/wiki/_count"),
+        ("GET", "/wiki/_doc/holder"),
+        ("GET", "/wiki/_mapping"),
+        ("GET", "/wiki/_stats/docs"),
+        ("POST", "/wiki/_search"),
+        ("POST", "/_msearch"),
+        ("POST", "/wiki/_count"),
+        ("POST", "/wiki/_refresh"),
+        ("POST", "/wiki/_flush"),
+        ("POST", "/wiki/_forcemerge"),
+        ("POST", "/_bulk"),
+        ("PUT", "/wiki"),
+        ("PUT", "/wiki/_mapping"),
+        ("PUT", "/wiki/_settings"),
+        ("PUT", "/wiki/_doc/holder"),
+        ("DELETE", "/wiki"),
+    ],
+)
+def test_a_repeatable_call_is_sent_again(
+    server: UnrulyServer, client: Client, method: str, path: str
+) -> None:
+    server.reply_with(refusal(503, "x", "y"), refusal(400, "parsing_exception", "z"))
+    with pytest.raises(RefusedError):
+        client.call(method, path)
+    assert len(server.requests) == 2
 
 
 # Permanent faults

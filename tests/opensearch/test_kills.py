@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from arag_search.engines.base import SearchRequest
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest

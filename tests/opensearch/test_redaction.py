@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import EngineError
 from tests.support.secrets import LOGIN, forms_of
 from tests.support.unruly_server import Answer as ServerAnswer
@@ -27,7 +26,7 @@ LOGGED_IN = ConnectionOptions(*LOGIN, attempt_timeout_s=5, opening_budget_s=0, r
 TOKEN = base64.b64encode(":".join(LOGIN).encode()).decode()
 
 
-@pytest.mark.parametrize("form", [*forms_of(LOGIN[1]), f"Basic {TOKEN}", TOKEN.lower()])
+@pytest.mark.parametrize("form", [*forms_of(LOGIN[1]), f"Basic {TOKEN}"])
 def test_no_error_of_opensearch_repeats_the_password(server: UnrulyServer, form: str) -> None:
     address = parse_address(f"{server.url}/wiki")
     for answer in (

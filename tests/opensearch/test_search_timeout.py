@@ -2,8 +2,7 @@
 
 import pytest
 
-from arag_search.engines.base import Granularity, SearchRequest
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Granularity, SearchRequest
 from arag_search.errors import QueryTimeoutError
 from arag_search.query.tree import Node, Phrase, Term, any_of
 from tests.support.lucene_indexes import METADATA, chunk

@@ -1,4 +1,4 @@
-"""Malformed answers of a server: each is an error that names the defect."""
+"""Incomplete and malformed answers of a server: each is an error."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import pytest
 
 from arag_search.engines.base import FieldsRequest, KeywordRequest, SearchRequest, SortBy
 from arag_search.engines.opensearch import reader, values
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError, EngineError, UnavailableError
 from arag_search.query.parser import parse
@@ -54,63 +53,36 @@ def searches(client: Client, count: int) -> object:
     return client.call("POST", "/_msearch", lines)
 
 
-def whole(**parts: object) -> dict[str, object]:
-    return {**WHOLE, **parts}
-
-
-def shards(**counts: int) -> dict[str, object]:
-    return whole(_shards={"total": 3, "successful": 3, "skipped": 0, "failed": 0, **counts})
+def shards(**counts: object) -> dict[str, object]:
+    return {**WHOLE, "_shards": {"total": 3, "successful": 3, "skipped": 0, "failed": 0, **counts}}
 
 
 @pytest.mark.parametrize(
-    ("answer", "defect"),
+    "answer",
     [
-        ([], "the answer is a list"),
-        ("x", "is not JSON"),
-        (5, "the answer is 5"),
-        (None, "the answer is null"),
-        ({}, "_shards is missing"),
-        ({**WHOLE, "_shards": None}, "_shards is null"),
-        (shards(successful=2), "_shards.successful is 2"),
-        (shards(total=4, skipped=1), "_shards.successful is 3"),
-        (shards(failed=-1), "_shards.failed is -1"),
-        (
-            whole(_clusters={"total": 2, "successful": 1, "skipped": 1}),
-            "_clusters.successful is 1",
-        ),
-        (
-            whole(_clusters={"total": 1, "successful": 1, "skipped": 1}),
-            "_clusters.skipped is 1",
-        ),
-        (whole(hits=[]), "hits is a list"),
-        (whole(hits={"total": {"value": 0, "relation": "eq"}}), "hits.hits is missing"),
-        (whole(hits={"total": 3, "hits": []}), "hits.total is 3"),
-        (whole(hits={"total": {"value": 3, "relation": ""}, "hits": []}), "relation is ''"),
-        (whole(hits={**WHOLE["hits"], "hits": [5]}), "hits.hits[0] is 5"),
-        (whole(hits={**WHOLE["hits"], "hits": [{}] * 4}), "the number of hits.hits is 4"),
-        (
-            whole(hits={**WHOLE["hits"], "hits": [{"_score": None, "sort": ["1"]}]}),
-            "hits.hits[0].sort is '1'",
-        ),
+        [],
+        "x",
+        5,
+        None,
+        {},
+        {**WHOLE, "_shards": None},
+        shards(successful=2),
+        shards(total=4, skipped=1),
+        {**WHOLE, "_clusters": {"total": 2, "successful": 1, "skipped": 1}},
+        {**WHOLE, "_clusters": {"total": 1, "successful": 1, "skipped": 1}},
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_defect_of_an_incomplete_or_malformed_answer_to_a_search_is_named(
-    server: UnrulyServer, client: Client, answer: object, defect: str
+def test_an_incomplete_answer_to_a_search_is_an_error(
+    server: UnrulyServer, client: Client, answer: object
 ) -> None:
-    body = {"size": 3, "sort": [{"ordinal": "asc"}]}
     server.reply_with(Answer(answer))
     with pytest.raises(EngineError) as caught:
-        client.call("POST", "/wiki/_search", body)
-    assert defect in caught.value.what
+        client.call("POST", "/wiki/_search", {"size": 3})
     assert caught.value.where == server.url
     assert len(server.requests) == 1
-    if isinstance(answer, str):
-        return
     server.reply_with(Answer({"responses": [WHOLE, answer]}))
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(EngineError):
         searches(client, 2)
-    assert defect.removeprefix("the answer").removeprefix("the number of ") in caught.value.what
 
 
 def test_fewer_answers_than_searches_are_an_error_with_four_parts(
@@ -120,8 +92,8 @@ def test_fewer_answers_than_searches_are_an_error_with_four_parts(
     with pytest.raises(EngineError) as caught:
         searches(client, 2)
     assert str(caught.value) == (
-        "The server does not answer POST _msearch as OpenSearch does: the number of responses is"
-        f" 1.\nWhere: {server.url}\nAllowed: 2, as requested\n"
+        "The server does not answer as OpenSearch does (1 responses for 2 requests).\n"
+        f"Where: {server.url}\n"
         "Do: See what answers at this address: a proxy may change or cut answers."
     )
 

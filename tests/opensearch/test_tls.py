@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.faults import fault_of_tls
 from arag_search.errors import AccessError, ArgumentError, EngineError, IndexNotFoundError
 from arag_search.search.index import open_index

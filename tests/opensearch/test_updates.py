@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.deletions import check_compact
+from arag_search.engines.base import check_compact
 from arag_search.engines.open import open_update
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.update import OpenSearchUpdate

@@ -11,11 +11,10 @@ import pytest
 
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.opensearch import bulk, schema
-from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
-from arag_search.engines.opensearch.shard_terms import find_shard_terms
+from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import AragError, BuildError, UnavailableError
 from tests.support.opensearch_indexes import MANIFEST, Site

@@ -1,4 +1,4 @@
-"""Clients that search while nodes of a cluster die or hang, and compare every answer."""
+"""Clients that search while nodes of a cluster die, and compare every answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from arag_search.engines.opensearch.connection import REQUEST_BUDGET_S
+from arag_search.engines.opensearch.address import REQUEST_BUDGET_S
 from arag_search.errors import AragError, UnavailableError
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
@@ -127,16 +127,6 @@ def kill(cluster: LocalCluster, node: int) -> None:
     cluster.signal(node, signal.SIGKILL)
     time.sleep(3.0)
     cluster.revive()
-
-
-def hang(cluster: LocalCluster, node: int, seconds: float) -> None:
-    """Suspend the process of a node for a time, and wait until it is back in the cluster."""
-    cluster.signal(node, signal.SIGSTOP)
-    try:
-        time.sleep(seconds)
-    finally:
-        cluster.signal(node, signal.SIGCONT)
-    cluster.wait_until_green()
 
 
 def give_up_without_nodes(

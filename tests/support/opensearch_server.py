@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.engines.deletions import check_compact
+from arag_search.engines.base import check_compact
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.address import Address, parse_address
+from arag_search.engines.opensearch.address import Address, ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
-from arag_search.engines.opensearch.shard_terms import find_shard_terms
+from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.manifest import Manifest
 
 LONG = ConnectionOptions(attempt_timeout_s=60.0, opening_budget_s=60.0)

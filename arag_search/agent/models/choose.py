@@ -9,11 +9,13 @@ from pathlib import Path
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
-from arag_search.endpoints.calls import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, Retry
-from arag_search.endpoints.settings import (
+from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
+    DEFAULT_MAX_RETRIES,
+    DEFAULT_TIMEOUT_S,
     KEY_VARIABLES,
     OPENAI_URL,
+    Retry,
     first_set,
 )
 from arag_search.errors import ConfigError

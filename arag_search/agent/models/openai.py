@@ -8,9 +8,14 @@ from typing import Any, Unpack
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.models.wire import read_reply, write_messages
-from arag_search.endpoints.calls import Endpoint, EndpointOptions, Request, check_options
+from arag_search.endpoints.calls import (
+    KEY_VARIABLES,
+    Endpoint,
+    EndpointOptions,
+    Request,
+    check_options,
+)
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
-from arag_search.endpoints.settings import KEY_VARIABLES
 from arag_search.errors import (
     ContextLengthError,
     ModelAccessError,

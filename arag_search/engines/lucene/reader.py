@@ -10,6 +10,8 @@ from types import TracebackType
 
 from arag_search.corpus import MAX_SENTENCES, SENTENCE_BITS, Chunk, chunk_ordinal
 from arag_search.engines.base import (
+    Deadline,
+    Deletions,
     FieldsPage,
     FieldsRequest,
     Granularity,
@@ -18,11 +20,10 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    deletions_of,
     is_counted,
 )
 from arag_search.engines.calls import Calls
-from arag_search.engines.deadline import Deadline
-from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
     LAST_ORDINAL,

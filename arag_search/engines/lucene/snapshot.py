@@ -23,13 +23,14 @@ import orjson
 
 from arag_search.engines.base import (
     MAX_TOTAL,
+    Deadline,
     FieldsPage,
     FieldsRequest,
     FieldValues,
     SortBy,
     ValueCount,
+    left_nanoseconds,
 )
-from arag_search.engines.deadline import Deadline, left_nanoseconds
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array, java_float
 from arag_search.engines.lucene.schema import (

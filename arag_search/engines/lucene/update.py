@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, next_document, ordinal_of
-from arag_search.engines.deletions import Deletions
+from arag_search.engines.base import Deletions
 from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.location import BuildSite, hold_live

@@ -1,8 +1,8 @@
 """Calls to a cluster: connections, time limits, retries and errors.
 
 An attempt takes at most a few seconds, however slowly its answer arrives, and all attempts of a
-call together at most its budget. Each uses another host. The library below neither retries nor
-logs what we raise.
+call together at most its budget. Each uses another host. Nothing else retries, and only calls in
+``REPEATABLE`` are sent again.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from arag_search.endpoints.redaction import Secrets
-from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.connection import UNENCRYPTED_VARIABLE, ConnectionOptions
+from arag_search.endpoints.refusals import Secrets
+from arag_search.engines.opensearch.address import UNENCRYPTED_VARIABLE, Address, ConnectionOptions
 from arag_search.engines.opensearch.faults import (
     Fault,
-    RefusedError,
+    endpoint_of,
+    fault_of_answer,
     fault_of_reply,
     fault_of_tls,
     unavailable,
 )
-from arag_search.engines.opensearch.hosts import Host, Hosts
-from arag_search.engines.opensearch.shapes import Exchange, fault_of_shape
+from arag_search.engines.opensearch.hosts import Hosts
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 
 MIN_MAJOR_VERSION = 3
@@ -36,22 +35,29 @@ MIN_MAJOR_VERSION = 3
 Body = Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None
 """A sequence is sent as lines of JSON, bytes as they are."""
 Params = Mapping[str, str] | None
-AfterTimeout = Callable[[float], tuple[Body, Params]]
-"""Returns what to send after an attempt that timed out. It may send requests itself, until the
-time of ``time.monotonic`` that it is called with."""
 
-__all__ = [
-    "AfterTimeout",
-    "Body",
-    "Client",
-    "Params",
-    "RefusedError",
-    "encoded",
-]
+REPEATABLE = frozenset(
+    {
+        *(("GET", endpoint) for endpoint in ("", "/", "_alias", "_cluster", "_count", "_doc")),
+        *(("GET", endpoint) for endpoint in ("_mapping", "_stats")),
+        *(("POST", endpoint) for endpoint in ("_search", "_msearch", "_count")),
+        *(("POST", endpoint) for endpoint in ("_refresh", "_flush", "_forcemerge")),
+        ("POST", "_bulk"),  # documents are created, or deleted, under their own ids
+        ("PUT", ""),  # an index that exists already is refused
+        ("PUT", "_mapping"),
+        ("PUT", "_settings"),
+        ("PUT", "_doc"),  # the lock of an update, with the version that it replaces
+        ("DELETE", ""),
+    }
+)
+"""Method and endpoint of the calls that do the same if they are sent twice. A change of aliases is
+none of them: whoever sends one looks first whether it took effect."""
 
 _SEARCHES = ("/_search", "/_msearch")
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
+_SHORTEST_S = 0.01
+"""The shortest attempt that is worth to be begun."""
 _ANSWER_S = 1.0
 """How long to wait for an answer after the server should have stopped a query."""
 
@@ -106,7 +112,7 @@ class Client:
                 allowed=f"OpenSearch {MIN_MAJOR_VERSION} or newer",
                 do="Correct the address, including its prefix.",
             )
-        number = str(version.get("number"))  # pyright: ignore
+        number = self._secrets.hide(str(version.get("number")))  # pyright: ignore
         major = number.partition(".")[0]
         if not major.isdecimal() or int(major) < MIN_MAJOR_VERSION:
             raise EngineError(
@@ -124,77 +130,47 @@ class Client:
         body: Body = None,
         params: Params = None,
         *,
-        after_timeout: AfterTimeout | None = None,
         budget_s: float | None = None,
         attempt_timeout_s: float | None = None,
         query_timeout_s: float | None = None,
     ) -> Any:
         """Send a request until it is answered, and return the JSON of the answer.
 
-        Retryable failures are retried for ``budget_s`` seconds; 0 means one attempt. The answer is
-        complete and has the shape that the request demands (see shapes.py). A host that times out
-        is set aside, unless ``after_timeout`` finds out whether it is to blame. After as many
-        timeouts as there are hosts, the next attempt may take twice as long. A query that the
-        server stops after ``query_timeout_s`` has this time from its second attempt on, and no
-        attempt has much more.
+        Retryable failures of a repeatable call are retried for ``budget_s`` seconds; 0 means one
+        attempt. The answer is complete (see ``fault_of_answer``). A host that times out is set
+        aside. After as many timeouts as there are hosts, the next attempt may take twice as long.
+        With ``query_timeout_s``, after which the server stops a query, an attempt has not much more
+        than that, and the first timeout is the last one.
         Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
         timeout_s = attempt_timeout_s or self._options.attempt_timeout_s
+        if query_timeout_s is not None:
+            timeout_s = query_timeout_s + _ANSWER_S
+        until = time.monotonic() + (budget_s if (method, endpoint_of(path)) in REPEATABLE else 0.0)
         started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
-        attempts = 0
-        too_short = 0
+        attempts = timeouts = 0
         while True:
-            begun = time.monotonic()
-            if query_timeout_s is not None and (too_short or timeout_s > query_timeout_s):
-                timeout_s = query_timeout_s + _ANSWER_S
-            limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
-            outcome = self._attempt(
-                method, path, body, params, limit_s, blame=after_timeout is None
-            )
+            limit_s = timeout_s if attempts == 0 else min(timeout_s, until - time.monotonic())
+            outcome = self._attempt(method, path, body, params, limit_s)
             if not isinstance(outcome, Fault):
                 return outcome
             attempts += 1
-            now = time.monotonic()
-            if not outcome.retryable or now + pause_s >= started + budget_s:
-                raise _final(outcome, attempts, now - started)
-            # The server may have stopped the query at the moment when our attempt timed out.
-            if outcome.unanswered or (query_timeout_s is not None and now - begun >= limit_s):
-                # A node that hangs is abandoned early, and cannot use up the whole budget when it
-                # is tried again; a slow search gets its time.
-                too_short += 1
-                if too_short % len(self._address.hosts) == 0:
+            is_turn_over = attempts >= len(self._address.hosts)
+            wait_s = pause_s if is_turn_over and not outcome.unanswered else 0.0
+            is_out_of_time = outcome.unanswered and query_timeout_s is not None
+            is_last = is_out_of_time or time.monotonic() + wait_s + _SHORTEST_S >= until
+            if not outcome.retryable or is_last:
+                raise _final(outcome, attempts, time.monotonic() - started)
+            if outcome.unanswered:
+                timeouts += 1
+                if timeouts % len(self._address.hosts) == 0:
                     timeout_s *= 2
-                if after_timeout is not None:
-                    body, params = after_timeout(started + budget_s)
-                    now = time.monotonic()
-                    if now >= started + budget_s:
-                        raise _final(outcome, attempts, now - started)
-            elif attempts >= len(self._address.hosts):
+            elif wait_s:
                 # Spread the clients out in time.
-                time.sleep(pause_s * random.uniform(0.75, 1.0))
+                time.sleep(wait_s * random.uniform(0.75, 1.0))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-    @property
-    def hosts(self) -> Sequence[Host]:
-        """The hosts of the address, for ``ask``."""
-        return self._connected().all
-
-    def ask(
-        self,
-        host: Host,
-        method: str,
-        path: str,
-        body: Body = None,
-        params: Params = None,
-        *,
-        timeout_s: float,
-        blame: bool = True,
-    ) -> Any:
-        """Send a request once to a host, even if it is set aside. Return the JSON of the answer, or
-        the Fault. ``blame`` sets the host aside if it times out."""
-        return self._attempt(method, path, body, params, timeout_s, host=host, blame=blame)
 
     def close(self) -> None:
         """Close the connections. Calls after it raise IndexClosedError."""
@@ -203,51 +179,34 @@ class Client:
             if self._hosts is not None and self._pid == os.getpid():
                 self._hosts.close()
 
-    def _attempt(
-        self,
-        method: str,
-        path: str,
-        body: Body,
-        params: Params,
-        timeout_s: float,
-        *,
-        host: Host | None = None,
-        blame: bool,
-    ) -> Any:
-        """Return the answer, or the Fault without our password, of ``host`` or the next host."""
-        outcome = self._exchange(method, path, body, params, timeout_s, host, blame)
+    def _attempt(self, method: str, path: str, body: Body, params: Params, timeout_s: float) -> Any:
+        """Return the answer, or the Fault without our password, of the next host."""
+        outcome = self._exchange(method, path, body, params, timeout_s)
         if isinstance(outcome, Fault):
             outcome.error.what = self._secrets.hide(outcome.error.what)
         return outcome
 
     def _exchange(
-        self,
-        method: str,
-        path: str,
-        body: Body,
-        params: Params,
-        timeout_s: float,
-        host: Host | None,
-        blame: bool,
+        self, method: str, path: str, body: Body, params: Params, timeout_s: float
     ) -> Any:
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
         from arag_search.endpoints.host import UnreadableReplyError
 
         hosts = self._connected()
-        host = host or hosts.next()
+        host = hosts.next()
+        sent = _as_bytes(body)
         params = dict(params or {})
         if path.endswith(_SEARCHES):  # the server can stop when we no longer wait
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
         begun = time.monotonic()
         try:
             reply = host.transport.perform_request(
-                method, path, params=params, body=_as_bytes(body), timeout=timeout_s
+                method, path, params=params, body=sent, timeout=timeout_s
             )
         except ConnectionError as error:
             waited = time.monotonic() - begun >= timeout_s
-            if blame or not waited:
-                hosts.set_aside(host)
+            hosts.set_aside(host)
             return replace(self._connection_fault(error, timeout_s), unanswered=waited)
         except TransportError as error:
             hosts.answered(host)
@@ -262,8 +221,7 @@ class Client:
             what = f"The server's answer {error}."
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         hosts.answered(host)
-        exchange = Exchange(method, path, params, body, reply, self.server)
-        return fault_of_shape(exchange) or reply
+        return fault_of_answer(path, sent, reply, self.server) or reply
 
     def _connection_fault(self, error: Any, timeout_s: float) -> Fault:
         from opensearchpy.exceptions import ConnectionTimeout, SSLError

@@ -6,9 +6,12 @@ Their causes distinguish both from queries that fail everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from arag_search.errors import (
     AccessError,
@@ -24,6 +27,8 @@ PASSWORD_VARIABLE = "OPENSEARCH_PASSWORD"
 CA_CERTS_VARIABLE = "OPENSEARCH_CA_CERTS"
 CLIENT_CERT_VARIABLE = "OPENSEARCH_CLIENT_CERT"
 CLIENT_KEY_VARIABLE = "OPENSEARCH_CLIENT_KEY"
+
+_Class = TypeVar("_Class")
 
 MAX_REASON_CHARACTERS = 500
 _TIME_EXCEEDED = "time_exceeded_exception"
@@ -108,25 +113,96 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     return Fault(False, RefusedError(what, status=status, kind=kind, where=server))
 
 
-def fault_of_answer(body: Any, server: str) -> Fault | None:
-    """Return the fault of an answer with status 200 to a search; None if it is complete."""
-    shards: Any = body.get("_shards") or {}
-    failed = int(shards.get("failed", 0))
+def endpoint_of(path: str) -> str:
+    """Return the part of a path that begins with an underscore, such as ``_search``; empty if the
+    path names indexes alone."""
+    return "/" if path == "/" else next((p for p in path.split("/") if p.startswith("_")), "")
+
+
+def fault_of_answer(path: str, sent: bytes | None, answer: Any, server: str) -> Fault | None:
+    """Return the fault of an answer with status 200; None if it is complete.
+
+    A search must have searched all shards, and each search and each action of a bulk request must
+    have an outcome. An answer that lacks the fields that say so is a fault as well.
+    """
+    endpoint = endpoint_of(path)
+    try:
+        if endpoint in ("_search", "_count"):
+            return _incomplete(answer, server, all_copies=False)
+        if endpoint in ("_refresh", "_flush", "_forcemerge", "_stats"):
+            return _incomplete(answer, server, all_copies=True)
+        if endpoint == "_msearch":
+            return _incomplete_searches(answer["responses"], sent or b"", server)
+        if endpoint == "_bulk":
+            is_deletion = (sent or b"").startswith(b'{"delete"')
+            actions = (sent or b"").count(b"\n") // (1 if is_deletion else 2)
+            return _cut(len(answer["items"]), actions, "items", server)
+    except UNEXPECTED as error:
+        return Fault(False, unexpected_answer(error, server))
+    return None
+
+
+def _incomplete_searches(answers: Any, sent: bytes, server: str) -> Fault | None:
+    if cut := _cut(len(answers), sent.count(b"\n") // 2, "responses", server):
+        return cut
+    faults = [
+        fault_of_reply(answer["status"], answer, server)
+        if "error" in answer
+        else _incomplete(answer, server, all_copies=False)
+        for answer in answers
+    ]
+    # A fault that is not retryable decides.
+    return min(filter(None, faults), key=lambda fault: fault.retryable, default=None)
+
+
+def _cut(count: int, expected: int, what: str, server: str) -> Fault | None:
+    if count == expected:
+        return None
+    error = unexpected_answer(f"{count:,} {what} for {expected:,} requests", server)
+    return Fault(False, error)
+
+
+def _incomplete(answer: Any, server: str, *, all_copies: bool) -> Fault | None:
+    """Return the fault of an answer that lacks shards, or was stopped. ``all_copies``: the request
+    also goes to replicas, some of which may be unassigned."""
+    shards = answer["_shards"]
+    total, failed = shards["total"], shards["failed"]
     if failed:
         failures = _objects(shards.get("failures"))
         causes = [pair for failure in failures for pair in _chain(failure.get("reason"))]
         if any(map(_is_time_exceeded, causes)):
             return Fault(False, _out_of_time(server))
         why = ": ".join(causes[-1])[:MAX_REASON_CHARACTERS] if causes else "no reason is given"
-        error = unavailable(
-            f"{failed} of {shards.get('total')} shards did not answer: {why}", server
-        )
+        error = unavailable(f"{failed} of {total} shards did not answer: {why}", server)
         return Fault(any(kind in _RETRYABLE for kind, _ in causes), error)
-    if body.get("timed_out"):
+    clusters = answer.get("_clusters", {"total": 0, "successful": 0})
+    for searched in ({"total": 0, "successful": 0} if all_copies else shards, clusters):
+        if searched["successful"] != searched["total"] or (
+            searched is clusters and (clusters.get("skipped"))
+        ):
+            why = f"{searched['successful']} of {searched['total']} shards or clusters answered"
+            return Fault(False, unexpected_answer(why, server))
+    if answer.get("timed_out"):
         return Fault(False, _out_of_time(server))
-    if body.get("terminated_early"):
+    if answer.get("terminated_early"):
         return Fault(False, unavailable("The search ended early on the server.", server))
     return None
+
+
+UNEXPECTED = (
+    AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error
+)  # fmt: skip
+"""The errors that reading an answer raises if it is not one of OpenSearch."""
+
+
+def unexpected_answer(why: Exception | str, server: str) -> EngineError:
+    """Return the error for an answer that OpenSearch would not give."""
+    words = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+    return EngineError(
+        f"The server does not answer as OpenSearch does ({words[:MAX_REASON_CHARACTERS]}).",
+        where=server,
+        do="See what answers at this address: a proxy may change or cut answers.",
+    )
 
 
 def _is_time_exceeded(cause: tuple[str, str]) -> bool:
@@ -222,3 +298,39 @@ def _chain(error: Any) -> Iterator[tuple[str, str]]:
 
 def _cause(error: Any) -> tuple[str, str]:
     return str(error.get("type", "error")), " ".join(str(error.get("reason") or "").split())
+
+
+def reads_answers(of: type[_Class]) -> type[_Class]:
+    """Let the public methods of a class raise EngineError where an answer that they read is not one
+    of OpenSearch. Its ``_client`` names the server."""
+    for name, member in list(vars(of).items()):
+        is_private = name.startswith("_") and name != "__enter__"
+        if is_private and not inspect.isgeneratorfunction(member):
+            continue
+        if isinstance(member, property) and member.fget is not None:
+            setattr(of, name, property(_reading(member.fget)))
+        elif inspect.isfunction(member):
+            setattr(of, name, _reading(member))
+    return of
+
+
+def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def read(self: Any, *given: Any, **named: Any) -> Any:
+        try:
+            return method(self, *given, **named)
+        except UNEXPECTED as error:
+            raise _unless_ours(error, self._client.server) from error
+
+    @functools.wraps(method)
+    def read_stream(self: Any, *given: Any, **named: Any) -> Iterator[Any]:
+        try:
+            yield from method(self, *given, **named)
+        except UNEXPECTED as error:
+            raise _unless_ours(error, self._client.server) from error
+
+    return read_stream if inspect.isgeneratorfunction(method) else read
+
+
+def _unless_ours(error: Exception, server: str) -> Exception:
+    return error if isinstance(error, AragError) else unexpected_answer(error, server)

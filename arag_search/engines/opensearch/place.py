@@ -6,19 +6,23 @@ Names are resolved once, on opening; an index published later under the same nam
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from arag_search.engines.base import Granularity
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Granularity
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.address import OPENING_BUDGET_S, Address
 from arag_search.engines.opensearch.client import Body, Client, Params
 from arag_search.engines.opensearch.compile import Dsl, shard_terms
-from arag_search.engines.opensearch.connection import OPENING_BUDGET_S
-from arag_search.engines.opensearch.copies import Copies
-from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError, RefusedError
+from arag_search.errors import (
+    IndexDamagedError,
+    IndexNotFoundError,
+    NotServedError,
+    RefusedError,
+    UnavailableError,
+)
 from arag_search.manifest import Manifest
 
 REBUILD = "Build the index again with --overwrite."
@@ -112,8 +116,8 @@ class Searcher:
         self._client = client
         self._where = where
         self._places = places
-        searched = [places.chunks, *([places.sentences] if places.sentences else [])]
-        self._copies = Copies(client, [place.index for place in searched])
+        # The same for all searches: copies may differ in deleted documents, and so in scores.
+        self._preference = f"arag-{uuid.uuid4().hex[:12]}"
 
     def place(self, granularity: Granularity) -> Place:
         """Return the index of chunks or sentences. Raises NotServedError for sentences left out."""
@@ -134,16 +138,12 @@ class Searcher:
 
         Each attempt has the whole time of the deadline: the loss of a node does not shorten it.
         """
-        body = _timed(body, deadline)
-
-        def compose(preference: str) -> tuple[Body, Params]:
-            return body, {
-                "allow_partial_search_results": "false",
-                "preference": preference,
-                "search_type": _search_type(place, scored),
-            }
-
-        return self._call(f"/{place.index}/_search", compose, deadline)
+        params = {
+            "allow_partial_search_results": "false",
+            "preference": self._preference,
+            "search_type": _search_type(place, scored),
+        }
+        return self._call(f"/{place.index}/_search", _timed(body, deadline), params, deadline)
 
     def searches(
         self,
@@ -155,56 +155,32 @@ class Searcher:
         """Return the answers to several searches, sent in one request."""
         if not bodies:
             return []
-
-        def compose(preference: str) -> tuple[Body, Params]:
-            lines: list[Dsl] = []
-            for place, body in bodies:
-                lines.append(
-                    {
-                        "index": place.index,
-                        "allow_partial_search_results": False,
-                        "preference": preference,
-                        "search_type": _search_type(place, scored),
-                    }
-                )
-                lines.append(_timed(body, deadline))
-            return lines, None
-
-        return self._call("/_msearch", compose, deadline)["responses"]
+        lines: list[Dsl] = []
+        for place, body in bodies:
+            lines.append(
+                {
+                    "index": place.index,
+                    "allow_partial_search_results": False,
+                    "preference": self._preference,
+                    "search_type": _search_type(place, scored),
+                }
+            )
+            lines.append(_timed(body, deadline))
+        return self._call("/_msearch", lines, None, deadline)["responses"]
 
     def _call(
-        self,
-        path: str,
-        compose: Callable[[str], tuple[Body, Params]],
-        deadline: Deadline | None,
+        self, path: str, body: Body, params: Params, deadline: Deadline | None
     ) -> dict[str, Any]:
-        """Return the answer to the request that ``compose`` makes for a preference. If a copy of a
-        shard hangs, try again with another preference. Raises QueryTimeoutError if none hangs and
-        the time is up."""
-        preference = self._copies.preference
+        timeout_s = None if deadline is None else deadline.timeout_s
         begun = time.monotonic()
-
-        def after_timeout(until: float) -> tuple[Body, Params]:
-            nonlocal preference, begun
-            is_late = deadline is not None and time.monotonic() - begun >= deadline.timeout_s
-            before = preference
-            self._copies.exclude_hung(preference, until)
-            preference = self._copies.preference
-            if deadline is not None and is_late and preference == before:
-                raise deadline.exceeded()
-            begun = time.monotonic()
-            return compose(preference)
-
         try:
-            return self._client.call(
-                "POST",
-                path,
-                *compose(preference),
-                after_timeout=after_timeout,
-                query_timeout_s=None if deadline is None else deadline.timeout_s,
-            )
+            return self._client.call("POST", path, body, params, query_timeout_s=timeout_s)
         except RefusedError as error:
             raise self._removed(error) from error
+        except UnavailableError as error:
+            if deadline is not None and time.monotonic() - begun >= deadline.timeout_s:
+                raise deadline.exceeded() from error
+            raise
 
     def _removed(self, error: RefusedError) -> Exception:
         """Return a clearer error if the index was removed since it was opened."""

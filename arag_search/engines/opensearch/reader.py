@@ -10,6 +10,8 @@ from typing import Any
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
     MAX_TOTAL,
+    Deadline,
+    Deletions,
     FieldsPage,
     FieldsRequest,
     Granularity,
@@ -18,25 +20,28 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    deletions_of,
     is_counted,
 )
 from arag_search.engines.calls import Calls
 from arag_search.engines.compiling import Leaves
-from arag_search.engines.deadline import Deadline
-from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.opensearch import compile, schema
-from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.answers import (
     BY_ORDINAL,
     BY_ORDINAL_DOWN,
     BY_SCORE,
     MATCHED,
+    MAX_WINDOW,
+    Scan,
     ShardStatistics,
+    ShownPlace,
     count_of,
     hit_of,
     hits_of,
     page_body,
     page_of,
+    place_of,
     score_of,
     sentence_hit,
     shard_statistics,
@@ -44,12 +49,12 @@ from arag_search.engines.opensearch.answers import (
 )
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
-from arag_search.engines.opensearch.connection import ConnectionOptions
-from arag_search.engines.opensearch.per_document import MAX_WINDOW, Scan, ShownPlace, place_of
+from arag_search.engines.opensearch.faults import UNEXPECTED, reads_answers, unexpected_answer
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
 from arag_search.engines.opensearch.values import FieldReader
 from arag_search.engines.substrings import substring_page
 from arag_search.errors import (
+    AragError,
     IndexDamagedError,
     NotServedError,
     TooManyMatchesError,
@@ -83,6 +88,7 @@ class _MovedError(Exception):
     """Sentences and chunks were read in different states of the index."""
 
 
+@reads_answers
 class OpenSearchEngine:
     """The SearchEngine of an index on a cluster. Threads may share it; ``close`` waits for them.
 
@@ -107,8 +113,10 @@ class OpenSearchEngine:
         client = Client.connect(address, options)
         try:
             return OpenSearchEngine(client, find_places(client, address), str(address))
-        except BaseException:
+        except BaseException as error:
             client.close()
+            if isinstance(error, UNEXPECTED) and not isinstance(error, AragError):
+                raise unexpected_answer(error, client.server) from error
             raise
 
     @property

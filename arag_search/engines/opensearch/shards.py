@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.schema import Terms
 from arag_search.errors import EngineError
+from arag_search.query import analysis
+from arag_search.query.fields import TEXT_FIELDS
 
 _ASK_S = 5.0
 
@@ -38,3 +42,67 @@ def lost_shards(client: Client, indexes: Sequence[str], shards: int) -> str:
         if numbers:
             lost.append(f"{index}: no node has shard {', '.join(map(str, numbers))}")
     return "; ".join(lost)
+
+
+_SAMPLES = (50, 10_000)
+_CANDIDATES = 30
+
+
+def find_shard_terms(client: Client, index: str, shards: int) -> Terms:
+    """Find, for each scored field, a small set of terms of which every shard holds at least one.
+
+    Fields that no document has are left out. The index must have been refreshed.
+    """
+    by_field = {name: _terms_of(client, index, shards, name) for name in TEXT_FIELDS}
+    return {name: terms for name, terms in by_field.items() if terms}
+
+
+def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, ...]:
+    chosen: list[str] = []
+    missing = set(range(shards))
+    for shard in range(shards):
+        if shard not in missing:
+            continue
+        candidates = _candidates(client, index, shard, name)
+        if not candidates:
+            continue  # the field is empty in this shard, so there are no statistics to return
+        held = _holders(client, index, shards, name, candidates)
+        best = max(candidates, key=lambda term: len(held[term] & missing))
+        chosen.append(best)
+        missing -= held[best]
+    return tuple(chosen)
+
+
+def _candidates(client: Client, index: str, shard: int, name: str) -> list[str]:
+    """Return words of a sample of the shard's documents, by descending document count."""
+    counts: Counter[str] = Counter()
+    for sample in _SAMPLES:  # the first few may all be blank
+        body = {"size": sample, "query": {"exists": {"field": name}}, "_source": [name]}
+        reply = client.call("POST", f"/{index}/_search", body, _on(shard), attempt_timeout_s=60)
+        hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
+        for hit in hits:
+            counts.update(set(analysis.terms(hit["_source"][name])))
+        if counts or len(hits) < sample:
+            break
+    return [term for term, _ in counts.most_common(_CANDIDATES)]
+
+
+def _holders(
+    client: Client, index: str, shards: int, name: str, candidates: Sequence[str]
+) -> dict[str, set[int]]:
+    """Return the shards that hold each term."""
+    lines: list[dict[str, Any]] = []
+    for term in candidates:
+        for shard in range(shards):
+            body = {"size": 0, "track_total_hits": 1, "query": {"term": {name: term}}}
+            lines += [{"index": index, **_on(shard)}, body]
+    reply = client.call("POST", "/_msearch", lines, attempt_timeout_s=60)
+    totals = [response["hits"]["total"]["value"] for response in reply["responses"]]
+    return {
+        term: {shard for shard in range(shards) if totals[at * shards + shard]}
+        for at, term in enumerate(candidates)
+    }
+
+
+def _on(shard: int) -> dict[str, str]:
+    return {"preference": f"_shards:{shard}"}

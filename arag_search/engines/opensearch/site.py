@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.schema import (
     Meta,
     building_alias,
@@ -50,6 +51,10 @@ than it waits for a lost node."""
 GREEN_S = 600.0
 """How long to wait for the copies of the shards before an index is published."""
 
+SWITCH_S = 60.0
+"""How long the cluster may be unable to switch aliases."""
+_PAUSE_S = 1.0
+
 KEPT = 1
 """How many finished indexes besides the live one a build keeps for rollback."""
 
@@ -78,6 +83,7 @@ class RolledBack:
     manifest: Manifest
 
 
+@reads_answers
 class OpenSearchSite:
     """A name on a cluster, for one builder; a context manager.
 
@@ -222,12 +228,20 @@ class OpenSearchSite:
         actions.append(_add(new, self._name))
         if has_sentences:
             actions.append(_add(sentences_name(new), sentences_name(self._name)))
-        try:
-            self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
-        except RefusedError as error:
-            # If an answer was lost and the switch was sent again, nothing is left to remove.
-            return None if self._live() == new else error
-        return None
+        until = time.monotonic() + SWITCH_S
+        while True:
+            try:
+                self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
+                return None
+            except RefusedError as error:
+                # If an answer was lost and the switch was sent again, nothing is left to remove.
+                return None if self._live() == new else error
+            except UnavailableError:
+                if self._live() == new:
+                    return None
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE_S)
 
     # Physical indexes
 

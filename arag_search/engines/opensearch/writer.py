@@ -16,10 +16,10 @@ from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
 from arag_search.engines.opensearch.schema import Meta, building_alias, sentences_name
-from arag_search.engines.opensearch.shard_terms import find_shard_terms
-from arag_search.engines.opensearch.shards import lost_shards
+from arag_search.engines.opensearch.shards import find_shard_terms, lost_shards
 from arag_search.engines.opensearch.site import BUILDER_KEY, SIGNATURE_KEY, this_builder
 from arag_search.engines.write import BulkCounts
 from arag_search.errors import IndexDamagedError, RefusedError, UnavailableError
@@ -46,6 +46,7 @@ class IndexDefinition:
     sentences: bool = True
 
 
+@reads_answers
 class OpenSearchWriter:
     """A writer of one physical index and its sentences. Not safe to use from several threads."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from arag_search.endpoints.calls import Retry
-from arag_search.endpoints.settings import (
+from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
     KEY_VARIABLES,
     OPENAI_URL,
+    Retry,
     first_set,
 )
 from arag_search.errors import ArgumentError, ConfigError

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from arag_search.endpoints.calls import (
+    KEY_VARIABLES,
     MAX_REPLY_BYTES,
     Endpoint,
     EndpointOptions,
@@ -15,7 +16,6 @@ from arag_search.endpoints.calls import (
     check_options,
 )
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
-from arag_search.endpoints.settings import KEY_VARIABLES
 from arag_search.errors import (
     EncoderAccessError,
     EncoderLengthError,

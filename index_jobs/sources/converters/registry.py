@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
-from index_jobs.sources.formats import Fields
-from index_jobs.sources.records import readable
+
+if TYPE_CHECKING:
+    from index_jobs.sources.formats import Fields
 
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
@@ -69,6 +70,8 @@ class Converter(Protocol):
 
 def whole_file(path: Path, where: str) -> bytes:
     """Return the bytes of a file. Raises SourceError if it cannot be read, or is too large."""
+    from index_jobs.sources.records import readable
+
     with readable(where), path.open("rb") as file:
         # A read reserves what it is asked for, so the size is asked first; the file may be growing.
         size = os.fstat(file.fileno()).st_size

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
+    Deadline,
+    Deletions,
     FieldsPage,
     FieldsRequest,
     FieldValues,
@@ -26,8 +28,6 @@ from arag_search.engines.base import (
     ValueCount,
     is_counted,
 )
-from arag_search.engines.deadline import Deadline
-from arag_search.engines.deletions import Deletions
 from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis

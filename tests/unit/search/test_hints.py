@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.base import Granularity, Page, SearchRequest
-from arag_search.engines.deadline import Deadline
+from arag_search.engines.base import Deadline, Granularity, Page, SearchRequest
 from arag_search.query.tree import Node, Scope
 from arag_search.search.hints import BY_SENTENCE, MAX_LOOSENED
 from arag_search.search.index import Index

@@ -32,8 +32,9 @@ def test_every_form_of_a_timeout_from_opensearch_is_recognised(
     fault = fault_of_reply(500, {"error": {**error, "caused_by": cause}}, "http://h")
     assert (isinstance(fault.error, QueryTimeoutError), fault.retryable) == (is_timeout, False)
     shards = {"total": 1, "successful": 0, "failed": 1, "failures": [{"reason": cause}]}
-    for answer in ({"_shards": shards}, {"_shards": {}, "timed_out": is_timeout}):
-        fault = fault_of_answer(answer, "http://h")
+    whole = {"total": 1, "successful": 1, "failed": 0}
+    for answer in ({"_shards": shards}, {"_shards": whole, "timed_out": is_timeout}):
+        fault = fault_of_answer("/i/_search", b"{}", answer, "http://h")
         assert isinstance(fault and fault.error, QueryTimeoutError) is is_timeout
 
 

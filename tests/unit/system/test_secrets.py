@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.opensearch.connection import ConnectionOptions
+from arag_search.engines.opensearch.address import ConnectionOptions
 from arag_search.errors import ArgumentError
 from arag_search.system.secrets import read_secret
 
