@@ -16,8 +16,7 @@ from arag_search.agent.models.base import Message
 from arag_search.agent.record import ContextEvent, ContextEventKind, Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ToolResult
-from arag_search.tools.document_settings import DocumentSettings
+from arag_search.tools.base import DocumentSettings, ToolResult
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.rendering import PassageSpan, names, shown_title
 

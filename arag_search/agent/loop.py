@@ -38,11 +38,10 @@ from arag_search.agent.models.base import (
     ToolCall,
     Usage,
 )
-from arag_search.agent.presets import Preset
+from arag_search.agent.presets import Preset, read_route, route_by_rules
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Outcome, Record, Route, Step
 from arag_search.agent.state import PendingCall, State, message_tokens
-from arag_search.agent.switcher import read_route, route_by_rules
 from arag_search.agent.toolbox import (
     Evidence,
     Given,

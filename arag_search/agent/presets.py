@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -24,11 +25,18 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
+from arag_search.agent.record import Route
 from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.base import MIN_RESULT_TOKENS, Description, Paper, allowed_text
-from arag_search.tools.document_settings import MAX_CALLS_A_TURN, DocumentSettings
+from arag_search.tools.base import (
+    MAX_CALLS_A_TURN,
+    MIN_RESULT_TOKENS,
+    Description,
+    DocumentSettings,
+    Paper,
+    allowed_text,
+)
 from arag_search.tools.registry import DOCUMENT_TOOLS, TOOLS
 from arag_search.vectors.base import VectorUnit
 
@@ -444,3 +452,55 @@ def allowed_values(key: str) -> str:
     if schema.get("type") == "array":
         return f"a list of any of {', '.join(schema['items']['enum'])}, each once"
     return f"{allowed_text(schema)}{' that is not empty' if schema.get('minLength') else ''}"
+
+
+MAX_SIMPLE_WORDS = 40
+_COMPARISON = re.compile(
+    r"\b(?:both|compare[ds]?|comparison|differences?|versus|vs|rather than|same|than|more|less|"
+    r"fewer|older|younger|earlier|later|first|last|most|least|largest|smallest|highest|lowest|"
+    r"longest|shortest|best|worst|average|total|trend|change[ds]?)\b",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(
+    r"\b(?:and|or|then|also)\s+(?:who|what|when|where|which|why|how|was|were|is|are|did|does|do)\b",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(
+    r"\b(?:between|from)\s+\D{0,20}\d{4}\b.{0,20}\b\d{4}\b|\b\d{4}\s*(?:-|–|to|until)\s*\d{4}\b",
+    re.IGNORECASE,
+)
+_NAME = r"(?:[A-Z][\w'’.-]*(?:\s+(?:of|the|de|von|van|la)\s+|\s+)?)+"
+_RELATED = re.compile(
+    rf"(?<=\s){_NAME}\s*(?:,\s*)?(?:and|or|of|with|by|in|'s|’s)\s+(?:the\s+)?{_NAME}"
+)
+_RELATION = re.compile(
+    r"\b(?:of|whose|by)\s+the\s+\w+\s+(?:of|who|that|which|whose)\b|\b(?:who|that|which)\s+\w+ed\b",
+    re.IGNORECASE,
+)
+_ROUTE = re.compile(r"route\W*(simple|complex)\W*(.*)", re.IGNORECASE)
+_MAX_WHY = 200
+
+
+def route_by_rules(question: str) -> Route:
+    """Return the route of a question, judged by its wording. O(its length)."""
+    words = len(question.split())
+    reasons = {
+        "several question marks": question.count("?") > 1,
+        "questions joined by and": _JOINED.search(question) is not None,
+        "a comparison": _COMPARISON.search(question) is not None,
+        "names in a relation": _RELATED.search(question) is not None,
+        "one fact leads to another": _RELATION.search(question) is not None,
+        "a range of dates": _RANGE.search(question) is not None,
+        f"more than {MAX_SIMPLE_WORDS} words": words > MAX_SIMPLE_WORDS,
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), "")
+    return Route("complex", why) if why else Route("simple", "one short question")
+
+
+def read_route(reply: str) -> Route:
+    """Return the route that a model names; a reply without one is complex, to be safe."""
+    named = _ROUTE.search(reply)
+    if named is None:
+        return Route("complex", "the model named no route")
+    why = " ".join(named[2].split())[:_MAX_WHY] or "as the model says"
+    return Route("simple" if named[1].lower() == "simple" else "complex", why)

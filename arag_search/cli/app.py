@@ -125,12 +125,11 @@ def _command() -> Any:
     from arag_search.cli.opensearch import opensearch_commands
     from arag_search.cli.options.index import add_connection_options
     from arag_search.cli.presets import presets_command
-    from arag_search.cli.questions import questions_command
+    from arag_search.cli.questions import questions_command, unavailable_command
     from arag_search.cli.read import read_command
     from arag_search.cli.run import run_command
     from arag_search.cli.score import score_command
     from arag_search.cli.search import search_command
-    from arag_search.cli.unavailable import unavailable_command
     from arag_search.cli.updates import compact_command, delete_command
     from arag_search.cli.view import show_command, view_command
 

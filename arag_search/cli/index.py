@@ -183,7 +183,7 @@ index_command.__doc__ = (
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
     from arag_search.cli.output.printing import print_report
     from arag_search.errors import ArgumentError
-    from index_jobs.updates.rollback import roll_back
+    from index_jobs.updates.maintenance import roll_back
 
     if sources or dry_run:
         raise ArgumentError(

@@ -139,8 +139,7 @@ def _print_lines(
     """Print lines of a document, or the places of patterns, as the tools open and find show
     them."""
     from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.tools.base import ReadSet
-    from arag_search.tools.document_settings import DocumentSettings
+    from arag_search.tools.base import DocumentSettings, ReadSet
     from arag_search.tools.find import Find
     from arag_search.tools.open_lines import OpenLines
     from arag_search.tools.references import NamedDocuments

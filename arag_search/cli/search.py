@@ -349,9 +349,8 @@ def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
 def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
     from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.tools.base import ReadSet
+    from arag_search.tools.base import DocumentSettings, ReadSet
     from arag_search.tools.document_search import DocumentSearch
-    from arag_search.tools.document_settings import DocumentSettings
     from arag_search.tools.references import NamedDocuments
 
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}

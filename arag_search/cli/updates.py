@@ -95,7 +95,7 @@ def compact_command(
       arag-search compact my-index
       arag-search compact http://localhost:9200/my-index --json
     """
-    from index_jobs.updates.compaction import compact_index
+    from index_jobs.updates.maintenance import compact_index
 
     return run_job(lambda progress: compact_index(index, progress), json)
 

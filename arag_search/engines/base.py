@@ -7,13 +7,17 @@ corpus order (by ordinal).
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from types import TracebackType
 from typing import Literal, NamedTuple, Protocol
 
-from arag_search.corpus import Chunk, MetadataValue, split_at
-from arag_search.errors import ArgumentError, IndexProblemError, QueryTimeoutError
+from arag_search.corpus import Chunk, MetadataValue, nfc, split_at
+from arag_search.engines.compiling import float32
+from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.query.tree import And, Node, Or, Scope, TextLeaf
 
@@ -439,3 +443,67 @@ def check_compact(deletions: Deletions, where: str) -> None:
             allowed="an index without deleted documents",
             do=f"Run: arag-search compact {where}",
         )
+
+
+def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
+    """Return the chunks in scope that are best by occurrences of the lower-cased keywords.
+
+    Raises QueryTimeoutError.
+    """
+    wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
+    count = 0
+
+    def scored() -> Iterator[tuple[float, Chunk]]:
+        nonlocal count
+        for chunk in chunks:
+            if request.deadline is not None:
+                request.deadline.check()
+            title, content = chunk.title.lower(), chunk.content.lower()
+            score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
+            if score:
+                count += 1
+                yield float32(score), chunk
+
+    end = request.offset + request.top_k
+    best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
+    hits = (Hit.of(chunk, score, text=request.with_text) for score, chunk in best[request.offset :])
+    return Page(tuple(hits), count, True, count if end > count else None)
+
+
+class Calls:
+    """A context manager around every call of an engine over the index ``where``."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._in_flight = 0
+        self._closed = False
+
+    def __enter__(self) -> None:
+        """Count a call as in flight. Raises IndexClosedError after ``close``."""
+        with self._lock:
+            if self._closed:
+                raise IndexClosedError(
+                    f"The index {self.where} is closed.", do="Open it again with open_index."
+                )
+            self._in_flight += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            if self._closed:
+                self._changed.notify_all()
+
+    def close(self) -> bool:
+        """Reject further calls and wait for those in flight. Return True to the first caller."""
+        with self._changed:
+            first = not self._closed
+            self._closed = True
+            self._changed.wait_for(lambda: self._in_flight == 0)
+            return first

@@ -17,8 +17,7 @@ from arag_search.mcp_server.access import AccessFile
 from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.pace import paced
-from arag_search.mcp_server.session import Session
-from arag_search.mcp_server.sessions import Sessions
+from arag_search.mcp_server.sessions import Session, Sessions
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_CONNECTIONS = 512

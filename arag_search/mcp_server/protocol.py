@@ -29,7 +29,7 @@ from arag_search.errors import (
 from arag_search.mcp_server.access import Parts, filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
 from arag_search.mcp_server.catalogue import RESET, Call, Catalogue
-from arag_search.mcp_server.session import Session
+from arag_search.mcp_server.sessions import Session
 from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult
 

@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from arag_search.mcp_server.access import AccessFile
 from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening
-from arag_search.mcp_server.session import Session
+from arag_search.mcp_server.sessions import Session
 from arag_search.mcp_server.stdio import Channel, stdio_streams
 
 Serve = Callable[[anyio.Event], Awaitable[None]]

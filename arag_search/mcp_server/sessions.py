@@ -25,6 +25,7 @@ from arag_search.errors import ArgumentError, UnavailableError
 from arag_search.mcp_server.access import grant_in
 from arag_search.mcp_server.listening import PATH
 from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_message
+from arag_search.tools.base import ReadSet
 
 _WITHOUT_ID = "server-error"
 """The id in the answer to a message without an id: that of the SDK, whose types have no null."""
@@ -241,3 +242,21 @@ def _refused(bad: BadMessage) -> Response:
     error = bad.answer(_WITHOUT_ID if bad.id is None else bad.id)
     text = error.model_dump_json(by_alias=True, exclude_none=True)
     return Response(text, 400, media_type="application/json")
+
+
+class Session:
+    """The read sets of one connection, one for each index. Two sessions share nothing."""
+
+    def __init__(self) -> None:
+        self._read_sets: dict[str, ReadSet] = {}
+
+    def read_set(self, index: str) -> ReadSet:
+        """Return what was shown from an index. A call works on a copy, which is added when its
+        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
+        lost in transit counts as shown until ``reset``."""
+        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
+
+    def reset(self) -> None:
+        """Begin a new question. Running calls still add to the read set of the previous
+        question."""
+        self._read_sets = {}

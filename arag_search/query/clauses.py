@@ -16,8 +16,7 @@ from typing import Literal
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
-from arag_search.query.dates import period_ms
-from arag_search.query.fields import Schema, is_field_name
+from arag_search.query.fields import Schema, is_field_name, period_ms
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
     MAX_APOSTROPHES,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, cast
 
+from arag_search.query.fields import TEXT_FIELDS
+
 Kind = Literal["word", "phrase", "range", "open", "close", "backslash"]
 
 _LEXEME = re.compile(
@@ -103,3 +105,84 @@ def find_special(raw: str, characters: str) -> int:
         if match.group(1) and match.group(1) in characters:
             return match.start()
     return -1
+
+
+PieceKind = Literal[
+    "operator", "field", "filter", "word", "phrase", "prefix", "value", "group", "weight", "blank"
+]
+
+KINDS: dict[PieceKind, str] = {
+    "operator": "operator",
+    "field": "field of the text",
+    "filter": "metadata, which filters",
+    "word": "word",
+    "phrase": "phrase",
+    "prefix": "prefix",
+    "value": "value of metadata",
+    "group": "parenthesis",
+    "weight": "weight or slop",
+    "blank": "blank",
+}
+"""The kinds in words."""
+
+_OPERATORS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE"})
+
+
+class Piece(NamedTuple):
+    """A stretch of the text; joined, the pieces are the text."""
+
+    kind: PieceKind
+    text: str
+
+
+def pieces(text: str) -> list[Piece]:
+    """Return the pieces of a query as ``str(tree)`` prints it. O(len(text))."""
+    result: list[Piece] = []
+    position = 0
+    in_filter = False
+    for lexeme in lex(text):
+        if lexeme.start > position:
+            result.append(Piece("blank", text[position : lexeme.start]))
+            in_filter = False
+        in_filter = in_filter and lexeme.joined
+        result += _of_lexeme(lexeme, in_filter)
+        in_filter = result[-1].kind == "filter"
+        position = lexeme.end
+    if position < len(text):
+        result.append(Piece("blank", text[position:]))
+    return result
+
+
+def _of_lexeme(lexeme: Lexeme, in_filter: bool) -> list[Piece]:
+    suffix = [Piece("weight", lexeme.suffix)] if lexeme.suffix else []
+    match lexeme.kind:
+        case "open" | "close":
+            return [Piece("group", lexeme.raw), *suffix]
+        case "phrase":
+            return [Piece("value" if in_filter else "phrase", lexeme.raw), *suffix]
+        case _:
+            return [*_of_word(lexeme.raw), *suffix]
+
+
+def _of_word(raw: str) -> list[Piece]:
+    """Return the pieces of text between blanks: field, word or value, weight."""
+    operator, caret, factor = raw.partition("^")
+    if operator in _OPERATORS and (not caret or operator == "DEMOTE"):
+        return [Piece("operator", operator), *([Piece("weight", caret + factor)] if caret else [])]
+    result: list[Piece] = []
+    colon = find_special(raw, ":")
+    is_text = True
+    if colon > 0:
+        is_text = raw[:colon] in TEXT_FIELDS
+        result.append(Piece("field" if is_text else "filter", raw[: colon + 1]))
+        raw = raw[colon + 1 :]
+    if not is_text:
+        return [*result, Piece("value", raw)] if raw else result
+    caret = find_special(raw, "^")
+    word, weight = (raw, "") if caret < 0 else (raw[:caret], raw[caret:])
+    if word:
+        is_prefix = find_special(word, "*") == len(word) - 1
+        result.append(Piece("prefix" if is_prefix else "word", word))
+    if weight:
+        result.append(Piece("weight", weight))
+    return result

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from arag_search.errors import AragError
-from arag_search.query.dates import ALLOWED as DATES_ALLOWED
+from arag_search.query.fields import ALLOWED as DATES_ALLOWED
 from arag_search.query.limits import (
     MAX_APOSTROPHES,
     MAX_PROBLEMS,

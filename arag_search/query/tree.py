@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
 from arag_search.errors import ArgumentError
-from arag_search.query.dates import period_ms
-from arag_search.query.fields import is_field_name
+from arag_search.query.fields import is_field_name, period_ms
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
     MAX_POSSESSIVE_WORDS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -9,8 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
-from arag_search.engines.base import Deadline, SearchEngine, SearchRequest
-from arag_search.engines.calls import Calls
+from arag_search.engines.base import Calls, Deadline, SearchEngine, SearchRequest
 from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
@@ -25,10 +25,8 @@ from arag_search.query.tree import (
     positive_leaves,
     with_possessives,
 )
-from arag_search.search.fusion import fuse, fuse_logical
-from arag_search.search.names import missing_names_note
-from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout, narrowing
-from arag_search.search.passages import NearPassage, NearPassages, near_passages
+from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
+from arag_search.search.keywords import missing_names_note
 from arag_search.search.results import (
     HybridRanks,
     SearchHit,
@@ -37,11 +35,13 @@ from arag_search.search.results import (
     search_result,
 )
 from arag_search.search.scoping import Conditions, conditions
+from arag_search.search.snippets import NearPassage, NearPassages, near_passages
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray, Ordinals
+
 
 FUSION_DEPTH = 100
 """The number of passages of each part that are fused."""
@@ -382,3 +382,46 @@ def _hit(passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> Searc
         None,
         ranks,
     )
+
+
+K = 60
+"""The constant of LogicalRAG's hybrid search, and of the paper that proposed it."""
+LOGICAL_K = 1
+"""The constant for a logical query and vectors, chosen in bench/studies/retrieval.md. Provisional:
+the difference from K was not resolved."""
+
+
+class Fused(NamedTuple):
+    """An item: its ordinal, its score, and its rank (from 1) in each ranking, None if absent."""
+
+    ordinal: int
+    score: float
+    ranks: tuple[int | None, ...]
+
+
+def fuse(
+    *rankings: Sequence[int], weights: Sequence[float] | None = None, k: float = K
+) -> list[Fused]:
+    """Return all items of the rankings, best score first, equal scores in order of ordinal.
+
+    Each ranking lists distinct ordinals, best first. Without ``weights``, each of them counts 1.
+    """
+    ranks_of = [{ordinal: rank for rank, ordinal in enumerate(ranks, 1)} for ranks in rankings]
+    weighted = weights or [1.0] * len(rankings)
+    fused: list[Fused] = []
+    for ordinal in set[int]().union(*ranks_of):
+        ranks = tuple(ranking.get(ordinal) for ranking in ranks_of)
+        # With fsum the same ranks give the same score, whichever rankings they are in.
+        score = math.fsum(
+            weight / (k + rank)
+            for weight, rank in zip(weighted, ranks, strict=True)
+            if rank is not None
+        )
+        fused.append(Fused(ordinal, score, ranks))
+    return sorted(fused, key=lambda item: (-item.score, item.ordinal))
+
+
+def fuse_logical(logical: Sequence[int], vectors: Sequence[int]) -> list[Fused]:
+    """Merge the ranking of a logical query with that of vectors. The small constant keeps the first
+    passages of a precise query among the first, whatever the vectors add."""
+    return fuse(logical, vectors, k=LOGICAL_K)

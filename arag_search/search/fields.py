@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from arag_search.engines.base import Deadline, FieldsRequest, FieldValues, SearchEngine, ValueCount
+from arag_search.engines.base import (
+    Deadline,
+    FieldsRequest,
+    FieldValues,
+    SearchEngine,
+    SortBy,
+    ValueCount,
+)
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
-from arag_search.query.dates import date_text
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema, date_text
 from arag_search.query.printing import number_text
 from arag_search.query.tree import Scope
 
@@ -151,3 +157,38 @@ def _check(names: Sequence[str], values: int, schema: Schema) -> None:
         )
     if not 0 <= values <= MAX_VALUES:
         raise ArgumentError(f"values is {values}.", allowed=f"0 to {MAX_VALUES:,}")
+
+
+_DIRECTIONS = {"asc": False, "desc": True}
+
+
+def parse_sort(text: str, schema: Schema) -> SortBy:
+    """Return the order that a text names; without a direction, ascending.
+
+    Raises ArgumentError for a field that is not metadata of the schema, and another direction.
+    """
+    if not isinstance(cast(object, text), str):
+        raise ArgumentError(
+            f"sort is {text!r}.", allowed="a string such as year:desc", do="Name one field."
+        )
+    field, colon, direction = text.strip().partition(":")
+    fields = [*schema.metadata, DOC_ID]
+    if field not in fields:
+        raise ArgumentError(
+            f"sort names the field {_shown(field)}, which has no order."
+            if schema.kind(field) == "text"
+            else f"sort names the field {_shown(field)}, which the index does not have.",
+            allowed=f"{', '.join(fields)}; with :asc or :desc",
+            do="Leave it out to rank by score.",
+        )
+    if colon and direction not in _DIRECTIONS:
+        raise ArgumentError(
+            f"sort has the direction {_shown(direction)}.",
+            allowed=f"{field}:asc or {field}:desc",
+            do="Without a direction, the least value comes first.",
+        )
+    return SortBy(field, _DIRECTIONS.get(direction, False))
+
+
+def _shown(text: str) -> str:
+    return f'"{text}"' if len(text) <= 40 else f'"{text[:37]}..."'

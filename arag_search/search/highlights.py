@@ -15,7 +15,7 @@ from typing import NamedTuple
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
-from arag_search.search.marking import Mark, TextField, merged, spans
+from arag_search.search.occurrences import Mark, TextField, merged, spans
 
 
 class Highlights(NamedTuple):

@@ -6,13 +6,27 @@ that matched nothing, and take no request of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
-from arag_search.engines.base import Hit, Page, SearchRequest
+from arag_search.engines.base import Deadline, Hit, Matching, Page, SearchRequest
+from arag_search.errors import QueryTimeoutError
 from arag_search.query import analysis
 from arag_search.query.matching import Pattern
-from arag_search.query.tree import And, Node, Or, Phrase, Term, TextLeaf, positive_leaves, scores
+from arag_search.query.problems import shortened
+from arag_search.query.tree import (
+    And,
+    Node,
+    Or,
+    Phrase,
+    Prefix,
+    Term,
+    TextLeaf,
+    leaves,
+    positive_leaves,
+    scores,
+)
 from arag_search.search.feedback import Feedback, count_text
 
 SLOP = 5
@@ -80,3 +94,52 @@ def _occurs(leaf: TextLeaf, hit: Hit) -> bool:
         for field, text in texts.items()
         if leaf.field in (None, field)
     )
+
+
+KEYWORD_NARROWING: Mapping[Matching, str] = {
+    "token": "Give fewer keywords, and shorter phrases.",
+    "substring": "Use token matching: substring matching reads every passage.",
+}
+HYBRID_NARROWING = "Write fewer words, and rarer ones."
+
+_LONG_PHRASE_WORDS = 4
+
+
+@contextmanager
+def advising_on_timeout(
+    deadline: Deadline | None, location: str, advice: Callable[[], str]
+) -> Generator[None, None, None]:
+    """Complete a QueryTimeoutError raised within: add the limit, the index, and advice."""
+    try:
+        yield
+    except QueryTimeoutError as error:
+        if deadline is None:
+            raise
+        complete = deadline.exceeded()
+        complete.where = location
+        complete.do = advice()
+        raise complete from error
+
+
+def narrowing(query: Node) -> str:
+    """Return advice that names the costliest clause: a loose phrase, a long one, or a prefix."""
+    all_leaves = list(leaves(query))
+    phrases = [leaf for leaf in all_leaves if isinstance(leaf, Phrase)]
+    prefixes = [leaf for leaf in all_leaves if isinstance(leaf, Prefix)]
+    loose = [phrase for phrase in phrases if phrase.slop]
+    costliest = max(loose or phrases, key=_words, default=None)
+    if costliest is not None and costliest.slop:
+        return (
+            f"Shorten the loose phrase {shortened(str(costliest))}, lower its ~, or write its rare "
+            "words with AND."
+        )
+    if costliest is not None and _words(costliest) > _LONG_PHRASE_WORDS:
+        return f"Shorten the phrase {shortened(str(costliest))}, or write its rare words with AND."
+    if prefixes:
+        shortest = min(prefixes, key=lambda prefix: len(prefix.text))
+        return f"Write a longer prefix than {shortened(str(shortest))}, or whole words."
+    return "Write fewer clauses, leave out the most frequent words, or join with AND a rare word."
+
+
+def _words(phrase: Phrase) -> int:
+    return len(phrase.spellings[0])

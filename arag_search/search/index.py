@@ -55,15 +55,21 @@ from arag_search.search.fields import (
     contents_of,
     fields_of,
     metadata_fields,
+    parse_sort,
 )
 from arag_search.search.frequent import FrequentWords
 from arag_search.search.highlights import Highlighter
-from arag_search.search.hints import loosened_phrases, loosening_hints, narrowing_hints
+from arag_search.search.hints import (
+    KEYWORD_NARROWING,
+    advising_on_timeout,
+    loosened_phrases,
+    loosening_hints,
+    narrowing,
+    narrowing_hints,
+)
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.lines import DocumentLines, LinesCache, is_current
-from arag_search.search.lowering import lowered_by, lowering_note, unmet_preferences
-from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
-from arag_search.search.nearest import ValueReader
+from arag_search.search.nearest import ValueReader, lowered_by, lowering_note, unmet_preferences
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
 from arag_search.search.results import (
     BranchHit,
@@ -77,7 +83,6 @@ from arag_search.search.results import (
 )
 from arag_search.search.scoping import joined, narrowed
 from arag_search.search.snippets import Snippets, keyword_sentences
-from arag_search.search.sorting import parse_sort
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source

@@ -14,8 +14,7 @@ from pydantic import Field
 from arag_search.corpus import nfc, split_at
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
-from arag_search.search.by_vectors import words_query
-from arag_search.search.fusion import fuse
+from arag_search.search.by_vectors import fuse, words_query
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchHit, SearchResult
@@ -25,16 +24,14 @@ from arag_search.tokens import CUT_MARK, count_tokens, count_up_to, cut_to
 from arag_search.tools.base import (
     FULL_TEXT_RESULT_TOKENS,
     Arguments,
+    DocumentSettings,
     ReadSet,
+    SearchBackend,
     Tool,
     ToolResult,
     ToolSettings,
-    error_result,
-)
-from arag_search.tools.document_settings import (
-    DocumentSettings,
-    SearchBackend,
     chosen_backend,
+    error_result,
     vector_units,
 )
 from arag_search.tools.document_tool import reference_line

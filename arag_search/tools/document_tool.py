@@ -9,8 +9,14 @@ from typing import NamedTuple
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import DEFAULT_RESULT_TOKENS, Status, Tool, ToolResult, error_result
-from arag_search.tools.document_settings import DocumentSettings
+from arag_search.tools.base import (
+    DEFAULT_RESULT_TOKENS,
+    DocumentSettings,
+    Status,
+    Tool,
+    ToolResult,
+    error_result,
+)
 from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import PassageSpan, one_line, shown_title
 

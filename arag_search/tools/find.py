@@ -15,10 +15,17 @@ from arag_search.query.problems import QueryError
 from arag_search.query.tree import KeywordEquals
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
-from arag_search.system.wording import counted
+from arag_search.system.durable import counted
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import Arguments, ReadSet, ToolResult, ToolSettings, error_result
-from arag_search.tools.document_settings import DocumentSettings, vector_units
+from arag_search.tools.base import (
+    Arguments,
+    DocumentSettings,
+    ReadSet,
+    ToolResult,
+    ToolSettings,
+    error_result,
+    vector_units,
+)
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
     DocumentTool,

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from arag_search.errors import ArgumentError
 from arag_search.query.limits import MAX_CHARACTERS
+from arag_search.search.fields import parse_sort
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.search.sorting import parse_sort
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,

@@ -13,13 +13,13 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     FULL_TEXT_RESULT_TOKENS,
     Arguments,
+    DocumentSettings,
     ReadSet,
     ToolResult,
     ToolSettings,
     Window,
     error_result,
 )
-from arag_search.tools.document_settings import DocumentSettings
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
     DocumentTool,

@@ -18,7 +18,7 @@ from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query.fields import Schema
 from arag_search.query.tree import TextLeaf
 from arag_search.questions.question import Question
-from arag_search.search.marking import Mark, marks
+from arag_search.search.occurrences import Mark, marks
 from arag_search.tools.reply_text import ReplyPart, parts_of
 from arag_search.viewer.reading import Reading, reading_of
 

@@ -11,8 +11,8 @@ from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
+from arag_search.query.lexer import Piece, pieces
 from arag_search.query.parser import Operator, parse
-from arag_search.query.pieces import Piece, pieces
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves

@@ -17,7 +17,7 @@ from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.loaded_run import LoadedRun, load_recorded_run, load_run
 from arag_search.evaluation.score import Score, score_run
 from arag_search.query.fields import ANY_SCHEMA
-from arag_search.query.pieces import KINDS
+from arag_search.query.lexer import KINDS
 from arag_search.questions.question import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from arag_search.agent.models.small_words import JOINS, STOP_WORDS, capitalised_spans
+from arag_search.agent.models.offline import JOINS, STOP_WORDS, capitalised_spans
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.query import analysis
 from arag_search.questions.files import Hop, Question

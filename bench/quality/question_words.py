@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arag_search.agent.models.small_words import STOP_WORDS
+from arag_search.agent.models.offline import STOP_WORDS
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS

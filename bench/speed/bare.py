@@ -61,6 +61,7 @@ def prepared(chunk: Chunk) -> PreparedChunk:
 class _Classes:
     document: Any
     exact: Any
+    keyword: Any
     analysed: Any
     stored: Any
     column: Any
@@ -77,6 +78,7 @@ def _classes() -> _Classes:
     return _Classes(
         document=java(f"{_DOCUMENT}.Document"),
         exact=java(f"{_DOCUMENT}.StringField"),
+        keyword=java(f"{_DOCUMENT}.KeywordField"),
         analysed=java(f"{_DOCUMENT}.TextField"),
         stored=java(f"{_DOCUMENT}.StoredField"),
         column=java(f"{_DOCUMENT}.NumericDocValuesField"),
@@ -101,7 +103,7 @@ def index_with_new_documents(chunks: Iterable[PreparedChunk], folder: Path) -> N
             record = make.bytes_ref(make.byte_array(chunk.record))
             add(make.bytes_column(schema.RECORD, record))
             add(exact(schema.ID, chunk.id, no))
-            add(exact(DOC_ID, chunk.doc_id, no))
+            add(make.keyword(DOC_ID, chunk.doc_id, no))
             add(make.column(schema.ORDINAL, chunk.ordinal))
             add(make.point(schema.ORDINAL, chunk.ordinal))
             add(analysed(TITLE, title, no))
@@ -112,7 +114,7 @@ def index_with_new_documents(chunks: Iterable[PreparedChunk], folder: Path) -> N
                 document = make.document()
                 add = document.add
                 add(exact(schema.CHUNK_ID, chunk.id, no))
-                add(exact(DOC_ID, chunk.doc_id, no))
+                add(make.keyword(DOC_ID, chunk.doc_id, no))
                 add(make.column(schema.ORDINAL, ordinal))
                 add(make.point(schema.ORDINAL, ordinal))
                 add(analysed(TITLE, title, no))
@@ -165,7 +167,7 @@ BARE_INDEXING = {
 def _fields(make: _Classes, identifier: str) -> list[Any]:
     return [
         make.exact(identifier, "", make.no),
-        make.exact(DOC_ID, "", make.no),
+        make.keyword(DOC_ID, "", make.no),
         make.column(schema.ORDINAL, 0),
         make.point(schema.ORDINAL, java_array("long", [0])),
         make.analysed(TITLE, "", make.no),

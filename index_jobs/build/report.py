@@ -11,8 +11,8 @@ from typing import Any, ClassVar, cast
 from arag_search.errors import MissingExtraError
 from arag_search.field_counts import FieldCounts, include_counts
 from arag_search.manifest import CorpusDigest, fingerprint_hex
+from arag_search.system.durable import counted
 from arag_search.system.progress import duration
-from arag_search.system.wording import counted
 from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Position

@@ -12,8 +12,8 @@ from arag_search.corpus import Chunk
 from arag_search.errors import SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
+from arag_search.system.durable import counted
 from arag_search.system.progress import duration
-from arag_search.system.wording import counted
 from arag_search.vectors.base import EncoderIdentity, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.storage.folders import vectors_root
@@ -21,8 +21,7 @@ from index_jobs.build.estimate import SampleBudget, dry_run_lines
 from index_jobs.build.report import Report
 from index_jobs.embedding.job import work_folder
 from index_jobs.embedding.making import EncoderChoice, EncodingWork
-from index_jobs.embedding.plan import EmbedOptions
-from index_jobs.embedding.report import of_units
+from index_jobs.embedding.plan import EmbedOptions, of_units
 from index_jobs.embedding.reuse import Existing
 
 SAMPLE_CHUNKS = 1_000

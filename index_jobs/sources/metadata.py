@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from arag_search.corpus import MetadataScalar, MetadataValue, is_unicode, nfc
 from arag_search.errors import ArgumentError
-from arag_search.query.dates import period_ms
-from arag_search.query.fields import METADATA_TYPES, RESERVED_FIELDS, MetadataType
+from arag_search.query.fields import METADATA_TYPES, RESERVED_FIELDS, MetadataType, period_ms
 from arag_search.query.tree import KeywordEquals
 
 MAX_METADATA_FIELDS = 100

@@ -21,10 +21,15 @@ from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, check_names, open_source
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
-from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, manifest_for
+from index_jobs.stages.chunk_folder import (
+    ChunkFolder,
+    ChunkWriter,
+    ShardRecord,
+    manifest_for,
+    remove_chunks,
+)
 from index_jobs.stages.chunk_lines import pack_lines
 from index_jobs.stages.chunk_report import ChunkReport, chunk_report
-from index_jobs.stages.chunk_writer import ChunkWriter, remove_chunks
 from index_jobs.workers.pool import default_workers, open_packing
 
 _SHARE = re.compile(r"(\d{1,4})/(\d{1,4})")

@@ -27,9 +27,9 @@ from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
+from arag_search.system.durable import counted
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, SilentProgress, duration
-from arag_search.system.wording import counted
 from index_jobs.build.corpus import Corpus, Ingestion, summed
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
@@ -45,12 +45,14 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.registry import PRE_CHUNKED, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
-from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
 from index_jobs.updates.tally import (
     Tally,
     check_not_empty,
+    digest_of,
     existing_chunks,
     index_counts,
+    recover_update,
+    resumable_update,
     shown_ids,
 )
 from index_jobs.updates.vectors import VectorUpdate

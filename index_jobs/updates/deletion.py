@@ -12,16 +12,18 @@ from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
+from arag_search.system.durable import counted
 from arag_search.system.progress import Progress, SilentProgress
-from arag_search.system.wording import counted
 from index_jobs.build.report import Report
 from index_jobs.sources.formats import checked_id
-from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
 from index_jobs.updates.tally import (
     Tally,
     check_not_empty,
+    digest_of,
     existing_chunks,
     index_counts,
+    recover_update,
+    resumable_update,
     shown_ids,
 )
 from index_jobs.updates.vectors import VectorUpdate

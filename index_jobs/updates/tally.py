@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.engines.write import IndexUpdate
+from arag_search.engines.open import open_update
+from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError
 from arag_search.field_counts import include_counts, kept_counts, remove_counts
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.system.progress import Progress
 from arag_search.tokens import count_tokens
+from index_jobs.build.corpus import resume_advice, room
 from index_jobs.cutting.chunking import Counts
 
 LOOKUP_IDS = 64
@@ -103,3 +110,41 @@ def shown_ids(doc_ids: Sequence[str]) -> str:
     named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
     more = len(doc_ids) - _SHOWN_IDS
     return f"{named} and {more:,} more" if more > 0 else named
+
+
+@contextmanager
+def resumable_update(
+    location: str | Path, progress: Progress, outlook: str
+) -> Generator[IndexUpdate]:
+    """Open an update, report how to resume it if it ends early, and end the progress.
+
+    ``outlook`` says what running the same command again does. Raises what ``open_update`` raises.
+    """
+    try:
+        with (
+            resume_advice(lambda: outlook, progress.note),
+            open_update(location) as target,
+            room(str(location), lambda: outlook),
+        ):
+            yield target
+    finally:
+        progress.end()
+
+
+def digest_of(*parts: object) -> str:
+    """Return a digest that identifies the command of an update."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def recover_update(
+    target: IndexUpdate, record: UpdateRecord, progress: Progress
+) -> tuple[UpdateRecord, bool]:
+    """Finish or undo an interrupted update.
+
+    Returns the record of the update to run, and whether the interrupted update was the same one
+    and is now complete.
+    """
+    recovery = target.recover(record)
+    if recovery.note:
+        progress.note(recovery.note)
+    return (record, False) if recovery.done is None else (recovery.done, True)

@@ -12,8 +12,8 @@ from arag_search.vectors.storage.shards import StoredType
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.estimate import estimate_embedding
 from index_jobs.embedding.job import WORK, embed_index
-from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (

@@ -13,7 +13,7 @@ from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.estimate import estimate_embedding
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.report import EmbedReport
+from index_jobs.embedding.plan import EmbedReport
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401

@@ -11,8 +11,8 @@ from arag_search.system.progress import Progress
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
-from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (

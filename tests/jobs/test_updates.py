@@ -25,8 +25,8 @@ from arag_search.system.progress import SilentProgress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import AddOptions, add_documents
-from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE, Command, file_of, process
 from tests.support.updated_corpora import (

@@ -8,7 +8,7 @@ from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
-from index_jobs.updates.rollback import roll_back
+from index_jobs.updates.maintenance import roll_back
 from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (

@@ -8,7 +8,7 @@ from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.errors import AragError, BuildError, RefusedError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.rollback import RollbackReport, roll_back
+from index_jobs.updates.maintenance import RollbackReport, roll_back
 from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import Command
 from tests.support.opensearch_indexes import Site

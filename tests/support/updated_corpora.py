@@ -21,8 +21,8 @@ from arag_search.search.results import SearchResult
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import AddOptions, add_documents
-from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 from tests.support.commands import file_of
 
 OPTIONS = BuildOptions(chunk_tokens=24, metadata={"year": "number", "lang": "keyword"})

@@ -38,8 +38,8 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index, work_folder
 from index_jobs.embedding.plan import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents
-from index_jobs.updates.compaction import compact_index
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 from tests.support.oracle.vectors import MemoryVectors
 
 if TYPE_CHECKING:

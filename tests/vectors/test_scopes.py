@@ -17,7 +17,7 @@ from arag_search.query.tree import (
     Or,
     Scope,
 )
-from arag_search.vectors import allowed
+from arag_search.vectors import exact as allowed
 from arag_search.vectors.base import rows_of
 from arag_search.vectors.storage.columns import Columns, ColumnsWriter
 from tests.support.examples import examples

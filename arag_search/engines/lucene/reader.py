@@ -10,6 +10,7 @@ from types import TracebackType
 
 from arag_search.corpus import MAX_SENTENCES, SENTENCE_BITS, Chunk, chunk_ordinal
 from arag_search.engines.base import (
+    Calls,
     Deadline,
     Deletions,
     FieldsPage,
@@ -22,8 +23,8 @@ from arag_search.engines.base import (
     SearchRequest,
     deletions_of,
     is_counted,
+    substring_page,
 )
-from arag_search.engines.calls import Calls
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
     LAST_ORDINAL,
@@ -51,7 +52,6 @@ from arag_search.engines.lucene.snapshot import (
     open_pair,
     sort_text,
 )
-from arag_search.engines.substrings import substring_page
 from arag_search.errors import (
     EngineError,
     IndexDamagedError,

@@ -31,8 +31,7 @@ import orjson
 from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
-from arag_search.query.dates import period_ms
-from arag_search.query.fields import DOC_ID, MetadataType
+from arag_search.query.fields import DOC_ID, MetadataType, period_ms
 
 ENGINE = "lucene"
 """The name of this engine in manifests."""

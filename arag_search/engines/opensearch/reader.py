@@ -10,6 +10,7 @@ from typing import Any
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
     MAX_TOTAL,
+    Calls,
     Deadline,
     Deletions,
     FieldsPage,
@@ -22,8 +23,8 @@ from arag_search.engines.base import (
     SearchRequest,
     deletions_of,
     is_counted,
+    substring_page,
 )
-from arag_search.engines.calls import Calls
 from arag_search.engines.compiling import Leaves
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address, ConnectionOptions
@@ -52,7 +53,6 @@ from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.faults import UNEXPECTED, reads_answers, unexpected_answer
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
 from arag_search.engines.opensearch.values import FieldReader
-from arag_search.engines.substrings import substring_page
 from arag_search.errors import (
     AragError,
     IndexDamagedError,

@@ -28,8 +28,7 @@ import orjson
 from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.query.dates import period_ms
-from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType, period_ms
 
 ENGINE = "opensearch"
 """The name of this engine in manifests."""

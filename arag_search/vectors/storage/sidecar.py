@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arag_search.engines.calls import Calls
+from arag_search.engines.base import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Scope
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors import exact, faiss_index
-from arag_search.vectors.allowed import Allowance, AllowedRows, TextRows
 from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.exact import Allowance, AllowedRows, TextRows
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.files import (
     EMBED_AGAIN,

@@ -15,7 +15,7 @@ from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.spellings import APOSTROPHES, inner_apostrophes
 from arag_search.query.tree import Not, Phrase, Prefix, Term, all_of
 from arag_search.search.keywords import checked_keywords
-from arag_search.search.marking import marks
+from arag_search.search.occurrences import marks
 from tests.support.examples import examples
 from tests.support.passages import chunk, index_of
 

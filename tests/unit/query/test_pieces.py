@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from arag_search.query.lexer import pieces
 from arag_search.query.parser import parse
-from arag_search.query.pieces import pieces
 from arag_search.query.problems import QueryError
 from tests.support.strategies import trees
 

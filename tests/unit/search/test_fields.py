@@ -9,8 +9,7 @@ import pytest
 from arag_search.corpus import MetadataValue
 from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import ArgumentError
-from arag_search.query.dates import date_text, period_ms
-from arag_search.query.fields import MetadataType
+from arag_search.query.fields import MetadataType, date_text, period_ms
 from arag_search.query.parser import parse_scope
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index

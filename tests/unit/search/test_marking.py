@@ -6,7 +6,7 @@ import pytest
 
 from arag_search.query.parser import parse
 from arag_search.query.tree import TextLeaf, positive_leaves
-from arag_search.search.marking import marks
+from arag_search.search.occurrences import marks
 
 TEXT = "Antonio Vivaldi's Four Seasons. The seasons, of Vivaldi; a librettist 𝒳 wrote."
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.query.parser import parse_scope
-from arag_search.search.names import MAX_NAMES, missing_names_note, names_in
+from arag_search.search.keywords import MAX_NAMES, missing_names_note, names_in
 from arag_search.tools.base import ReadSet
 from arag_search.tools.search import ReplyStyle, reply
 from tests.support.passages import SCHEMA, VIVALDI, index_of

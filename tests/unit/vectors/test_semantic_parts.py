@@ -10,8 +10,8 @@ import pytest
 from arag_search.corpus import chunk_ordinal
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.parser import parse_scope
-from arag_search.search.fusion import Fused, fuse, fuse_logical
-from arag_search.search.passages import NearPassage, near_passages
+from arag_search.search.by_vectors import Fused, fuse, fuse_logical
+from arag_search.search.snippets import NearPassage, near_passages
 from arag_search.vectors.base import VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.oracle.vectors import MemoryVectors
