@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+from collections.abc import Iterable
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -79,6 +80,11 @@ def count_tokens(text: str) -> int:
         return _tokenizer().count(text)
     except UnicodeEncodeError:
         return _tokenizer().count(encodable(text))
+
+
+def count_all(texts: Iterable[str]) -> int:
+    """Return the sum of the tokens of texts, each counted by itself."""
+    return sum(map(count_tokens, texts))
 
 
 def count_up_to(text: str, max_tokens: int) -> int | None:

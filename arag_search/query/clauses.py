@@ -16,6 +16,7 @@ from typing import Literal
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
+from arag_search.query.analysis import APOSTROPHES, inner_apostrophes, is_prefix
 from arag_search.query.fields import Schema, is_field_name, period_ms
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
@@ -27,7 +28,6 @@ from arag_search.query.limits import (
 )
 from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import Findings, fill, shortened
-from arag_search.query.spellings import APOSTROPHES, inner_apostrophes, is_prefix
 from arag_search.query.tree import (
     EXACT_MARK,
     DateRange,

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from arag_search.query.spellings import Spellings
+from arag_search.query.analysis import Spellings
 from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
 
 Positions = Sequence[Sequence[int]]

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
+from arag_search.query.analysis import APOSTROPHES
 from arag_search.query.clauses import ClauseReader, FieldRef, has_token, is_searchable
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
@@ -33,7 +34,6 @@ from arag_search.query.limits import (
     PREFIX_SHARES,
 )
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
-from arag_search.query.spellings import APOSTROPHES
 from arag_search.query.tree import (
     And,
     Demote,

@@ -18,6 +18,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
 from arag_search.errors import ArgumentError
+from arag_search.query.analysis import (
+    POSSESSIVES,
+    Spellings,
+    checked_text,
+    is_prefix,
+    possessive_spellings,
+    spellings_of,
+)
 from arag_search.query.fields import is_field_name, period_ms
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -37,14 +45,6 @@ from arag_search.query.printing import (
     range_text,
     weight_text,
     word_text,
-)
-from arag_search.query.spellings import (
-    POSSESSIVES,
-    Spellings,
-    checked_text,
-    is_prefix,
-    possessive_spellings,
-    spellings_of,
 )
 
 TextField = Literal["title", "content"] | None

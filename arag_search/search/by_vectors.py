@@ -28,13 +28,14 @@ from arag_search.query.tree import (
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.keywords import missing_names_note
 from arag_search.search.results import (
+    Conditions,
     HybridRanks,
     SearchHit,
     SearchResult,
     check_page,
+    conditions,
     search_result,
 )
-from arag_search.search.scoping import Conditions, conditions
 from arag_search.search.snippets import NearPassage, NearPassages, near_passages
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource

@@ -17,6 +17,7 @@ from arag_search.engines.base import (
 )
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
+from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema, date_text
 from arag_search.query.printing import number_text
 from arag_search.query.tree import Scope
@@ -108,13 +109,15 @@ class Contents(NamedTuple):
     has_neighbours: bool
 
 
-def contents_of(engine: SearchEngine, scope: Scope | None, deadline: Deadline | None) -> Contents:
+def contents_of(
+    engine: SearchEngine, manifest: Manifest, scope: Scope | None, timeout_s: float | None
+) -> Contents:
     """Return what passages in a scope have. Without a scope, the manifest says this; otherwise it
     takes one request. What cannot be counted in time, or at once, is assumed to be present."""
-    manifest = engine.manifest
     several = manifest.already_chunked or manifest.chunks > manifest.documents
     if scope is None or not (several or manifest.has_titles):
         return Contents(manifest.has_titles, several)
+    deadline = Deadline.after(timeout_s)
     request = FieldsRequest((TITLE, DOC_ID), 0, scope, quick=True, deadline=deadline)
     try:
         page = engine.field_values(request)

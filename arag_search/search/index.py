@@ -57,10 +57,9 @@ from arag_search.search.fields import (
     metadata_fields,
     parse_sort,
 )
-from arag_search.search.frequent import FrequentWords
-from arag_search.search.highlights import Highlighter
 from arag_search.search.hints import (
     KEYWORD_NARROWING,
+    FrequentWords,
     advising_on_timeout,
     loosened_phrases,
     loosening_hints,
@@ -79,10 +78,11 @@ from arag_search.search.results import (
     check_page,
     check_per_document,
     hit_of,
+    joined,
+    narrowed,
     search_result,
 )
-from arag_search.search.scoping import joined, narrowed
-from arag_search.search.snippets import Snippets, keyword_sentences
+from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
@@ -115,7 +115,7 @@ class Index:
     ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens the vectors of
     the index; without it, searches by vectors raise NotServedError. A query whose execution in the
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
-    None is no limit.
+    None is no limit. ``manifest`` describes the index.
     """
 
     def __init__(
@@ -129,6 +129,7 @@ class Index:
     ) -> None:
         check_search_timeout(search_timeout_s)
         self.engine = engine
+        self.manifest: Manifest = engine.manifest
         self.location = location
         self.scope = scope
         self.search_timeout_s = search_timeout_s
@@ -174,11 +175,6 @@ class Index:
         self.engine.close()
         if self._on_close is not None:
             self._on_close()
-
-    @property
-    def manifest(self) -> Manifest:
-        """The manifest of the index."""
-        return self.engine.manifest
 
     @checked
     def parse(
@@ -410,7 +406,7 @@ class Index:
     def contents(self) -> Contents:
         """Whether passages in the scope have titles and neighbours, for descriptions of tools and
         notes. It is read once."""
-        return contents_of(self.engine, self.scope, Deadline.after(self.search_timeout_s))
+        return contents_of(self.engine, self.manifest, self.scope, self.search_timeout_s)
 
     @checked
     def keyword_search(

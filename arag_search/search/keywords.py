@@ -9,13 +9,13 @@ from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Deadline, Granularity, Hit, LeafScore, Matching, SearchEngine
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query import analysis
+from arag_search.query.analysis import spellings_of
 from arag_search.query.clauses import has_few_apostrophes, lost_symbols
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.matching import Pattern
 from arag_search.query.printing import quoted
 from arag_search.query.problems import shortened, symbol_note
-from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import Node, Phrase, Scope
 
 MAX_KEYWORDS = 20

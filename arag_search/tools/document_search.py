@@ -17,8 +17,7 @@ from arag_search.query.problems import QueryError
 from arag_search.search.by_vectors import fuse, words_query
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
-from arag_search.search.results import SearchHit, SearchResult
-from arag_search.search.scoping import narrowed
+from arag_search.search.results import SearchHit, SearchResult, narrowed
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.tokens import CUT_MARK, count_tokens, count_up_to, cut_to
 from arag_search.tools.base import (

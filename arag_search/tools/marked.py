@@ -182,35 +182,33 @@ class MarkedBlock(Block):
         return f"({', '.join(f'{count} {why}' for count, why in counts if count)})"
 
 
-def whole_lengths(hits: Sequence[SearchHit], whole_up_to: int | None) -> Sequence[int | None]:
-    """Return for each hit the length up to which it is shown whole; None is for any length.
+def are_whole(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[bool]:
+    """Return for each hit whether it is shown whole: if it has at most ``whole_up_to`` o200k tokens
+    (None: any number).
 
-    Where there is room, it is LONGER times the usual length: in the order of the hits, as long as
-    the whole ones together have at most ROOM times the usual length.
+    Where there is room, it may have LONGER times as many: in the order of the hits, as long as the
+    whole ones together have at most ROOM times the usual length.
     """
-    if whole_up_to is None:
-        return [None] * len(hits)
+    if not whole_up_to:
+        return [whole_up_to is None] * len(hits)
     room = ROOM * whole_up_to
-    lengths: list[int] = []
+    wholes: list[bool] = []
     for hit in hits:
-        tokens = count_up_to(hit.content, LONGER * whole_up_to) if whole_up_to else None
+        tokens = count_up_to(hit.content, LONGER * whole_up_to)
         is_whole = tokens is not None and (tokens <= whole_up_to or tokens <= room)
-        lengths.append(LONGER * whole_up_to if is_whole else 0)
+        wholes.append(is_whole)
         room -= tokens if tokens is not None and is_whole else 0
-    return lengths
+    return wholes
 
 
-def marked_block(
-    hit: SearchHit, at: int, read_set: ReadSet, *, whole_up_to: int | None
-) -> MarkedBlock:
+def marked_block(hit: SearchHit, at: int, read_set: ReadSet, *, whole: bool) -> MarkedBlock:
     """Return a hit with its sentences to show, without those that are still visible.
-
-    A passage of at most ``whole_up_to`` o200k tokens is shown whole; None is for any length.
+    ``whole`` shows all of them.
     """
     sentences = split_at(hit.content, hit.sentence_ends)
     before = _seen_before(hit.id, sentences, read_set)
     header = header_line(hit.id, hit.title, hit.part, hit.parts)
-    chosen = _chosen(hit, sentences, whole_up_to)
+    chosen = _chosen(hit, sentences, whole=whole)
     return _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
 
 
@@ -268,7 +266,7 @@ def checksum(sentence: str) -> int:
     return zlib.crc32(sentence.strip().encode("utf-8", "replace"))
 
 
-def _chosen(hit: SearchHit, sentences: Sequence[str], whole_up_to: int | None) -> list[int]:
+def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[int]:
     """Return the numbers of the sentences to show of a hit.
 
     Those are all sentences of a short passage. Otherwise they are the snippet, sentences after it
@@ -276,9 +274,7 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], whole_up_to: int | None) -
     granularity shows only matching sentences.
     """
     has_all = all(sentences)
-    if has_all and (
-        whole_up_to is None or (whole_up_to and count_up_to(hit.content, whole_up_to) is not None)
-    ):
+    if has_all and whole:
         return list(range(len(sentences)))
     chosen = set(hit.sentences)
     if not has_all or not chosen:
@@ -361,9 +357,9 @@ def blocks_beside(
     """Return the passages beside the hits, in the order in which they are shown."""
     blocks: list[MarkedBlock] = []
     lacks: tuple[str, ...] | None = None
-    lengths = whole_lengths([near.hit for near in result.nearest], whole_up_to)
-    for near, length in zip(result.nearest, lengths, strict=True):
-        block = marked_block(near.hit, 0, read_set, whole_up_to=length)
+    wholes = are_whole([near.hit for near in result.nearest], whole_up_to)
+    for near, whole in zip(result.nearest, wholes, strict=True):
+        block = marked_block(near.hit, 0, read_set, whole=whole)
         block.kind = "nearest"
         if near.lacks != lacks:
             missing = " and ".join(near.lacks)
@@ -371,7 +367,10 @@ def blocks_beside(
         lacks = near.lacks
         blocks.append(block)
     for other in result.unheard:
-        block = marked_block(other.hit, 0, read_set, whole_up_to=whole_up_to)
+        whole = whole_up_to is None or (
+            whole_up_to > 0 and count_up_to(other.hit.content, whole_up_to) is not None
+        )
+        block = marked_block(other.hit, 0, read_set, whole=whole)
         block.kind = "branch"
         block.intro = _intro(f"{BEST_FOR}{other.branch}")
         blocks.append(block)

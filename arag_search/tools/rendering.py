@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from arag_search.corpus import MetadataValue
 from arag_search.search.results import join_sentences
-from arag_search.tokens import CHARACTERS_PER_TOKEN, count_tokens, cut_to
+from arag_search.tokens import CHARACTERS_PER_TOKEN, count_all, count_tokens, cut_to
 
 Kind = Literal["hit", "nearest", "branch", "lines"]
 LeftOut = Literal["shown", "same"]
@@ -91,6 +91,7 @@ MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
 """The minimum to which the text of a hit is cut."""
 _MAX_NAME_TOKENS = 40
+_TOKENS_OF_CHARACTER = 4  # no more than its bytes
 _SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
 Frame = Callable[[Sequence["Block"]], tuple[str, str]]
@@ -163,7 +164,9 @@ def metadata_text(metadata: Mapping[str, MetadataValue]) -> str:
 
 def shown_title(title: str) -> str:
     """Return the title on one line, at most MAX_TITLE_TOKENS long."""
-    return cut_to(one_line(title), MAX_TITLE_TOKENS)
+    name = one_line(title)
+    is_short = name.isascii() and len(name) <= MAX_TITLE_TOKENS
+    return name if is_short else cut_to(name, MAX_TITLE_TOKENS)
 
 
 def one_line(text: str) -> str:
@@ -222,6 +225,9 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
 
 def _trim(block: Block, max_tokens: int) -> None:
     """Remove what could not be shown even if the block were alone, so that it is counted once."""
+    characters = sum(len(block.sentences[number]) for number in block.shown)
+    if characters * _TOKENS_OF_CHARACTER <= max_tokens:
+        return
     used = 0
     for at, number in enumerate(block.shown):
         used += count_tokens(block.sentences[number][: CHARACTERS_PER_TOKEN * max_tokens])
@@ -324,6 +330,4 @@ def bounded(text: str, max_tokens: int) -> str:
 
 def retrieved_tokens(blocks: Sequence[Block]) -> int:
     """Return the tokens of titles and text in the blocks."""
-    return sum(
-        count_tokens(shown_title(block.title)) + count_tokens(block.body) for block in blocks
-    )
+    return count_all(text for block in blocks for text in (shown_title(block.title), block.body))

@@ -23,12 +23,12 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.marked import (
     MarkedBlock,
+    are_whole,
     blocks_beside,
     branch_counts,
     join_near_duplicates,
     marked_block,
     note_seen,
-    whole_lengths,
 )
 from arag_search.tools.rendering import Block, Fitted, cut_to, fit, retrieved_tokens
 
@@ -154,10 +154,10 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
     """Return the passages to show. Near-duplicates share a block, and passages beside the hits are
     at the end."""
     whole_up_to = None if style.full_text else style.whole_up_to_tokens
-    lengths = whole_lengths(result.hits, whole_up_to)
+    wholes = are_whole(result.hits, whole_up_to)
     hits = [
-        marked_block(hit, at, read_set, whole_up_to=length)
-        for at, (hit, length) in enumerate(zip(result.hits, lengths, strict=True))
+        marked_block(hit, at, read_set, whole=whole)
+        for at, (hit, whole) in enumerate(zip(result.hits, wholes, strict=True))
     ]
     if result.total is None:  # a search by vectors
         for block, hit in zip(hits, result.hits, strict=True):

@@ -15,11 +15,10 @@ from typing import TypeVar
 
 from arag_search.corpus import Chunk
 from arag_search.query import analysis
-from arag_search.query.analysis import Token
+from arag_search.query.analysis import Token, is_prefix
 from arag_search.query.fields import Schema
 from arag_search.query.limits import MIN_PREFIX_CHARACTERS
 from arag_search.query.parser import parse
-from arag_search.query.spellings import is_prefix
 from arag_search.query.tree import Node, Phrase, Prefix, Term, TextLeaf
 from bench import BenchError
 

@@ -44,7 +44,7 @@ from arag_search.query.tree import (
     condition_of,
     leaves,
 )
-from arag_search.search.frequent import FrequentWords
+from arag_search.search.hints import FrequentWords
 from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
 from arag_search.vectors.encoders.hashing import HashingEncoder

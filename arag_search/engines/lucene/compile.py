@@ -21,8 +21,8 @@ from arag_search.engines.compiling import (
     shared_keyword_field,
 )
 from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
+from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import TEXT_FIELDS
-from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import (
     And,
     DateRange,

@@ -20,8 +20,8 @@ from arag_search.engines.compiling import (
     shared_keyword_field,
 )
 from arag_search.engines.opensearch.schema import exact_field, opensearch_field
+from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
-from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import (
     And,
     DateRange,

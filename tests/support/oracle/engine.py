@@ -31,8 +31,8 @@ from arag_search.engines.base import (
 from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis
+from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
-from arag_search.query.spellings import spellings_of
 from arag_search.query.tree import And, Demote, Node, Not, Or, Prefer, Scope, TextLeaf, render
 from arag_search.tokens import count_tokens
 from tests.support.oracle.documents import Documents

@@ -11,8 +11,8 @@ from arag_search.corpus import nfc
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
+from arag_search.query.analysis import APOSTROPHES, inner_apostrophes
 from arag_search.query.limits import MAX_APOSTROPHES
-from arag_search.query.spellings import APOSTROPHES, inner_apostrophes
 from arag_search.query.tree import Not, Phrase, Prefix, Term, all_of
 from arag_search.search.keywords import checked_keywords
 from arag_search.search.occurrences import marks

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from arag_search.query import analysis
+from arag_search.query.analysis import APOSTROPHES, possessive_spellings, spellings_of
 from arag_search.query.limits import MAX_POSSESSIVE_WORDS, MAX_WORDS
 from arag_search.query.parser import parse
-from arag_search.query.spellings import APOSTROPHES, possessive_spellings, spellings_of
 from arag_search.query.tree import (
     Node,
     Phrase,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from arag_search.corpus import nfc
 from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
+from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import Schema
 from arag_search.query.matching import Pattern
 from arag_search.query.parser import parse
-from arag_search.query.spellings import is_prefix
 from arag_search.query.tree import Phrase, Prefix, Term
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import join_sentences
