@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard, cast, get_args
+from typing import Any, cast
 
 import orjson
 
@@ -109,78 +108,22 @@ class Manifest:
                 allowed=f"version {FORMAT_VERSION}",
                 do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
             )
-        wrong = _wrong_fields(loaded)
-        if wrong:
+        try:
+            values: dict[str, Any] = {
+                name: tuple(cast(list[str], value)) if isinstance(value, list) else value
+                for name, value in loaded.items()
+            }
+            counts: dict[str, Any] = values["field_counts"]
+            values["field_counts"] = {
+                name: FieldCounts.from_json(of_field) for name, of_field in counts.items()
+            }
+            return Manifest(**values)
+        except (AttributeError, KeyError, TypeError) as error:
             raise IndexDamagedError(
-                f"The manifest cannot be read ({', '.join(wrong)}).",
+                f"The manifest cannot be read ({error}).",
                 where=where,
                 do="Build the index again with --overwrite.",
-            )
-        values: dict[str, Any] = {
-            name: tuple(cast(list[str], value)) if isinstance(value, list) else value
-            for name, value in loaded.items()
-        }
-        values["field_counts"] = _field_counts(loaded["field_counts"])
-        return Manifest(**values)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list_of_text(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, cast(list[object], value)))
-
-
-def _is_mapping(value: object, of: Callable[[object], bool]) -> TypeGuard[dict[str, object]]:
-    return isinstance(value, dict) and all(map(of, cast(dict[str, object], value).values()))
-
-
-def _field_counts(value: Mapping[str, object]) -> dict[str, FieldCounts]:
-    return {name: FieldCounts.from_json(counts) for name, counts in value.items()}
-
-
-def _are_field_counts(value: object) -> bool:
-    try:
-        return _is_mapping(value, lambda _: True) and bool(_field_counts(value) or True)
-    except ValueError:
-        return False
-
-
-_CHECKS: Mapping[str, Callable[[object], bool]] = {
-    "str": _is_text,
-    "int": _is_count,
-    "float": _is_number,
-    "bool": lambda value: isinstance(value, bool),
-    "tuple[str, ...]": _is_list_of_text,
-    "dict[str, int]": lambda value: _is_mapping(value, _is_count),
-    "dict[str, MetadataType]": lambda value: _is_mapping(
-        value, lambda kind: kind in get_args(MetadataType)
-    ),
-    "dict[str, FieldCounts]": _are_field_counts,
-}
-"""The check of a field's JSON value, by the declared type of the field. They are written by hand,
-because the usual library takes longer to import than an index takes to open."""
-
-
-def _wrong_fields(loaded: Mapping[str, Any]) -> list[str]:
-    """Return the fields that are missing, unknown or of a wrong type, in words."""
-    kinds = {known.name: str(known.type) for known in dataclasses.fields(Manifest)}
-    wrong = [f"unknown field {name}" for name in loaded if name not in kinds]
-    wrong += [f"no {name}" for name in kinds if name not in loaded]
-    return wrong + [
-        f"wrong {name}"
-        for name, kind in kinds.items()
-        if name in loaded and not _CHECKS[kind](loaded[name])
-    ]
+            ) from error
 
 
 def chunk_fingerprint(chunk: Chunk) -> int:

@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ def heap_megabytes(text: str) -> int:
     return int(match[1]) * (1024 if match[2] in "gG" else 1) if match else 0
 
 
+PAUSES_S = (1.0, 3.0)
+"""How long to wait before a download is tried again: names are sometimes not resolved."""
 CACHE_VARIABLE = "ARAG_CACHE_DIR"
 CLASSPATH_VARIABLE = "ARAG_LUCENE_CLASSPATH"
 
@@ -158,15 +161,21 @@ def _download(jar: PinnedJar, folder: Path) -> Path:
 
     context: Any = MavenContext(repo_cache=folder, local_repos=[])
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
-    try:
-        return Path(component.artifact().resolve())
-    except (RequestException, RuntimeError) as error:
-        raise JvmError(
-            f"{jar.coordinates} cannot be downloaded: {first_line(error)}",
-            where=f"the Maven registry, to be kept in {folder.parent}",
-            do=f"Check the network. Without a network, copy {jar.file_name} into that folder "
-            f"({CACHE_VARIABLE} moves it), or set {CLASSPATH_VARIABLE} to a copy of it.",
-        ) from error
+    pauses_s = iter(PAUSES_S)
+    while True:
+        try:
+            return Path(component.artifact().resolve())
+        except (RequestException, RuntimeError) as error:
+            pause_s = next(pauses_s, None)
+            if pause_s is None:
+                raise JvmError(
+                    f"{jar.coordinates} cannot be downloaded: {first_line(error)}",
+                    where=f"the Maven registry, to be kept in {folder.parent}",
+                    do=f"Check the network. Without a network, copy {jar.file_name} into that "
+                    f"folder ({CACHE_VARIABLE} moves it), or set {CLASSPATH_VARIABLE} to a copy "
+                    "of it.",
+                ) from error
+            time.sleep(pause_s)
 
 
 def first_line(error: Exception) -> str:

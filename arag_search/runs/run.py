@@ -28,7 +28,7 @@ from arag_search.runs.folder import RunDescription, RunFolder, RunRecords
 from arag_search.runs.prices import Prices, check_cost_limit
 from arag_search.search.index import Index
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 
 MAX_WORKERS = 256
 
@@ -139,7 +139,7 @@ def run(
         raise ArgumentError("There are no questions.", allowed="one or more")
     if options.max_cost_usd is not None:
         check_cost_limit(options.max_cost_usd, prices, model.name)
-    progress = progress or SilentProgress()
+    progress = progress or Progress()
     watched = _WatchedModel(model)
     agent = Agent(index, preset, watched)
     description = _description(agent, questions, options)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO, runtime_checkable
+from typing import TYPE_CHECKING, TextIO
 
 from arag_search.system.terminal import drawing_stream, visible
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL_S = 5.0
 
 
-@runtime_checkable
-class Progress(Protocol):
-    """A display of the progress of long work, used from one thread; notes may come from others."""
+class Progress:
+    """A display of the progress of long work, used from one thread; notes may come from others.
+    This one shows nothing; others override what they show."""
 
     def begin(
         self, counted: str, total: int | None, done: int = 0, count: int | None = None
@@ -34,45 +34,19 @@ class Progress(Protocol):
         ``counted`` names what ``update`` counts ("documents"). An earlier run has counted ``count``
         of them; if it is None, the first update gives this number.
         """
-        ...
 
     def update(self, done: int, count: int, details: str = "") -> None:
         """Show that ``done`` units are done and ``count`` things counted, with those of earlier
         runs. ``details`` are more figures in words."""
-        ...
 
     def stage(self, name: str, done: int, total: int) -> None:
         """Show how many steps of a stage, such as ``training sentence``, are done."""
-        ...
 
     def note(self, text: str) -> None:
         """Show a line that the user should know, at once."""
-        ...
 
     def end(self) -> None:
         """End the display. May be called again."""
-        ...
-
-
-class SilentProgress:
-    """A display that shows nothing, for callers who want none and for tests. See Progress."""
-
-    def begin(
-        self, counted: str, total: int | None, done: int = 0, count: int | None = None
-    ) -> None:
-        pass
-
-    def update(self, done: int, count: int, details: str = "") -> None:
-        pass
-
-    def stage(self, name: str, done: int, total: int) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 class _Pace:
@@ -113,8 +87,8 @@ class _Pace:
         return "  ".join(filter(None, (f"{count:,} {self._counted}", per, details)))
 
 
-class PlainProgress:
-    """A line every ``interval_s`` seconds, and one for each stage. See Progress."""
+class PlainProgress(Progress):
+    """A line every ``interval_s`` seconds, and one for each stage."""
 
     def __init__(self, stream: TextIO, interval_s: float = PLAIN_INTERVAL_S) -> None:
         self._stream = stream
@@ -126,31 +100,24 @@ class PlainProgress:
     def begin(
         self, counted: str, total: int | None, done: int = 0, count: int | None = None
     ) -> None:
-        """See Progress."""
         self._pace = _Pace(counted, total, done, count)
         self._is_due()
 
     def update(self, done: int, count: int, details: str = "") -> None:
-        """See Progress."""
         figures = self._pace.figures(count, details)
         if self._is_due():
             share, left = self._pace.share(done), self._pace.left(done)
             self.note(f"{share}  {figures}  {left} left" if share else figures)
 
     def stage(self, name: str, done: int, total: int) -> None:
-        """See Progress."""
         is_new = name != self._stage and self._pace.seconds() >= self._interval_s
         if self._is_due() or is_new:  # short work ends without a line
             self._stage = name
             self.note(_steps(name, done, total))
 
     def note(self, text: str) -> None:
-        """See Progress."""
         self._stream.write(text + "\n")
         self._stream.flush()
-
-    def end(self) -> None:
-        """See Progress."""
 
     def _is_due(self) -> bool:
         """Tell whether a line is due now; if so, the next is due ``interval_s`` later."""
@@ -161,8 +128,8 @@ class PlainProgress:
         return True
 
 
-class TerminalProgress:
-    """A bar on stderr with the same figures beside it, and notes above it. See Progress."""
+class TerminalProgress(Progress):
+    """A bar on stderr with the same figures beside it, and notes above it."""
 
     def __init__(self) -> None:
         self._bar: RichProgress | None = None
@@ -172,22 +139,18 @@ class TerminalProgress:
     def begin(
         self, counted: str, total: int | None, done: int = 0, count: int | None = None
     ) -> None:
-        """See Progress."""
         self._pace = _Pace(counted, total, done, count)
         if self._bar is None:
             self._open()
         self._show(done, total, "", "?")
 
     def update(self, done: int, count: int, details: str = "") -> None:
-        """See Progress."""
         self._show(done, None, self._pace.figures(count, details), self._pace.left(done))
 
     def stage(self, name: str, done: int, total: int) -> None:
-        """See Progress."""
         self._show(done, total, _steps(name, done, total), "?")
 
     def note(self, text: str) -> None:
-        """See Progress."""
         shown = visible(text)
         if self._bar is not None:
             self._bar.console.print(shown, markup=False, highlight=False, soft_wrap=True)
@@ -195,7 +158,7 @@ class TerminalProgress:
             sys.stderr.write(shown + "\n")
 
     def end(self) -> None:
-        """Remove the bar. See Progress."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None
@@ -242,9 +205,8 @@ class ProgressEvent:
     text: str = ""
 
 
-class CallbackProgress:
-    """A progress that calls a function with each ProgressEvent, often several times a second. See
-    Progress."""
+class CallbackProgress(Progress):
+    """A progress that calls a function with each ProgressEvent, often several times a second."""
 
     def __init__(self, callback: Callable[[ProgressEvent], object]) -> None:
         self._call = callback
@@ -254,24 +216,17 @@ class CallbackProgress:
     def begin(
         self, counted: str, total: int | None, done: int = 0, count: int | None = None
     ) -> None:
-        """See Progress."""
         self._name, self._total = counted, total
         self._call(ProgressEvent(counted, done, total, count or 0))
 
     def update(self, done: int, count: int, details: str = "") -> None:
-        """See Progress."""
         self._call(ProgressEvent(self._name, done, self._total, count, details))
 
     def stage(self, name: str, done: int, total: int) -> None:
-        """See Progress."""
         self._call(ProgressEvent(name, done, total))
 
     def note(self, text: str) -> None:
-        """See Progress."""
         self._call(ProgressEvent(text=text))
-
-    def end(self) -> None:
-        """See Progress."""
 
 
 def open_progress() -> Progress:

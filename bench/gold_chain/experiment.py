@@ -18,7 +18,6 @@ from bench.data import set_folder
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
 from bench.gold_chain.model import GoldChainModel
 from bench.gold_chain.names import Names
-from bench.gold_chain.once_encoder import OnceEncoder
 from bench.gold_chain.outcome import half_of, row_of
 from bench.gold_chain.policy import ORDERS, POLICY_VERSION, REPLIES, ReplyLevel, Setting
 from bench.gold_chain.queries import INTERFACES, LOGICAL, Interface, wordings
@@ -169,7 +168,7 @@ class GoldChainExperiment:
     def _encoder_of(self) -> Encoder | None:
         """Open the encoder once if an interface needs one."""
         if self._encoder is None and set(self._chosen.interfaces) & set(BY_VECTORS):
-            self._encoder = OnceEncoder(open_encoder(self._chosen.encoder))
+            self._encoder = open_encoder(self._chosen.encoder)
         return self._encoder
 
     def _close_ground(self) -> None:

@@ -4,7 +4,7 @@
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
     python -m bench retrieval --judged DIR --queries FILE
 
-Prints tables in Markdown and adds the figure to the file of results.
+Prints the figure and adds it to the file of results.
 See bench/studies/retrieval.md.
 """
 
@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
+from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index
 from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
@@ -28,20 +28,16 @@ from bench.quality.data_sets import SETS, drawn, open_kept
 from bench.quality.first_stage import (
     BY_WORDS,
     CONTRAST_LEVEL,
-    DIFFERENCES,
     MEASURES,
     SEARCHES,
-    Column,
     Estimates,
     Measured,
     estimates,
     measure,
-    shown,
     verdict,
 )
-from bench.report import markdown
 from bench.report.fingerprints import encoder_of, questions_of
-from bench.report.rows import Figure, Row, circumstances, corpus_of, write_results
+from bench.report.rows import Figure, Row, circumstances, corpus_of, show
 from bench.workbench import say
 
 NAME = "retrieval"
@@ -110,8 +106,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     run = circumstances(command, seed=SEED)
     if not set(options.searches) <= BY_WORDS:
         run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
-    write_results(options.json, [figure(sets, estimated, made_of)], run)
-    print(tables(sets, estimated, options.encoder))
+    show(options.json, [figure(sets, estimated, made_of)], run)
     return 0
 
 
@@ -181,81 +176,6 @@ def _kept(measured: Measured) -> dict[str, Any]:
         "measures": list(MEASURES),
         "values": values,
     }
-
-
-# Tables
-
-
-def tables(sets: Sequence[Measured], estimated: Estimates, encoder: str) -> str:
-    """Return tables of means and differences in Markdown, with notes for the reader."""
-    searches = list(sets[0].answers)
-    lines = [
-        f"First-stage retrieval, vectors of {encoder}. In brackets: {LEVEL:.0%} intervals.",
-        "",
-        *markdown.head(("data set", "search", *MEASURES)),
-        *_lines(estimated, searches, differences=False),
-        "",
-        f"Paired differences. In brackets: {CONTRAST_LEVEL:.2%} intervals, which hold together at"
-        f" {LEVEL:.0%} for each data set. Not resolved: 0 lies in the interval; beside it the"
-        " smallest difference that the questions could resolve.",
-        "",
-        *markdown.head(("data set", "difference", *MEASURES)),
-        *_lines(
-            estimated,
-            [what for what in DIFFERENCES if _is_found(estimated, what)],
-            differences=True,
-        ),
-        "",
-        *map(_note, sets),
-    ]
-    return "\n".join(lines)
-
-
-def _is_found(estimated: Estimates, what: str) -> bool:
-    return any(column.what == what for columns in estimated.values() for column in columns)
-
-
-def _lines(estimated: Estimates, whats: Sequence[str], *, differences: bool) -> list[str]:
-    return [
-        markdown.line(
-            [
-                name,
-                what,
-                *(
-                    _cell(columns[Column(what, measure)], measure, differences)
-                    for measure in MEASURES
-                ),
-            ]
-        )
-        for name, columns in estimated.items()
-        for what in whats
-    ]
-
-
-def _cell(interval: Interval, measure: str, is_difference: bool) -> str:
-    plus = "+" if is_difference and interval.value > 0 else ""
-    value, low, high = (
-        shown(number, measure) for number in (interval.value, interval.low, interval.high)
-    )
-    unresolved = is_difference and not interval.is_resolved
-    return f"{plus}{value} [{low}, {high}]" + (
-        f" {verdict(interval, measure)}" if unresolved else ""
-    )
-
-
-def _note(measured: Measured) -> str:
-    """Describe the questions of a data set, and their evidence that cannot be found or is
-    ambiguous."""
-    evidence = measured.evidence
-    nothing = [
-        f"{kind} {count}" for kind in measured.answers if (count := _nothing(measured, kind))
-    ]
-    return (
-        f"- {measured.name}: {len(measured.questions):,} questions with {evidence.titles:,} titles"
-        f" of evidence. No passage has {evidence.unresolved:,} of them ({evidence.questions:,}"
-        f" questions): they count as not found. {evidence.shared:,} are titles of several passages,"
-        f" any of which counts. Questions without a hit: {', '.join(nothing) or 'none'}."
-    )
 
 
 def _nothing(measured: Measured, kind: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.search.index import Index, open_index
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from bench.cluster.cluster import client_of, local_cluster, remove_indexes
 from bench.report.rounds import percentile, timed
 from bench.speed.bare import without_query_cache
@@ -157,7 +157,7 @@ def measure(
     ``sample``."""
     location = side.location()
     options = BuildOptions(format="documents")
-    shown = progress or SilentProgress()
+    shown = progress or Progress()
     warm_up, drawn = (drawn_queries(sample, queries, seed) for seed in SEEDS)
     try:
         seconds = timed(lambda: build_index([str(corpus)], location, options, shown))

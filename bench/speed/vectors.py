@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.fields import MetadataType
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key, rows_of
 from arag_search.vectors.faiss_index import lists_for
 from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
@@ -242,7 +242,7 @@ def _chunks(first: int, sentences: int) -> Iterator[Chunk]:
 # Measuring
 
 
-class _StageProgress(SilentProgress):
+class _StageProgress(Progress):
     """Progress that reports the end of each stage."""
 
     def stage(self, name: str, done: int, total: int) -> None:

@@ -20,7 +20,7 @@ from arag_search.field_counts import kept_counts, no_counts
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.corpus import Corpus, Ingestion, resume_advice, room
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
@@ -65,7 +65,7 @@ def build_from(
     progress: Progress | None = None,
 ) -> BuildReport:
     """Build an index from the sources that ``open_all`` returns; see ``build_index``."""
-    progress = progress or SilentProgress()
+    progress = progress or Progress()
     with open_target(location, options, progress.note) as target:
         try:
             return _Build(open_all, location, options, progress, target).run()

@@ -29,7 +29,7 @@ from arag_search.system.arguments import checked
 from arag_search.system.durable import counted, room_advice
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory, factory_of
@@ -91,7 +91,7 @@ def embed_index(
     vectors made with other options, VectorsLockedError, SourceError for an index
     that has no text or changes in the meantime, BuildError.
     """
-    shown = progress or SilentProgress()
+    shown = progress or Progress()
     options = options or EmbedOptions()
     try:
         root = vectors_root(str(location), options.vectors)

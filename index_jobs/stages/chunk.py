@@ -13,7 +13,7 @@ from pathlib import Path
 from arag_search.corpus import Document
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.corpus import NO_DOCUMENTS, Ingestion, recognition, resume_advice, room
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
@@ -74,7 +74,7 @@ def chunk_sources(
     or options, IndexLockedError, SourceError, BuildError. After a KeyboardInterrupt, a checkpoint
     is written and the interrupt is raised again.
     """
-    shown = progress or SilentProgress()
+    shown = progress or Progress()
     folder = ChunkFolder(out)
     try:
         return _Cutting(list(names), folder, options, shown, share).run()

@@ -10,7 +10,7 @@ from typing import Any
 
 from arag_search.errors import BadFileError, DuplicateIdError, SourceError
 from arag_search.query.fields import MetadataType
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_from
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
@@ -33,7 +33,7 @@ def load_chunks(
     not cut completely, a file is damaged, or two sources share an id (unless bad lines are skipped
     in this stage or were in the chunk stage).
     """
-    shown = progress or SilentProgress()
+    shown = progress or Progress()
     folder = ChunkFolder(path)
     manifest = folder.manifest()
     metadata: dict[str, MetadataType] = dict(manifest.options["--metadata"])

@@ -29,7 +29,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
 from arag_search.system.durable import counted
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, SilentProgress, duration
+from arag_search.system.progress import Progress, duration
 from index_jobs.build.corpus import Corpus, Ingestion, summed
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
@@ -213,7 +213,7 @@ def _updated(
     options: AddOptions | None,
     progress: Progress | None,
 ) -> AddReport:
-    progress = progress or SilentProgress()
+    progress = progress or Progress()
     outlook = "nothing was changed, and it starts over"
     with resumable_update(location, progress, outlook) as target:
         addition = kind(list(sources), location, options or AddOptions(), progress, target)

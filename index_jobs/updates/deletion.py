@@ -13,7 +13,7 @@ from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.durable import counted
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.report import Report
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.tally import (
@@ -88,7 +88,7 @@ def delete_documents(
     EngineError.
     """
     began = time.monotonic()
-    progress = progress or SilentProgress()
+    progress = progress or Progress()
     wanted = list(dict.fromkeys(doc_ids))
     if not wanted:
         raise ArgumentError(

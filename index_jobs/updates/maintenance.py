@@ -11,7 +11,7 @@ from arag_search.engines.base import Deletions
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import OpenSearchSite
-from arag_search.system.progress import Progress, SilentProgress, duration
+from arag_search.system.progress import Progress, duration
 from index_jobs.build.report import Report
 from index_jobs.build.targets import server_only
 from index_jobs.updates.tally import resumable_update
@@ -46,7 +46,7 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
     BuildError, EngineError.
     """
     began = time.monotonic()
-    progress = progress or SilentProgress()
+    progress = progress or Progress()
     with resumable_update(
         location, progress, "the index is unchanged, and it starts over"
     ) as target:

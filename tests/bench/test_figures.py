@@ -12,8 +12,8 @@ import pytest
 from bench import BenchError
 from bench.guides import figures
 from bench.guides.figure_tables import SPEED, TABLES
-from bench.report.fingerprints import ALWAYS, KEPT_SINCE, ROOT, code_fingerprint, missing
-from bench.report.rows import Figure, Kept, Row, Target, circumstances, read_results, write_results
+from bench.report.fingerprints import ROOT, code_fingerprint
+from bench.report.rows import Figure, Kept, Row, Target, read_results, write_results
 
 RESULTS = ROOT / "bench" / "results"
 
@@ -117,25 +117,6 @@ def test_written_results_are_read_unchanged(tmp_path: Path) -> None:
 
 
 # Fingerprints
-
-
-@pytest.mark.parametrize("path", sorted(RESULTS.rglob("*.json")), ids=lambda path: path.stem)
-def test_every_file_of_results_names_what_it_depends_on(path: Path) -> None:
-    assert missing(path) == []
-
-
-def test_a_result_without_its_circumstances_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "parity.json"
-    write_results(path, [Figure("p", ())], {"taken": KEPT_SINCE})
-    assert missing(path) == [
-        f"p: {name}" for name in (*ALWAYS, "corpus", "seed") if name != "taken"
-    ]
-    run = {**circumstances("python -m bench parity", seed=1), "corpus": {"fingerprint": "f"}}
-    write_results(path, [Figure("p", ())], {**run, "taken": f"{KEPT_SINCE}:01"})
-    assert missing(path) == []
-    path.write_text("7")
-    with pytest.raises(BenchError, match="The file holds no results"):
-        missing(path)
 
 
 def test_the_fingerprint_of_the_code_is_that_of_its_sources(

@@ -16,7 +16,7 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from arag_search.tokens import count_tokens
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
@@ -174,7 +174,7 @@ def test_two_builds_at_once_are_refused() -> None:
 
 
 def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
-    class Growing(SilentProgress):
+    class Growing(Progress):
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             Path("c.jsonl").open("a").close()
             Path("c.jsonl").touch()

@@ -10,7 +10,7 @@ import pytest
 from arag_search.cli.index import index_command
 from arag_search.engines.lucene.location import hold_live
 from arag_search.errors import IndexNotFoundError
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
@@ -97,7 +97,7 @@ def test_ctrl_c_ends_the_command_with_130(
         "arag_search.system.progress.open_progress", lambda: InterruptingProgress(1)
     )
     assert index_command(["c.jsonl"], "index") == 130
-    monkeypatch.setattr("arag_search.system.progress.open_progress", SilentProgress)
+    monkeypatch.setattr("arag_search.system.progress.open_progress", Progress)
     assert index_command(["c.jsonl"], "index", json=True) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["documents"], report["continued"]) == (100, 64)

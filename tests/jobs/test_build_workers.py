@@ -14,7 +14,7 @@ import pytest
 from arag_search.corpus import Chunk, Document
 from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.errors import BuildError, SourceError, WorkerLostError
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.chunking import pack
@@ -125,7 +125,7 @@ def test_a_worker_raises_the_error_that_this_process_would_raise() -> None:
     assert messages == ["An x.\nWhere: d0.1\nDo: Leave it out."] * 2
 
 
-class KillingAWorker(SilentProgress):
+class KillingAWorker(Progress):
     """Progress that kills a worker once a hundred documents are written."""
 
     def update(self, read_bytes: int, documents: int, details: str = "") -> None:

@@ -45,7 +45,7 @@ from index_jobs.build.options import BuildOptions
 
 stage, moment, workers, *sources = sys.argv[1:]
 
-class Killing(arag_search.system.progress.SilentProgress):
+class Killing(arag_search.system.progress.Progress):
     def update(self, read_bytes, documents, details=""):
         if documents >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)

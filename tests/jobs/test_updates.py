@@ -21,7 +21,7 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.search.index import open_index
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import AddOptions, add_documents
@@ -304,7 +304,7 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
 
 
 def test_ctrl_c_leaves_the_index_as_it_was() -> None:
-    class Interrupting(SilentProgress):
+    class Interrupting(Progress):
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -319,7 +319,7 @@ def test_ctrl_c_leaves_the_index_as_it_was() -> None:
 def test_ctrl_c_while_an_index_is_being_opened_says_what_the_command_does_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class NotedAdvice(SilentProgress):
+    class NotedAdvice(Progress):
         def note(self, text: str) -> None:
             notes.append(text)
 

@@ -16,7 +16,6 @@ from arag_search.errors import (
     IndexExistsError,
     IndexLockedError,
     IndexNotFoundError,
-    IndexVersionError,
 )
 
 
@@ -44,7 +43,6 @@ def test_a_published_generation_is_live_and_the_previous_one_is_removed(tmp_path
     assert sorted(os.listdir(location / "g2")) == ["data", "in_use.lock"]
     assert json.loads((location / "manifest.json").read_text()) == {
         "format": "arag-index",
-        "version": 1,
         "live": "g2",
     }
 
@@ -129,17 +127,12 @@ def test_the_error_of_a_missing_index_names_the_next_command(tmp_path: Path) -> 
         ("{}", IndexDamagedError, "manifest.json is not the manifest of an index."),
         ("half", IndexDamagedError, "manifest.json is not the manifest of an index."),
         (
-            '{"format": "arag-index", "version": 2, "live": "g1"}',
-            IndexVersionError,
-            "The location has format version 2.",
-        ),
-        (
-            '{"format": "arag-index", "version": 1, "live": "../g1"}',
+            '{"format": "arag-index", "live": "../g1"}',
             IndexDamagedError,
             "manifest.json names no generation.",
         ),
         (
-            '{"format": "arag-index", "version": 1, "live": "g7"}',
+            '{"format": "arag-index", "live": "g7"}',
             IndexDamagedError,
             "manifest.json names the generation g7, which does not exist.",
         ),
@@ -166,7 +159,7 @@ def test_a_generation_outside_of_the_location_is_not_followed(
     build_generation(outside)
     build_generation(location)
     (location / "g2").symlink_to(outside / "g1")
-    (location / "manifest.json").write_text('{"format":"arag-index","version":1,"live":"g2"}')
+    (location / "manifest.json").write_text('{"format":"arag-index","live":"g2"}')
     with pytest.raises(IndexDamagedError):
         hold_live(location)
     build_generation(location)

@@ -20,7 +20,7 @@ from arag_search.errors import (
     SourceError,
     UnavailableError,
 )
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
@@ -160,7 +160,7 @@ def test_a_build_with_a_bad_line_leaves_nothing(opensearch: Site) -> None:
 
 
 def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> None:
-    class OvertakenProgress(SilentProgress):
+    class OvertakenProgress(Progress):
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             if not opensearch.live():
                 other = f"{opensearch.name}-20990101000000-00000000"
@@ -223,7 +223,7 @@ from index_jobs.build.options import BuildOptions
 
 moment, interval, address, source = sys.argv[1:]
 
-class Stopping(arag_search.system.progress.SilentProgress):
+class Stopping(arag_search.system.progress.Progress):
     def update(self, read_bytes, documents, details=""):
         if documents >= int(moment):
             print(documents, flush=True)

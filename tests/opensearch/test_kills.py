@@ -16,7 +16,7 @@ from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
@@ -71,7 +71,7 @@ def test_a_job_killed_again_and_again_loses_and_duplicates_nothing(opensearch: S
     assert opensearch.deleted(f"{physical}*") == 0
 
 
-class SecondBuildProgress(SilentProgress):
+class SecondBuildProgress(Progress):
     """Progress that starts a second build after the first has begun, and keeps its output."""
 
     def __init__(self, to: str) -> None:
@@ -95,7 +95,7 @@ def test_of_two_builders_at_once_the_second_is_refused_and_the_first_finishes(
     assert (report.documents, len(opensearch.chunks())) == (300, 300)
 
 
-class NodeKillingProgress(SilentProgress):
+class NodeKillingProgress(Progress):
     """Progress that kills the node after so many documents, and restarts it if it should."""
 
     def __init__(self, data: Path, documents: int, *, restart: bool) -> None:

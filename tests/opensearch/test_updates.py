@@ -13,7 +13,7 @@ from arag_search.engines.opensearch.update import OpenSearchUpdate
 from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
 from arag_search.search.index import open_index
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import add_documents
@@ -59,7 +59,7 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
 def test_no_part_of_an_update_is_visible_before_all_of_it_is_written(opensearch: Site) -> None:
     snapshots: list[list[str]] = []
 
-    class ReadingProgress(SilentProgress):
+    class ReadingProgress(Progress):
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             opensearch.client.call("POST", f"/{opensearch.live()[0]}/_flush")
             snapshots.append(ids(opensearch))
@@ -151,7 +151,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
 def test_an_index_that_is_deleted_or_replaced_during_an_update_is_reported(
     opensearch: Site,
 ) -> None:
-    class ReplacingProgress(SilentProgress):
+    class ReplacingProgress(Progress):
         def __init__(self, action: str) -> None:
             self.action = action
 
@@ -291,7 +291,7 @@ def test_a_deletion_that_is_killed_after_its_work_is_completed_by_the_same_comma
     assert (retry.json["deleted"], retry.json["finished_before"]) == (2, True)
 
 
-class InterruptedProgress(SilentProgress):
+class InterruptedProgress(Progress):
     def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         raise KeyboardInterrupt
 

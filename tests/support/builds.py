@@ -16,7 +16,7 @@ from arag_search.engines.lucene.location import hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Term, any_of
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
@@ -59,7 +59,7 @@ def corpus(name: str, documents: int, words: int = 30) -> str:
     return name
 
 
-class InterruptingProgress(SilentProgress):
+class InterruptingProgress(Progress):
     """A progress that presses Ctrl-C after a number of documents, and records notes."""
 
     def __init__(self, documents: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.search.index import open_index
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.storage.files import map_array
@@ -77,7 +77,7 @@ def check_embedded(location: str, root: str | Path | None = None, encoder: str =
         assert manifest.placement == index.manifest.placement
 
 
-class NotingProgress(SilentProgress):
+class NotingProgress(Progress):
     """A progress that records notes."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.questions.files import Question
 from arag_search.search.index import Index
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from tests.support.oracle.engine import MemoryEngine
 
 TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
@@ -39,7 +39,7 @@ def without_times(records: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class RecordingProgress(SilentProgress):
+class RecordingProgress(Progress):
     """A progress that records its updates and notes."""
 
     def __init__(self) -> None:

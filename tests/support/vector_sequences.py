@@ -27,7 +27,7 @@ from arag_search.errors import (
 from arag_search.query.fields import MetadataType
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
-from arag_search.system.progress import SilentProgress
+from arag_search.system.progress import Progress
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit, row_key, rows_of
 from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.storage.folders import sidecars
@@ -94,7 +94,7 @@ def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> 
         return _Sequence(seed, location, folder).run(steps)
 
 
-class _Stopping(SilentProgress):
+class _Stopping(Progress):
     """Progress that raises KeyboardInterrupt once ``rows`` rows are encoded."""
 
     def __init__(self, rows: int) -> None:

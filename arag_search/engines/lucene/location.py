@@ -25,13 +25,11 @@ from arag_search.errors import (
     IndexExistsError,
     IndexLockedError,
     IndexNotFoundError,
-    IndexVersionError,
 )
 from arag_search.system.durable import room_advice, sync, write_atomically
 from arag_search.system.lock import HeldError, hold, is_at, try_lock
 
 LOCATION_FORMAT = "arag-index"
-LOCATION_VERSION = 1
 
 _MANIFEST = "manifest.json"
 _BUILD_LOCK = "build.lock"
@@ -61,7 +59,7 @@ class HeldGeneration:
 def hold_live(location: Path) -> HeldGeneration:
     """Find the live generation and protect it from deletion; its path is absolute.
 
-    Raises IndexNotFoundError, IndexVersionError or IndexDamagedError.
+    Raises IndexNotFoundError or IndexDamagedError.
     """
     name: str | None = None
     for _ in range(_ATTEMPTS):
@@ -138,13 +136,6 @@ def _live_name(location: Path) -> str | None:
             where=str(location),
             do="Name the folder that was given to arag-search index as --to.",
         )
-    if manifest.get("version") != LOCATION_VERSION:
-        raise IndexVersionError(
-            f"The location has format version {manifest.get('version')}.",
-            where=str(location),
-            allowed=f"version {LOCATION_VERSION}",
-            do=f"Build the index again: arag-search index SOURCE --to {location} --overwrite",
-        )
     if not isinstance(live, str) or not _GENERATION.fullmatch(live):
         raise IndexDamagedError(
             f"{_MANIFEST} names no generation.",
@@ -219,8 +210,6 @@ class BuildSite:
             except IndexDamagedError:
                 if not self._is_ours():
                     raise self._foreign() from None
-            except IndexVersionError:
-                pass  # an index of another format may be overwritten
             if not self._overwrite:
                 raise IndexExistsError(
                     "There is an index already.",
@@ -284,7 +273,7 @@ class BuildSite:
     def publish(self, name: str) -> None:
         """Make a generation the live one, and delete the others that nobody reads."""
         sync(self._location / name)
-        live = {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name}
+        live = {"format": LOCATION_FORMAT, "live": name}
         write_atomically(self._location / _MANIFEST, _line(live))
         (self._location / name / _SIGNATURE).unlink(missing_ok=True)
         for other in self._names():
@@ -299,7 +288,7 @@ def _unfinished(location: Path) -> list[Path]:
     """Return the generations that were begun and are not live."""
     try:
         live = _live_name(location)
-    except (IndexDamagedError, IndexVersionError):
+    except IndexDamagedError:
         live = None
     return [
         path

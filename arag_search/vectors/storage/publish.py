@@ -21,7 +21,7 @@ from arag_search.manifest import Manifest
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.system.progress import Progress, SilentProgress
+from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, VectorUnit
 from arag_search.vectors.storage.columns import column_files
@@ -114,7 +114,7 @@ def publish_sidecar(
         dtype,
         index,
         manifest,
-        progress or SilentProgress(),
+        progress or Progress(),
         threads or share_cores(),
         sentence_titles,
     )

@@ -1,0 +1,146 @@
+"""The scores of a run as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from arag_search.evaluation.evidence import FAILURES
+from arag_search.evaluation.judging.judge import VERDICTS
+from arag_search.evaluation.measurement import Means
+from arag_search.evaluation.measures import Unit
+from arag_search.evaluation.score import NOT_JUDGED, NOT_MEASURED, Row, Score
+from arag_search.evaluation.trajectories import ToolUse
+
+_HEAD = (
+    "", "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
+    "tokens", "steps", "seconds",
+)  # fmt: skip
+_NONE = "-"
+_FILTER_CHARACTERS = 60
+
+_WRITTEN: Mapping[Unit, Callable[[float], str]] = {
+    "share": lambda value: f"{value:.3f}",
+    "tokens": lambda value: f"{value:,.0f}",
+    "steps": lambda value: f"{value:.1f}",
+    "seconds": lambda value: f"{value:.1f}",
+    "USD": lambda value: f"{value:.4f}",
+}
+
+
+def score_text(score: Score) -> str:
+    """Format the run, a table of its rows, and the notes."""
+    table = _table([_HEAD, *map(_cells, score.rows)])
+    return "\n".join([_run_line(score), *table, *score.notes])
+
+
+def measures_text(score: Score) -> str:
+    """Format the run, a table of the chosen measures, verdicts, and the notes."""
+    names = [str(measure) for measure in score.measures]
+    table = [("", "questions", *names), *(_means_cells(row, score) for row in score.means)]
+    lines = [_run_line(score), *_table(table)]
+    overall = score.means[0]
+    for name in names:
+        counted = overall.counted[name]
+        if counted < overall.questions:
+            lines.append(f"{name} is over {counted:,} of {overall.questions:,} questions.")
+    return "\n".join([*lines, *_verdict_lines(score), *score.notes])
+
+
+def details_text(score: Score) -> str:
+    """Format what consecutive searches share, what followed failed ones, and why answers are
+    wrong."""
+    trajectories = score.trajectories
+    overlap, recovery = trajectories.overlap, trajectories.recovery
+    lines = [
+        "",
+        f"{trajectories.searches:,} searches in {trajectories.records:,} records",
+        f"  shared by consecutive ones, mean of {overlap.pairs:,} pairs: "
+        f"{_share(overlap.of_larger)} of the larger result, {_share(overlap.jaccard)} Jaccard, "
+        f"{_share(overlap.of_asked)} of the passages asked for; {overlap.empty_pairs:,} pairs of "
+        "two empty results are apart",
+        f"  failed: {recovery.failed:,} ({recovery.refused:,} refused), "
+        f"{recovery.tokens:,} tokens; the next search found something {recovery.at_once:,} times, "
+        f"a later one {recovery.later:,}, none {recovery.never:,}"
+        + (f"; {recovery.searches:.1f} searches on average" if recovery.searches else ""),
+        *(_use_line(name, use) for name, use in trajectories.tools.items()),
+        f"  whether consecutive searches mean the same, and which succeeded: {NOT_MEASURED}",
+        "",
+    ]
+    counts = score.failure_counts()
+    table = [("wrong answers", *FAILURES)]
+    table += [
+        (name, *(f"{count:,}" for count in counted.values())) for name, counted in counts.items()
+    ]
+    lines += _table(table)
+    lines += [f"  {name}: {meaning}" for name, meaning in FAILURES.items()]
+    return "\n".join([*lines, f"  A-RAG's categories: {NOT_MEASURED}"])
+
+
+def _use_line(name: str, use: ToolUse) -> str:
+    arguments = ", ".join(f"{argument} {count:,}" for argument, count in use.arguments.items())
+    return f"  {name}: {use.searches:,} searches{arguments and f', with {arguments}'}"
+
+
+def _run_line(score: Score) -> str:
+    run = score.run
+    index = run.index if run.filter is None else f"{run.index} ({_cut(run.filter)})"
+    return f"{run.preset}, model {run.model}, index {index}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the cells of rows, the first column to the left."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines: list[str] = []
+    for row in rows:
+        rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+    return lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    shares = (row.exact_match, row.f1, row.contain_accuracy, row.evidence_recall)
+    counts = (row.refused, row.failed, row.missing)
+    return (
+        row.type,
+        f"{row.questions:,}",
+        *map(_share, shares),
+        *(f"{count:,}" for count in counts),
+        _NONE if row.retrieved_tokens is None else f"{row.retrieved_tokens:,.0f}",
+        *(_NONE if value is None else f"{value:.1f}" for value in (row.steps, row.seconds)),
+    )
+
+
+def _means_cells(row: Means, score: Score) -> tuple[str, ...]:
+    values = [(row.values[str(measure)], _WRITTEN[measure.kind.unit]) for measure in score.measures]
+    cells = (_NONE if value is None else written(value) for value, written in values)
+    return (row.type, f"{row.questions:,}", *cells)
+
+
+def _verdict_lines(score: Score) -> list[str]:
+    """Format verdicts by type, and their agreement with people."""
+    if score.judged is None:
+        return []
+    names = (*VERDICTS, NOT_JUDGED)
+    counts = score.verdict_counts()
+    table = [(f"judged by {score.judged.model}", *names)]
+    table += [
+        (type, *(f"{verdicts.get(name, 0):,}" for name in names))
+        for type, verdicts in counts.items()
+    ]
+    lines = ["", *_table(table)]
+    agreed = score.judged.agreement
+    if agreed is not None:
+        lines.append(
+            f"Labels agree on {_share(agreed.accuracy)} of {agreed.answers:,} answers, Cohen's "
+            f"kappa {_share(agreed.kappa)}."
+        )
+    return lines
+
+
+def _cut(text: str) -> str:
+    """Shorten a scope of many clauses; run.json has it in full."""
+    return text if len(text) <= _FILTER_CHARACTERS else f"{text[: _FILTER_CHARACTERS - 3]}..."
+
+
+def _share(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.3f}"
