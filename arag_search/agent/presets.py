@@ -454,6 +454,11 @@ def allowed_values(key: str) -> str:
     return f"{allowed_text(schema)}{' that is not empty' if schema.get('minLength') else ''}"
 
 
+# The switcher: simple questions get one search, complex ones the loop (AgenticRAG, section 5.5)
+#
+# The paper specifies no algorithm and gives no figures; both of our switchers are proposals.
+
+
 MAX_SIMPLE_WORDS = 40
 _COMPARISON = re.compile(
     r"\b(?:both|compare[ds]?|comparison|differences?|versus|vs|rather than|same|than|more|less|"

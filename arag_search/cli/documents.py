@@ -13,7 +13,7 @@ import typer
 
 from arag_search.cli.options.index import IndexPlace, ScopeFilter
 from arag_search.errors import ArgumentError, IndexDamagedError
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 
 if TYPE_CHECKING:
     from arag_search.search.documents import IndexDocument

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 
 if TYPE_CHECKING:
     from arag_search.engines.base import Deletions
@@ -298,6 +298,9 @@ def _pieces(part: Part) -> str:
     return counted(part.shards, "shard")
 
 
+# The description of an index's vectors in arag-search info
+
+
 class DescribedSidecar(NamedTuple):
     """A sidecar as JSON and in words, and whether it is free of problems."""
 
@@ -339,7 +342,6 @@ def _described(
     path: Path, sidecar: VectorManifest, fitting: FittingSidecar | None, checksums: bool
 ) -> DescribedSidecar:
     from arag_search.errors import VectorsError
-    from arag_search.system.durable import counted
     from arag_search.vectors.storage.files import check_contents, check_sizes
     from arag_search.vectors.storage.sidecar import sidecar_files
 

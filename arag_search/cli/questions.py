@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 
 if TYPE_CHECKING:
     from arag_search.evaluation.description import Description, Resolution
@@ -160,6 +160,9 @@ def _hop_text(hop: Hop) -> str:
 def _line(label: str, text: str) -> list[str]:
     """Return a line with its label; nothing without a text."""
     return [f"  {label:<{_LABEL_WIDTH}}{text}"] if text else []
+
+
+# arag-search unavailable: questions without their evidence
 
 
 def _counts(counts: Mapping[str, int], unnamed: str = "") -> str:

@@ -13,7 +13,7 @@ from arag_search.cli.options.index import IndexFolder, Opening
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 
 if TYPE_CHECKING:
     from arag_search.runs.run import RunOutcome

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from arag_search.cli.options.index import SearchedIndex
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 
 PAGE_FILE = "view.html"
 COMPARISON_FILE = "compare.html"

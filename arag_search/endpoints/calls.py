@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 from arag_search.endpoints.refusals import Failures, Refusal, Secrets, refusal_error, refusal_of
 from arag_search.errors import ConfigError
 
+# The environment variables with the key and the base URL of an endpoint
+
+
 KEY_VARIABLES = ("ARAG_API_KEY", "OPENAI_API_KEY")
 BASE_URL_VARIABLES = ("ARAG_BASE_URL", "OPENAI_BASE_URL")
 OPENAI_URL = "https://api.openai.com/v1"

@@ -213,6 +213,12 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+# Keys and passwords, removed from what servers say before it is shown or stored
+#
+# A server may repeat what it was sent: as it is, escaped for JSON, a URL or HTML, or in base64, as
+# HTTP sends a user and a password. Each of these forms is replaced.
+
+
 _SHORTEST_SECRET = 4  # anything shorter occurs in every text
 
 

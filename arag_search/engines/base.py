@@ -348,6 +348,9 @@ class SearchEngine(Protocol):
         ...
 
 
+# The time limit of one query, in any engine
+
+
 DEFAULT_SEARCH_TIMEOUT_S = 10.0
 
 
@@ -401,6 +404,9 @@ def check_search_timeout(timeout_s: float | None) -> None:
         )
 
 
+# Deleted documents that an index still holds: BM25 counts them until they are merged away
+
+
 MAX_DELETED_SHARE = 0.05
 """Above this share, ``arag-search info`` recommends to compact."""
 
@@ -445,6 +451,9 @@ def check_compact(deletions: Deletions, where: str) -> None:
         )
 
 
+# Keyword search by substrings: a scan, as in the reference implementation of the paper
+
+
 def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
     """Return the chunks in scope that are best by occurrences of the lower-cased keywords.
 
@@ -468,6 +477,9 @@ def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
     best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
     hits = (Hit.of(chunk, score, text=request.with_text) for score, chunk in best[request.offset :])
     return Page(tuple(hits), count, True, count if end > count else None)
+
+
+# The calls in flight of an engine that threads share, so that ``close`` waits for them
 
 
 class Calls:

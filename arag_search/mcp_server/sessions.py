@@ -244,6 +244,9 @@ def _refused(bad: BadMessage) -> Response:
     return Response(text, 400, media_type="application/json")
 
 
+# The passages that a client has been shown since its question began
+
+
 class Session:
     """The read sets of one connection, one for each index. Two sessions share nothing."""
 

@@ -300,6 +300,12 @@ I42711O41I4149O11I222O2I5762O14I7473O3103I542O722403XO30T95tO128X240
 """
 
 
+# The spellings of a text in a query: the tokens that it stands for
+#
+# A word with an apostrophe stands for its tokens with a straight and with a typographic one,
+# and if possessives are wanted, also for those in which one token ends in 's.
+
+
 Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 

@@ -79,6 +79,9 @@ def typed(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
         raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
 
 
+# Dates in queries and metadata: a year, a month, a day or a moment, in UTC
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _DAY_MS = 86_400_000

@@ -11,6 +11,9 @@ from typing import Literal, NamedTuple, cast
 
 from arag_search.query.fields import TEXT_FIELDS
 
+# The canonical text of a query -> its pieces with their kinds, for display
+
+
 Kind = Literal["word", "phrase", "range", "open", "close", "backslash"]
 
 _LEXEME = re.compile(

@@ -385,6 +385,12 @@ def _hit(passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> Searc
     )
 
 
+# Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): several rankings into one
+#
+# An item scores the sum over the rankings that hold it of weight / (K + rank), ranks counted
+# from 1.
+
+
 K = 60
 """The constant of LogicalRAG's hybrid search, and of the paper that proposed it."""
 LOGICAL_K = 1

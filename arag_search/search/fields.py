@@ -162,6 +162,9 @@ def _check(names: Sequence[str], values: int, schema: Schema) -> None:
         raise ArgumentError(f"values is {values}.", allowed=f"0 to {MAX_VALUES:,}")
 
 
+# The order of a search by a field: ``year``, ``year:asc`` or ``year:desc``
+
+
 _DIRECTIONS = {"asc": False, "desc": True}
 
 

@@ -104,6 +104,9 @@ def _occurs(leaf: TextLeaf, hit: Hit) -> bool:
     )
 
 
+# Advice on a query that took too long
+
+
 KEYWORD_NARROWING: Mapping[Matching, str] = {
     "token": "Give fewer keywords, and shorter phrases.",
     "substring": "Use token matching: substring matching reads every passage.",
@@ -151,6 +154,9 @@ def narrowing(query: Node) -> str:
 
 def _words(phrase: Phrase) -> int:
     return len(phrase.spellings[0])
+
+
+# The note on queries that rank by very frequent words alone, such as ``the OR of``
 
 
 NOTE = "only very frequent words rank here, each in more than half of all {unit}: add a rarer one."

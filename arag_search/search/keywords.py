@@ -79,6 +79,10 @@ def _count(keyword: str, text: str, matching: Matching) -> int:
     return sum(1 for _ in Pattern(spellings_of(keyword)).runs(analysis.terms(text)))
 
 
+# The names in a query by meaning, and which of them no passage contains: vectors find something
+# near to every query, even to one about a name that is not in the corpus.
+
+
 MAX_NAMES = 8
 _MAX_CHARACTERS = 60
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»')

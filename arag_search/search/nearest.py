@@ -37,7 +37,7 @@ from arag_search.query.tree import (
 )
 from arag_search.search.fields import bound_text
 from arag_search.search.judging import meeting
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 
 MAX_FIELDS = 4
 """The maximum number of clauses whose values are looked up."""
@@ -200,6 +200,11 @@ def _quoted(value: str) -> str:
     if len(line) > _MAX_SHOWN_CHARACTERS:
         line = f"{line[: _MAX_SHOWN_CHARACTERS - 3]}..."
     return quoted(line)
+
+
+# What PREFER and DEMOTE did to the passages shown: which were lowered, and preferences unmet
+#
+# The texts of the hits are judged here, so that no engine is asked again.
 
 
 def lowered_by(

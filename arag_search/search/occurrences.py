@@ -99,6 +99,9 @@ def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:
     return after in edges or (after in _MIDDLES and (stop + 1 == end or low[stop + 1] in edges))
 
 
+# The places in a text where the words of a query occur, to be marked on a page
+
+
 TextField = Literal["title", "content"]
 Mark = tuple[int, int]
 """Offsets, in code points, of the first character and after the last."""

@@ -341,6 +341,10 @@ def check_per_document(per_document: int | None) -> None:
         )
 
 
+# The scope of one search: that of the index, narrowed by the filter of the call, and for a
+# search by vectors by its condition.
+
+
 def narrowed(scope: Scope | None, filter: str | None, schema: Schema) -> tuple[Scope | None, str]:
     """Return the scope of the documents that both the scope and the filter admit, and the words for
     the filter, such as `` within lang:en``.

@@ -111,6 +111,12 @@ def _points(patterns: Sequence[Pattern], text: Sentences) -> dict[int, int]:
     return Counter(number for word in words for number in text.matching(Pattern(((word,),))))
 
 
+# The vectors nearest to a query -> passages, best first (A-RAG Eq. 3).
+#
+# With sentence vectors a passage has the score of its best sentence, with passage vectors its
+# own.
+
+
 _FIRST_SENTENCES = 16
 _SENTENCES_A_PASSAGE = 3
 _GROWTH = 4
@@ -193,6 +199,13 @@ def _by_chunk(sentences: list[Nearest]) -> list[NearPassage]:
         numbers, own_keys = zip(*sorted(keys[chunk].items()), strict=True)
         passages.append(NearPassage(chunk, score, numbers, own_keys))
     return passages
+
+
+# Where the words of a query occur in what a result shows: its titles and snippets
+#
+# Occurrences are looked for in the whole text, as the index has it, and then located in the
+# snippet. So a phrase may begin in one sentence and end in the next, and is never found across
+# sentences that are left out.
 
 
 class Highlights(NamedTuple):

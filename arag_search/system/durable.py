@@ -70,9 +70,3 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Format a count with its noun: ``1 chunk``, ``2,000 chunks``. The plural has an s, unless it
-    is given."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or f'{noun}s'}"

@@ -234,6 +234,12 @@ def open_progress() -> Progress:
     return TerminalProgress() if sys.stderr.isatty() else PlainProgress(sys.stderr)
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Format a count with its noun: ``1 chunk``, ``2,000 chunks``. The plural has an s, unless it
+    is given."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or f'{noun}s'}"
+
+
 def duration(seconds: float) -> str:
     """Return a time in words: ``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = round(seconds)

@@ -351,6 +351,9 @@ def _preview(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+# The keys of a preset for document tools, and for the loop around them (AgenticRAG)
+
+
 SearchBackend = Literal["auto", "words", "hybrid", "semantic", "logical"]
 MAX_CALLS_A_TURN = 8
 

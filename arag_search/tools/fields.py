@@ -8,7 +8,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.printing import keyword_text
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
 from arag_search.search.index import Index
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,

@@ -15,7 +15,7 @@ from arag_search.query.problems import QueryError
 from arag_search.query.tree import KeywordEquals
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
-from arag_search.system.durable import counted
+from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     Arguments,

@@ -196,6 +196,12 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
     return products
 
 
+# The rows that a search may find: those of selected texts whose chunks are unchanged
+#
+# A selection is a scope of metadata clauses, which the columns of a sidecar evaluate, or a list
+# of ordinals from an engine, which may have searched text. Both become the same rows here.
+
+
 FEW_ROWS = 50_000
 """Fewer allowed rows than this are scored exactly, whatever the index."""
 

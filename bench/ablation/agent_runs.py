@@ -103,7 +103,6 @@ class AgentExperiment:
         return [dict(zip(factors, levels, strict=True)) for levels in product(*factors.values())]
 
     def fingerprints(self, key: Key) -> Mapping[str, str]:
-        """See Experiment."""
         preset = self._presets[key["preset"]]
         return {
             **self._of_run(key, self._seeds(key)[0]),
@@ -119,7 +118,6 @@ class AgentExperiment:
         return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
 
     def close(self) -> None:
-        """See Experiment."""
         for index in self._indexes.values():
             index.close()
         self._indexes.clear()

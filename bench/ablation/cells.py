@@ -211,6 +211,9 @@ def _named(key: Key) -> str:
     return ", ".join(f"{factor}={level}" for factor, level in key.items())
 
 
+# The runner of experiments: it measures cell by cell, skips finished cells, and resumes
+
+
 FAILED = "failed questions"
 """The extra fingerprint of a cell with failed questions. It makes the cell outdated, so that the
 next run retries these questions."""

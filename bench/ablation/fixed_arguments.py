@@ -32,13 +32,11 @@ class FixedArguments:
         self.fingerprint = f"{model.fingerprint} arguments={digest[:16]}"
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """See ChatModel."""
         tools = tuple(self._without_fixed(schema) for schema in request.tools)
         reply = self._model.reply(replace(request, tools=tools))
         return replace(reply, tool_calls=tuple(self._completed(call) for call in reply.tool_calls))
 
     def close(self) -> None:
-        """See ChatModel."""
         self._model.close()
 
     def _without_fixed(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:

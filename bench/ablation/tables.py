@@ -182,6 +182,9 @@ def sets_text(analysis: Analysis) -> str:
     return f"{names}; {MACRO}: each data set counts the same, questions are never pooled"
 
 
+# Figures and names as text, the same in tables, plots and on the terminal
+
+
 def value_text(measure: Comparable, value: float) -> str:
     """Format a value in the unit of the measure with its significant digits."""
     shown = natural(measure, value)

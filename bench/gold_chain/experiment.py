@@ -78,7 +78,6 @@ class GoldChainExperiment:
         return [key for key in keys if _applies(key)]
 
     def fingerprints(self, key: Key) -> Mapping[str, str]:
-        """See Experiment."""
         ground = self._ground(key)
         setting = _setting(key)
         preset = preset_of(setting.interface, setting.reply)
@@ -109,7 +108,6 @@ class GoldChainExperiment:
         return rows
 
     def close(self) -> None:
-        """See Experiment."""
         self._close_ground()
         if self._encoder is not None:
             self._encoder.close()

@@ -23,36 +23,30 @@ class RememberedIndex(Index):
         self._found.clear()
 
     def open_vectors(self) -> OpenVectors:
-        """See Index."""
         return self._index.open_vectors()
 
     def encode_queries(self, queries: Sequence[str]) -> None:
-        """See Index."""
         self._index.encode_queries(queries)
 
     def logical_search(
         self, query: str, *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
-        """See Index."""
         return self._paged(self._index.logical_search, query, top_k, offset, others)
 
     def keyword_search(
         self, keywords: Sequence[str], *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
-        """See Index."""
         wanted = tuple(keywords)
         return self._paged(self._index.keyword_search, wanted, top_k, offset, others)
 
     def semantic_search(
         self, query: str, *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
-        """See Index."""
         return self._paged(self._index.semantic_search, query, top_k, offset, others)
 
     def hybrid_search(
         self, query: str, *, top_k: int = 5, offset: int = 0, **others: Any
     ) -> SearchResult:
-        """See Index."""
         return self._paged(self._index.hybrid_search, query, top_k, offset, others)
 
     def _paged(

@@ -95,6 +95,9 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+# Latencies of requests by concurrent clients, single and in total
+
+
 Ask = Callable[[int], object]
 """Runs the query of a number."""
 

@@ -263,6 +263,9 @@ def read_results(path: Path) -> dict[str, Figure]:
         ) from error
 
 
+# Files of results for readers: rows by file, figure and name
+
+
 class Kept:
     """The files of results in a folder, each read once."""
 

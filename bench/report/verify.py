@@ -151,6 +151,9 @@ def _chosen(
     }
 
 
+# Expected figures: bench/expected.yaml, read strictly
+
+
 EXPECTED = Path(__file__).parents[1] / "expected.yaml"
 SAMPLE = "arag_search/sample"
 QUICK_S = 60.0

@@ -85,6 +85,9 @@ def laws(sizes: Mapping[int, Measured]) -> dict[str, Extrapolation]:
     return extrapolations
 
 
+# A power law fitted to measured sizes, and its prediction for another size
+
+
 MIN_POINTS = 4
 
 # Two-sided 95 % points of Student's t, by degrees of freedom.

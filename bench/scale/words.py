@@ -55,6 +55,9 @@ def counted(corpus: Path) -> Figure:
     return Figure("words", tuple(rows), {"corpus": corpus.parent.name, "unlike": unlike})
 
 
+# Statistics of the words of a corpus: Zipf's slope, Heaps' exponent, lengths, pairs
+
+
 ZIPF_RANKS = (10, 3000)
 HEAPS_SHARE = 0.05
 """Zipf's slope is measured between these ranks; Heaps' exponent from this share of the words on."""

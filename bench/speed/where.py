@@ -106,13 +106,11 @@ class GeneratedEncoder:
         self.identity: EncoderIdentity = encoder_of(dimension)
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """See Encoder."""
         first = hashlib.sha256("".join(texts[:1]).encode()).digest()
         seed = int.from_bytes(first[:6], "big")
         return synthetic_vectors(len(texts), self.identity.dimension, seed)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """See Encoder."""
         return self.encode(queries)
 
     def close(self) -> None:

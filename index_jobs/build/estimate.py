@@ -23,8 +23,7 @@ from arag_search.engines.opensearch.address import is_address
 from arag_search.engines.opensearch.packing import BulkPacker
 from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
-from arag_search.system.durable import counted
-from arag_search.system.progress import duration
+from arag_search.system.progress import counted, duration
 from index_jobs.build.corpus import NO_DOCUMENTS
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState, Report

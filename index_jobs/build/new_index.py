@@ -201,7 +201,6 @@ class _Build:
 
     @property
     def documents(self) -> int:
-        """See BatchTarget."""
         return self._state.documents
 
     @property
@@ -213,11 +212,9 @@ class _Build:
         return f"{sent.rejected:,} rejected, {sent.retries:,} retries"
 
     def has_document(self, doc_id: str) -> bool:
-        """See BatchTarget."""
         return self._writer.has_document(doc_id)
 
     def write(self, packed: Packed, position: Position) -> None:
-        """See BatchTarget."""
         self._target.add(packed.packed)
         self._state.take(packed.counts, position)
 

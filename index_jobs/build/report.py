@@ -11,12 +11,13 @@ from typing import Any, ClassVar, cast
 from arag_search.errors import MissingExtraError
 from arag_search.field_counts import FieldCounts, include_counts
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.system.durable import counted
-from arag_search.system.progress import duration
+from arag_search.system.progress import counted, duration
 from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
 from index_jobs.sources.selection import NOT_READ, TOO_LARGE
+
+_POSITION = tuple(field.name for field in dataclasses.fields(Position))
 
 CHECKPOINT_VERSION = 3
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
@@ -37,28 +38,18 @@ class BuildState:
     fingerprint: str = "0" * 64
     placement: str = "0" * 64
     skipped: int = 0
-    skipped_examples: list[str] = field(default_factory=list[str])
+    skipped_examples: Sequence[str] = ()
     undeclared: dict[str, int] = field(default_factory=dict[str, int])
     seen: list[str] = field(default_factory=list[str])
     seconds: float = 0.0
     skipped_files: int = 0
-    skipped_file_examples: list[str] = field(default_factory=list[str])
+    skipped_file_examples: Sequence[str] = ()
     fields: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
 
     @property
     def position(self) -> Position:
         """Where reading resumes."""
-        return Position(
-            shard=self.shard,
-            records=self.records,
-            shard_documents=self.shard_documents,
-            skipped=self.skipped,
-            skipped_examples=tuple(self.skipped_examples),
-            undeclared=self.undeclared,
-            seen=self.seen,
-            skipped_files=self.skipped_files,
-            skipped_file_examples=tuple(self.skipped_file_examples),
-        )
+        return Position(**{name: getattr(self, name) for name in _POSITION})
 
     def take(self, counts: Counts, position: Position) -> None:
         """Count a batch that was written; ``position`` is the reading position after it."""
@@ -66,21 +57,11 @@ class BuildState:
         digest.include(counts.digest)
         self.fingerprint = fingerprint_hex(digest.fingerprint)
         self.placement = fingerprint_hex(digest.placement)
-        self.documents += counts.documents
-        self.chunks += counts.chunks
-        self.sentences += counts.sentences
-        self.tokens += counts.tokens
-        self.title_characters += counts.title_characters
+        for name in ("documents", "chunks", "sentences", "tokens", "title_characters"):
+            setattr(self, name, getattr(self, name) + getattr(counts, name))
         include_counts(self.fields, counts.fields)
-        self.shard = position.shard
-        self.records = position.records
-        self.shard_documents = position.shard_documents
-        self.skipped = position.skipped
-        self.skipped_examples = list(position.skipped_examples)
-        self.undeclared = position.undeclared
-        self.seen = position.seen
-        self.skipped_files = position.skipped_files
-        self.skipped_file_examples = list(position.skipped_file_examples)
+        for name in _POSITION:
+            setattr(self, name, getattr(position, name))
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -97,14 +97,12 @@ class LuceneTarget:
         self._site.__exit__(*exception)
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """See BuildTarget."""
         generation, resumed, why = self._site.begin(signature)
         return generation.name, resumed, why
 
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
     ) -> IndexWriter:
-        """See BuildTarget."""
         self.packer = ChunkPacker(metadata)
         try:
             self._writer = LuceneWriter(
@@ -121,15 +119,12 @@ class LuceneTarget:
         return self._writer
 
     def add(self, packed: Any) -> None:
-        """See BuildTarget."""
         self._writer.add_packed(packed)
 
     def discard(self, generation: str) -> None:
-        """See BuildTarget."""
         self._site.discard(self._folder / generation)
 
     def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        """See BuildTarget."""
         keys = {
             lucene_schema.MANIFEST_KEY: manifest.to_json(),
             lucene_schema.UPDATE_KEY: str(manifest.update),
@@ -147,7 +142,6 @@ class LuceneTarget:
         return statistics.chunks.documents, sentences
 
     def publish(self, generation: str) -> None:
-        """See BuildTarget."""
         self._site.publish(generation)
 
 
@@ -199,7 +193,6 @@ class OpenSearchTarget:
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
     ) -> IndexWriter:
-        """See BuildTarget."""
         options = self._options
         definition = IndexDefinition(
             metadata=dict(metadata),
@@ -228,32 +221,25 @@ class OpenSearchTarget:
 
     @property
     def packer(self) -> Packer:
-        """See BuildTarget."""
         return self._writer.packer
 
     @property
     def sent(self) -> BulkCounts:
-        """See BuildTarget."""
         return self._writer.bulk_counts
 
     def add(self, packed: Any) -> None:
-        """See BuildTarget."""
         self._writer.add_packed(packed)
 
     def discard(self, generation: str) -> None:
-        """See BuildTarget."""
         self._site.discard(generation)
 
     def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        """See BuildTarget."""
         self._writer.finish(manifest, data)
 
     def counts(self, generation: str) -> tuple[int, int | None]:
-        """See BuildTarget."""
         counts = self._writer.counts()
         self._writer.close()
         return counts
 
     def publish(self, generation: str) -> None:
-        """See BuildTarget."""
         self._site.publish(generation, "sentences" not in self._options.without)

@@ -12,8 +12,7 @@ from arag_search.corpus import Chunk
 from arag_search.errors import SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
-from arag_search.system.durable import counted
-from arag_search.system.progress import duration
+from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import EncoderIdentity, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.storage.folders import vectors_root

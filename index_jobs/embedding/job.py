@@ -26,10 +26,10 @@ from arag_search.errors import (
 from arag_search.manifest import fingerprint_hex
 from arag_search.search.index import Index, open_index
 from arag_search.system.arguments import checked
-from arag_search.system.durable import counted, room_advice
+from arag_search.system.durable import room_advice
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
-from arag_search.system.progress import Progress
+from arag_search.system.progress import Progress, counted
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory, factory_of

@@ -301,7 +301,6 @@ class LocalMaking:
         self._work.close()
 
     def identity(self) -> EncoderIdentity:
-        """See ShardMaking."""
         for _ in range(self.processes):
             self._packing.submit(Piece("sentence", (), ()))
         identities = {self._next_result()[1].identity for _ in range(self.processes)}
@@ -314,7 +313,6 @@ class LocalMaking:
         dtype: StoredType,
         encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
-        """See ShardMaking."""
         for shard in shards:
             self._gatherings.append(Gathering(shard))
             for piece in shard.pieces(self._piece_rows):
@@ -328,7 +326,6 @@ class LocalMaking:
         yield from self._write_complete(folder, dtype)
 
     def peaks(self) -> list[PeakMemory]:
-        """See ShardMaking."""
         return self._peaks
 
     def _next_result(self) -> tuple[Piece, Encoded]:

@@ -11,8 +11,8 @@ from typing import get_args
 import orjson
 
 from arag_search.errors import ArgumentError, VectorsError
-from arag_search.system.durable import counted, write_atomically
-from arag_search.system.progress import duration
+from arag_search.system.durable import write_atomically
+from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
 from arag_search.vectors.storage.files import VECTORS_VERSION, read_record
@@ -165,6 +165,9 @@ def _shown(encoder: EncoderIdentity) -> str:
 
 def _unit_names(units: Sequence[VectorUnit]) -> str:
     return "both" if len(units) > 1 else units[0]
+
+
+# The report of an embedding
 
 
 @dataclass(frozen=True, slots=True)

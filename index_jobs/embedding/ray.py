@@ -124,7 +124,6 @@ class RayMaking:
 
     @property
     def processes(self) -> int:
-        """See ShardMaking."""
         return len(self._actors)
 
     def __enter__(self) -> RayMaking:
@@ -168,7 +167,6 @@ class RayMaking:
             self._started_cluster = False
 
     def identity(self) -> EncoderIdentity:
-        """See ShardMaking."""
         replies = self._all("identity")
         for _, peak in replies:
             self._peaks[peak.process] = peak
@@ -181,7 +179,6 @@ class RayMaking:
         dtype: StoredType,
         encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
-        """See ShardMaking."""
         self._check_shared(folder)
         free = list(self._actors)
         busy: dict[Any, Any] = {}
@@ -203,7 +200,6 @@ class RayMaking:
             yield next_record()
 
     def peaks(self) -> list[PeakMemory]:
-        """See ShardMaking."""
         return list(self._peaks.values())
 
     def _check_shared(self, folder: Path) -> None:

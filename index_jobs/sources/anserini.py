@@ -149,7 +149,6 @@ class LuceneIndexFolder:
         }
 
     def place_of(self, doc_id: str) -> str:
-        """See Source."""
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:

@@ -39,7 +39,6 @@ class Kilt(ObjectFormat):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return (
             isinstance(record, dict)
             and isinstance(record.get(fields.text or "text"), list)
@@ -82,7 +81,6 @@ class Dpr(ObjectFormat):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return False  # rows are detected by their header, or named with --format
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
@@ -101,7 +99,6 @@ class Beir(ObjectFormat):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return (
             isinstance(record, dict)
             and isinstance(record.get(fields.text or "text"), str)

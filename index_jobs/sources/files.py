@@ -219,7 +219,6 @@ class FileSource:
         }
 
     def place_of(self, doc_id: str) -> str:
-        """See Source."""
         for file in self._listing(LeftOut()):
             relative = nfc(file.relative)
             if doc_id == relative:

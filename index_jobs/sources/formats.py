@@ -135,7 +135,6 @@ class Documents(ObjectFormat):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return isinstance(record, dict) and isinstance(record.get(fields.text or "text"), str)
 
     def __init__(
@@ -161,7 +160,6 @@ class PreChunked(Documents):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return Documents.recognises(record, fields) and (
             isinstance(record, dict) and record.get(PRE_CHUNKED_MARK) is True
         )
@@ -180,7 +178,6 @@ class Passages(ObjectFormat):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return (
             isinstance(record, dict)
             and isinstance(record.get(fields.text or "sentences"), list)
@@ -208,7 +205,6 @@ class GraphragBench:
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return (
             isinstance(record, dict)
             and not fields.text
@@ -254,7 +250,6 @@ class AragChunks:
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """See RecordFormat."""
         return isinstance(record, str)
 
     def pass_over(self, record: Any) -> None:

@@ -151,11 +151,11 @@ class Position:
     records: int
     shard_documents: int
     skipped: int
-    skipped_examples: tuple[str, ...]
+    skipped_examples: Sequence[str]
     undeclared: dict[str, int]
     seen: list[str]
     skipped_files: int = 0
-    skipped_file_examples: tuple[str, ...] = ()
+    skipped_file_examples: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

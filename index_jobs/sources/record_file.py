@@ -70,7 +70,6 @@ class RecordFile:
         return self._spool.signature() if self._spool else file_signature(self.name)
 
     def place_of(self, doc_id: str) -> str:
-        """See Source."""
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:

@@ -272,7 +272,6 @@ class _Cutting:
         return len(list(islice(self._places(self._number, doc_id), 2))) == 2
 
     def write(self, packed: Packed, position: Position) -> None:
-        """See BatchTarget."""
         self._writer.add(packed, position)
         self._documents += packed.counts.documents
 

@@ -288,6 +288,9 @@ def _check_same(content: FolderManifest, wanted: FolderManifest, where: str) -> 
         )
 
 
+# Writing the file of chunks of one source, with checkpoints to resume from
+
+
 _BLOCK_BYTES = 1 << 20
 
 

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from arag_search.system.durable import counted
-from arag_search.system.progress import duration
+from arag_search.system.progress import counted, duration
 from index_jobs.build.corpus import first_large, summed
 from index_jobs.build.report import Report, SourcesReport
 from index_jobs.sources.metadata import MetadataReader

@@ -105,7 +105,6 @@ class ReadySource:
         return {"source": source, "sha256": self._record.sha256, "modified": modified}
 
     def place_of(self, doc_id: str) -> str:
-        """See Source."""
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:

@@ -27,9 +27,8 @@ from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
-from arag_search.system.durable import counted
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, duration
+from arag_search.system.progress import Progress, counted, duration
 from index_jobs.build.corpus import Corpus, Ingestion, summed
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
@@ -337,7 +336,6 @@ class _Addition:
 
     @property
     def documents(self) -> int:
-        """See BatchTarget."""
         return len(self._ids)
 
     def has_document(self, doc_id: str) -> bool:

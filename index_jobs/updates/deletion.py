@@ -12,8 +12,7 @@ from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
-from arag_search.system.durable import counted
-from arag_search.system.progress import Progress
+from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import Report
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.tally import (

@@ -61,6 +61,9 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
     )
 
 
+# Rolling back: making a name on a server refer to the previous index again
+
+
 @dataclass(frozen=True, slots=True)
 class RollbackReport(Report):
     """The index that a name refers to now, and the one ``before`` the rollback, which is kept."""

@@ -112,6 +112,9 @@ def shown_ids(doc_ids: Sequence[str]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
+# Opening an index for an update, and recovering from an update that was interrupted
+
+
 @contextmanager
 def resumable_update(
     location: str | Path, progress: Progress, outlook: str

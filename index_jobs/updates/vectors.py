@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arag_search.errors import AragError, VectorsError, VectorsNotNamedError
-from arag_search.system.durable import counted
 from arag_search.system.extras import check_extra
-from arag_search.system.progress import Progress
+from arag_search.system.progress import Progress, counted
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, check_same_encoder
 from arag_search.vectors.faiss_index import MOST_FLAT_ROWS
 from arag_search.vectors.storage.folders import (

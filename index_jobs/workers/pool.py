@@ -147,20 +147,16 @@ class PackingHere(Generic[Item, Done]):
 
     @property
     def under_way(self) -> Sequence[Item]:
-        """See Packing."""
         return self._items
 
     @property
     def is_ready(self) -> bool:
-        """See Packing."""
         return bool(self._items)
 
     def submit(self, item: Item) -> None:
-        """See Packing."""
         self._items.append(item)
 
     def take(self) -> tuple[Item, Done]:
-        """See Packing."""
         item = self._items.popleft()
         return item, self._work(item.payload)
 
@@ -198,24 +194,20 @@ class WorkerProcesses(Generic[Item, Done]):
 
     @property
     def under_way(self) -> Sequence[Item]:
-        """See Packing."""
         return self._items
 
     @property
     def is_ready(self) -> bool:
-        """See Packing."""
         if not self._results:
             return False
         return self._results[0].done() or len(self._results) >= _UNDER_WAY * self._count
 
     def submit(self, item: Item) -> None:
-        """See Packing."""
         worker = min(self._workers, key=lambda worker: worker.load)
         self._results.append(worker.submit(dumped(item.payload)))
         self._items.append(item)
 
     def take(self) -> tuple[Item, Done]:
-        """See Packing."""
         done = self._results.popleft().result()
         return self._items.popleft(), done
 

@@ -290,6 +290,12 @@ def test_folders_in_the_list_that_are_gone_or_hold_something_else_are_passed_ove
 # Real nodes
 
 
+@pytest.fixture(autouse=True)
+def short_lived_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start nodes in this process such that Java compiles quickly."""
+    monkeypatch.setattr(cluster, "up", partial(cluster.up, short_lived=True))
+
+
 def put(url: str, body: object) -> None:
     data = json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
@@ -413,9 +419,8 @@ def test_of_two_simultaneous_starts_one_reports_the_node_that_the_other_started(
 
 @pytest.mark.usefixtures("opensearch_jars")
 def test_three_nodes_form_a_cluster_and_a_killed_one_is_started_again(
-    arag: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arag: Command, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cluster, "up", partial(cluster.up, short_lived=True))
     data = ("--data", str(tmp_path))
     try:
         first = arag("opensearch", "up", "--nodes", "3", "--port", "0", *data, "--json")

@@ -349,6 +349,9 @@ def _same_name(name: str, title: str) -> bool:
     return set(re.findall(r"\w+", title.casefold())).issuperset(re.findall(r"\w+", name.casefold()))
 
 
+# Small English words, and the names between them
+
+
 def _listed(text: str) -> frozenset[str]:
     return frozenset(text.split())
 

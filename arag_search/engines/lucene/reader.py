@@ -105,7 +105,6 @@ class LuceneEngine:
         return self._manifest
 
     def search(self, request: SearchRequest) -> Page:
-        """See SearchEngine."""
         with self._calls:
             query, scored = compiled(request.query)
             if request.scope is not None:
@@ -143,7 +142,6 @@ class LuceneEngine:
         scope: Scope | None,
         deadline: Deadline | None = None,
     ) -> list[int]:
-        """See SearchEngine."""
         with self._calls:
             within = self._scope(scope)
             counts: dict[Granularity, dict[str, int]] = {"chunk": {}, "sentence": {}}
@@ -165,7 +163,6 @@ class LuceneEngine:
         scope: Scope | None,
         deadline: Deadline | None = None,
     ) -> tuple[list[int], list[Page]]:
-        """See SearchEngine."""
         return self.counts(queries, scope, deadline), list(map(self.search, requests))
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
@@ -206,7 +203,6 @@ class LuceneEngine:
         ]
 
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
-        """See SearchEngine."""
         with self._calls:
             query = filtered(chunk_ids(ids), self._scope(scope))
             end = max(1, len(ids))
@@ -267,7 +263,6 @@ class LuceneEngine:
             return IndexStatistics(self._chunks.statistics(), sentences)
 
     def deletions(self) -> Deletions:
-        """See SearchEngine."""
         statistics = self.statistics()
         return deletions_of(statistics.chunks, statistics.sentences)
 

@@ -86,7 +86,6 @@ class LuceneUpdate:
 
     @property
     def last_update(self) -> UpdateRecord | None:
-        """See IndexUpdate."""
         last = self._engine.commit_data().get(LAST_UPDATE_KEY)
         return None if last is None else UpdateRecord.from_json(json.loads(last))
 
@@ -110,7 +109,6 @@ class LuceneUpdate:
         return Recovery()
 
     def first_ordinal(self) -> int:
-        """See IndexUpdate."""
         path = java("java.nio.file.Paths").get(str(self._held.path / schema.CHUNKS_FOLDER))
         directory = java("org.apache.lucene.store.FSDirectory").open(path)
         reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
@@ -125,7 +123,6 @@ class LuceneUpdate:
         return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
-        """See IndexUpdate."""
         if doc_ids is None:
             return self._engine.scan(None)
         if not doc_ids:
@@ -147,15 +144,12 @@ class LuceneUpdate:
         self._writer = self._new_writer()
 
     def remove(self, doc_ids: Sequence[str]) -> None:
-        """See IndexUpdate."""
         self._open_writer().remove(doc_ids)
 
     def add(self, chunks: Sequence[Chunk]) -> None:
-        """See IndexUpdate."""
         self._open_writer().add(chunks)
 
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
-        """See IndexUpdate."""
         writer = self._open_writer()
         counted = writer.counts()
         expected = (manifest.chunks, *([manifest.sentences] if manifest.has_sentences else []))
@@ -176,7 +170,6 @@ class LuceneUpdate:
         self._remove_record()
 
     def give_up(self) -> None:
-        """See IndexUpdate."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
@@ -187,7 +180,6 @@ class LuceneUpdate:
             (self._location / _RECORD).unlink(missing_ok=True)
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
-        """See IndexUpdate."""
         writer = self._writer = self._new_writer()
         writer.merge(note)
         # The state is the same, and so is the number of the update.

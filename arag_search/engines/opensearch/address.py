@@ -150,6 +150,12 @@ def _check_name(name: str, location: str) -> None:
         )
 
 
+# How to connect to a cluster: login, files for TLS, time limits
+#
+# The TLS files are checked before they are used: the library below reports problems late, and
+# asks for passwords at the terminal.
+
+
 ATTEMPT_TIMEOUT_S = 5.0
 REQUEST_BUDGET_S = 60.0
 OPENING_BUDGET_S = 5.0

@@ -151,6 +151,9 @@ def shard_statistics(index: Mapping[str, Any], shards: int) -> ShardStatistics:
     )
 
 
+# The first places of a search of which at most some belong to the same document
+
+
 MAX_WINDOW = 10_000
 """``max_result_window`` of the indexes: the greatest ``from + size``."""
 

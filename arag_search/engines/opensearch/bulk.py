@@ -225,6 +225,9 @@ class Bulks:
         )
 
 
+# Deletion of documents by their ids, retried until it is acknowledged
+
+
 _BATCH = 2_000
 _WAIT_S = 60.0
 _PAUSE_S = 0.2

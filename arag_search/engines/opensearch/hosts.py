@@ -142,6 +142,14 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     )
 
 
+# HTTP to one host, with the standard library's client
+#
+# The usual connections of opensearch-py take more of a search's time than parsing and snippets,
+# all of it under Python's global lock: with many threads a process does little else. This class
+# replaces them, as opensearch-py allows, and raises the same exceptions. A timeout covers the
+# whole answer.
+
+
 MAX_ANSWER_BYTES = 256 << 20
 """A page of the largest passages fits; a larger answer is not one to a request of ours."""
 

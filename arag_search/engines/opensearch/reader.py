@@ -182,7 +182,6 @@ class OpenSearchEngine:
         scope: Scope | None,
         deadline: Deadline | None = None,
     ) -> list[int]:
-        """See SearchEngine."""
         return self.counts_and_pages(queries, (), scope, deadline)[0]
 
     def counts_and_pages(
@@ -192,7 +191,6 @@ class OpenSearchEngine:
         scope: Scope | None,
         deadline: Deadline | None = None,
     ) -> tuple[list[int], list[Page]]:
-        """See SearchEngine."""
         with self._calls:
             within = None if scope is None else compile.scope_filter(scope)
             bodies = [
@@ -326,7 +324,6 @@ class OpenSearchEngine:
             )
 
     def deletions(self) -> Deletions:
-        """See SearchEngine."""
         statistics = self.statistics()
         return deletions_of(statistics.chunks, statistics.sentences)
 

@@ -44,6 +44,13 @@ def lost_shards(client: Client, indexes: Sequence[str], shards: int) -> str:
     return "; ".join(lost)
 
 
+# Terms that every shard holds
+#
+# A shard that holds none of a query's terms returns no statistics of the field's lengths, and
+# scores then differ from those of a single shard. All shards return them if the query also
+# contains a term of each, with a negligible weight.
+
+
 _SAMPLES = (50, 10_000)
 _CANDIDATES = 30
 

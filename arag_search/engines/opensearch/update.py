@@ -104,23 +104,19 @@ class OpenSearchUpdate:
 
     @property
     def manifest(self) -> Manifest:
-        """See IndexUpdate."""
         if self._meta.manifest is None:
             raise IndexDamagedError("The index has no manifest.", where=self.where)
         return self._meta.manifest
 
     @property
     def deletions(self) -> Deletions:
-        """See IndexUpdate."""
         return deletions_on(self._client, self._indexes)
 
     @property
     def last_update(self) -> UpdateRecord | None:
-        """See IndexUpdate."""
         return UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
 
     def recover(self, record: UpdateRecord | None) -> Recovery:
-        """See IndexUpdate."""
         stopped = self._stopped()
         digest = None if record is None else record.digest
         if stopped is None:
@@ -148,7 +144,6 @@ class OpenSearchUpdate:
         )
 
     def first_ordinal(self) -> int:
-        """See IndexUpdate."""
         if self._first is not None:
             return self._first
         body = {"size": 1, "sort": [{schema.ORDINAL: "desc"}], "_source": [schema.ORDINAL]}
@@ -157,7 +152,6 @@ class OpenSearchUpdate:
         return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
-        """See IndexUpdate."""
         before = None
         if self._first is not None:
             before = {"range": {schema.ORDINAL: {"lt": self._first}}}
@@ -174,7 +168,6 @@ class OpenSearchUpdate:
             body["search_after"] = hits[-1]["sort"]
 
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
-        """See IndexUpdate."""
         self._check_removed(len(doc_ids))
         self._lock.renew(record.to_json())
         actions = [
@@ -204,7 +197,6 @@ class OpenSearchUpdate:
         self._bulks.add_lines(self._packed(chunks).lines)
 
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
-        """See IndexUpdate."""
         if self._bulks is not None:
             self._bulks.drain()
         self._lock.renew()
@@ -241,7 +233,6 @@ class OpenSearchUpdate:
             return
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
-        """See IndexUpdate."""
         return compact(self._client, self._indexes, note)
 
     # Finishing and undoing
@@ -409,6 +400,12 @@ class OpenSearchUpdate:
             for index in self._indexes
         ]
         self._call("POST", "/_aliases", {"actions": actions})
+
+
+# Compaction: merging each shard into one segment until no deleted document is left
+#
+# A shard keeps recent deletions for copies that rejoin, and drops them when all copies have
+# them, which it checks every 30 seconds. Merges are repeated until then.
 
 
 LEFT_WAIT_S = 180.0

@@ -39,7 +39,6 @@ class FactualityJudge(AnswerJudge[FactualityScores]):
     answerable questions have one."""
 
     def judges(self, question: Question) -> bool:
-        """See AnswerJudge."""
         return question.answerable and super().judges(question)
 
     def judge(self, question: Question, record: Record) -> FactualityScores:

@@ -30,8 +30,9 @@ from typing import Any
 from arag_search.engines.jars import cache_folder, heap_megabytes
 from arag_search.engines.opensearch.nodes import jars, node
 from arag_search.errors import ArgumentError, EngineError, UnavailableError
-from arag_search.system.durable import counted, write_atomically
+from arag_search.system.durable import write_atomically
 from arag_search.system.lock import locked, try_lock
+from arag_search.system.progress import counted
 
 DEFAULT_PORT = 9200
 HEAP = "512m"
