@@ -1,4 +1,5 @@
-"""Which engine a location names (a folder, or an address of OpenSearch), and opening it."""
+"""Which engine a location names (a folder, or an address of OpenSearch), and opening an index to
+read, build or update it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from arag_search.corpus import is_unicode
 from arag_search.engines.base import SearchEngine
 from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
-from arag_search.engines.write import IndexUpdate
+from arag_search.engines.write import BuildTarget, IndexUpdate, TargetOptions
 from arag_search.errors import ArgumentError
 
 
@@ -48,6 +49,20 @@ def open_engine(
     except BaseException:
         held.release()
         raise
+
+
+def open_build(
+    location: str | Path, options: TargetOptions, note: Callable[[str], None] | None = None
+) -> BuildTarget:
+    """Return the build of an index at a location, to be entered; ``note`` reports waiting for a
+    server. Raises ArgumentError for an invalid address."""
+    if isinstance(location, str) and is_address(location):
+        from arag_search.engines.opensearch.build import OpenSearchBuild
+
+        return OpenSearchBuild(parse_address(location), options, note)
+    from arag_search.engines.lucene.build import LuceneBuild
+
+    return LuceneBuild(Path(location), options)
 
 
 def open_update(location: str | Path) -> IndexUpdate:

@@ -111,6 +111,23 @@ class IndexWriter(Protocol):
     def abort(self) -> None: ...
 
 
+DEFAULT_K1 = 1.2
+DEFAULT_B = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """The options of a build that concern its target; BuildOptions says what they mean."""
+
+    k1: float = DEFAULT_K1
+    b: float = DEFAULT_B
+    without: tuple[str, ...] = ()
+    overwrite: bool = False
+    shards: int | None = None
+    node_wait_s: float | None = None
+    keep: int | None = None
+
+
 class BuildTarget(Protocol):
     """A location that is locked by one builder; a context manager.
 

@@ -39,6 +39,11 @@ class Progress:
         """Show that ``done`` units are done and ``count`` things counted, with those of earlier
         runs. ``details`` are more figures in words."""
 
+    def read(self, read_bytes: int, count: int, details: str = "") -> None:
+        """Show how much of the sources is read, where the units are their bytes."""
+        figures = f"{read_bytes / 1e6:,.1f} MB"
+        self.update(read_bytes, count, f"{figures}  {details}" if details else figures)
+
     def stage(self, name: str, done: int, total: int) -> None:
         """Show how many steps of a stage, such as ``training sentence``, are done."""
 

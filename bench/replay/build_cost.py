@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from arag_search.corpus import Chunk
+from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.query import analysis
 from bench import BenchError
 from bench.replay.pyserini_worker import peak_resident
 from bench.report.rounds import timed
 from bench.speed.indexing import size_of
 from bench.workbench import last_lines
-from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
 if TYPE_CHECKING:
     from bench.replay.peers import Bm25s

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.errors import AragError
 from bench import BenchError
 from bench.cluster.cluster import LocalCluster, local_cluster
@@ -17,7 +18,6 @@ from bench.replay.build_cost import Cost, Sources, cost
 from bench.replay.peers import Pyserini
 from bench.scale.sides import OpenSearchSide
 from bench.workbench import say
-from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
 OPTIONAL = ("OpenSearch", "hybrid", "bm25s", "pyserini", "scan")
 """The sides that can be left out; unavailable ones are left out by themselves."""

@@ -1,19 +1,17 @@
-"""The sources of a job as a whole, the main loop in which every job reads, packs and writes them in
-batches, and what a job that ended early reports."""
+"""The sources of a job, the stream of packed batches that every job pulls, and what a job that ended
+early reports."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Protocol
+from typing import NamedTuple
 
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
-from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress
 from index_jobs.build.report import left_out_words
 from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
@@ -23,6 +21,17 @@ from index_jobs.workers.pool import Packing, default_workers
 
 NO_DOCUMENTS = "Name a folder with files that can be read, or files of records; see --include."
 """What to do if a corpus has no document."""
+
+
+_CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
+
+
+class PackedBatch(NamedTuple):
+    """A batch ready to be written, the reading position after it, and the bytes read so far."""
+
+    packed: Packed
+    position: Position
+    read_bytes: int
 
 
 class Corpus:
@@ -117,94 +126,57 @@ def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
-_CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
+def packed_batches(
+    reader: CorpusReader, packing: Packing[Batch, Packed], done_bytes: int = 0
+) -> Iterator[PackedBatch]:
+    """Yield the batches of a reader, packed, in their order. ``done_bytes`` is the size of the
+    sources that were read before.
 
-
-class BatchTarget(Protocol):
-    """The destination of batches: a new index, an update, or a file of chunks."""
-
-    @property
-    def documents(self) -> int:
-        """How many documents the target has, for progress."""
-        ...
-
-    @property
-    def details(self) -> str:
-        """Additional figures of this job for the progress line; empty for none."""
-        ...
-
-    def has_document(self, doc_id: str) -> bool:
-        """Return whether a document with this id was written, by this run or the one it resumes."""
-        ...
-
-    def write(self, packed: Packed, position: Position) -> None:
-        """Write a batch; ``position`` is the reading position after it."""
-        ...
-
-
-class Ingestion:
-    """Batches on their way from a reader through packing to a target.
-
-    Between two batches, the target is consistent. Only then are checkpoints made, and only then
-    does a deferred Ctrl-C interrupt.
+    What has been yielded is complete: between two batches a job may make a checkpoint or stop.
+    Raises what reading and packing raise; an error of a source comes after the batches before it,
+    whose own errors must be raised first.
     """
 
-    def __init__(
-        self,
-        packing: Packing[Batch, Packed],
-        target: BatchTarget,
-        progress: Progress,
-        interrupts: Interrupts,
-        checkpoint: Callable[[], None] | None = None,
-        checkpoint_s: float = 0.0,
-    ) -> None:
-        """``checkpoint`` is called every ``checkpoint_s`` seconds, or less often if it is slow.
-        If it is None, no checkpoints are made."""
-        self._packing = packing
-        self._target = target
-        self._progress = progress
-        self._interrupts = interrupts
-        self._checkpoint = checkpoint
-        self._checkpoint_s = checkpoint_s
-        self._next_checkpoint = time.monotonic() + checkpoint_s
+    def taken() -> PackedBatch:
+        batch, packed = packing.take()
+        return PackedBatch(packed, batch.position, done_bytes + batch.read_bytes)
 
-    def is_taken(self, doc_id: str) -> bool:
-        """Return whether a document with this id is being packed or was written."""
-        is_packed = any(batch.holds(doc_id) for batch in self._packing.under_way)
-        return is_packed or self._target.has_document(doc_id)
+    problem: SourceError | None = None
+    try:
+        for batch in reader.batches():
+            packing.submit(batch)
+            while packing.is_ready:
+                yield taken()
+    except SourceError as error:
+        problem = error
+    while packing.under_way:
+        yield taken()
+    if problem is not None:
+        raise problem
 
-    def run(self, reader: CorpusReader, done_bytes: int = 0) -> None:
-        """Write all batches of a reader; ``done_bytes`` is the size of the sources read before.
 
-        Raises what reading, packing and writing raise, and KeyboardInterrupt between two batches.
-        """
-        try:
-            for batch in reader.batches():
-                self._packing.submit(batch)
-                while self._packing.is_ready:
-                    self._write_next(done_bytes)
-        except SourceError:
-            self._write_rest(done_bytes)  # an error in an earlier document must be raised first
-            raise
-        self._write_rest(done_bytes)
+def is_being_packed(packing: Packing[Batch, Packed], doc_id: str) -> bool:
+    """Return whether a document with this id has been read, and is not yet written."""
+    return any(batch.holds(doc_id) for batch in packing.under_way)
 
-    def _write_rest(self, done_bytes: int) -> None:
-        while self._packing.under_way:
-            self._write_next(done_bytes)
 
-    def _write_next(self, done_bytes: int) -> None:
-        batch, packed = self._packing.take()
-        self._target.write(packed, batch.position)
-        read_bytes = done_bytes + batch.read_bytes
-        figures = (f"{read_bytes / 1e6:,.1f} MB", self._target.details)
-        self._progress.update(read_bytes, self._target.documents, "  ".join(filter(None, figures)))
-        self._interrupts.check()
-        if self._checkpoint is not None and time.monotonic() >= self._next_checkpoint:
-            began = time.monotonic()
-            self._checkpoint()
+class Checkpoints:
+    """The times of checkpoints: every ``every_s`` seconds, or less often if ``save``, which makes
+    one, is slow. If ``every_s`` is 0, after each batch."""
+
+    def __init__(self, save: Callable[[], None], every_s: float) -> None:
+        self._save = save
+        self._every_s = every_s
+        self._next = time.monotonic() + every_s
+
+    def save_if_due(self) -> None:
+        """Make a checkpoint if it is time for one. Raises what ``save`` raises."""
+        began = time.monotonic()
+        if began >= self._next:
+            self._save()
             now = time.monotonic()
-            wait_s = max(self._checkpoint_s, (now - began) * _CHECKPOINT_SHARE)
-            self._next_checkpoint = now + (wait_s if self._checkpoint_s else 0)
+            wait_s = max(self._every_s, (now - began) * _CHECKPOINT_SHARE)
+            self._next = now + (wait_s if self._every_s else 0)
 
 
 _FULL_REASONS = ("No space left", "File too large", "quota exceeded")

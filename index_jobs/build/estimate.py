@@ -25,9 +25,8 @@ from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.system.progress import counted, duration
 from index_jobs.build.corpus import NO_DOCUMENTS
-from index_jobs.build.options import BuildOptions
+from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import BuildState, Report
-from index_jobs.build.targets import check_options
 from index_jobs.cutting.chunking import pack
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
@@ -151,7 +150,7 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
     Raises what ``build_index`` raises for sources and options that it rejects, and SourceError if
     the sample has no document.
     """
-    check_options(location, options)
+    check_location(location, options)
     metadata = MetadataReader(options.metadata)
     sources = open_sources(names, options.format, options.fields, metadata, options.files)
     chosen = _spread(sources)

@@ -6,10 +6,11 @@ import shlex
 from typing import Any
 
 from arag_search.corpus import Document
+from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.manifest import FOLD_CHARACTERS, Manifest
 from arag_search.search.documents import IndexDocument
 from arag_search.search.results import metadata_dict
-from index_jobs.build.options import DEFAULT_B, DEFAULT_K1, FOLD_OPTION
+from index_jobs.build.options import FOLD_OPTION
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, cut
 from index_jobs.cutting.sentences import sentence_ends
 from index_jobs.sources.formats import PRE_CHUNKED_MARK, SENTENCE_ENDS

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from arag_search.engines.open import open_build
 from arag_search.engines.write import BuildTarget, IndexWriter
 from arag_search.errors import (
     AragError,
@@ -21,14 +22,20 @@ from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
-from index_jobs.build.corpus import Corpus, Ingestion, resume_advice, room
-from index_jobs.build.options import BuildOptions
+from index_jobs.build.corpus import (
+    Checkpoints,
+    Corpus,
+    is_being_packed,
+    packed_batches,
+    resume_advice,
+    room,
+)
+from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
-from index_jobs.build.targets import open_target
-from index_jobs.cutting.chunking import Packed, pack
+from index_jobs.cutting.chunking import pack
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
+from index_jobs.sources.reading import CorpusReader, SeenIds, Source
 from index_jobs.workers.pool import open_packing
 
 _STATE = "build"
@@ -66,7 +73,8 @@ def build_from(
 ) -> BuildReport:
     """Build an index from the sources that ``open_all`` returns; see ``build_index``."""
     progress = progress or Progress()
-    with open_target(location, options, progress.note) as target:
+    check_location(location, options)
+    with open_build(location, options, progress.note) as target:
         try:
             return _Build(open_all, location, options, progress, target).run()
         finally:
@@ -74,8 +82,7 @@ def build_from(
 
 
 class _Build:
-    """One run of a build, and the target of its batches. Between batches, ``_state`` counts exactly
-    what the writer has."""
+    """One run of a build. Between batches, ``_state`` counts exactly what the writer has."""
 
     def __init__(
         self,
@@ -185,38 +192,29 @@ class _Build:
             metadata=self._corpus.metadata.fields,
         )
         with open_packing(self._workers, work) as packing:
-            ingestion = Ingestion(
-                packing, self, self._progress, interrupts, self._commit, options.checkpoint_s
-            )
             reader = CorpusReader(
                 self._corpus.sources,
                 self._corpus.metadata,
                 self._state.position,
                 self._ids,
-                ingestion.is_taken,
+                lambda id: is_being_packed(packing, id) or self._writer.has_document(id),
                 skip_bad_lines=options.skip_bad_lines,
                 skip_bad_files=options.files.skip_bad,
             )
-            ingestion.run(reader)
+            checkpoints = Checkpoints(self._commit, options.checkpoint_s)
+            for packed, position, read_bytes in packed_batches(reader, packing):
+                self._target.add(packed.packed)
+                self._state.take(packed.counts, position)
+                self._progress.read(read_bytes, self._state.documents, self._rejections())
+                interrupts.check()
+                checkpoints.save_if_due()
 
-    @property
-    def documents(self) -> int:
-        return self._state.documents
-
-    @property
-    def details(self) -> str:
-        """See BatchTarget. Reports what a server rejected, if anything."""
+    def _rejections(self) -> str:
+        """Return what a server has rejected, in words; empty if nothing."""
         sent = self._target.sent
         if not (sent.rejected or sent.retries):
             return ""
         return f"{sent.rejected:,} rejected, {sent.retries:,} retries"
-
-    def has_document(self, doc_id: str) -> bool:
-        return self._writer.has_document(doc_id)
-
-    def write(self, packed: Packed, position: Position) -> None:
-        self._target.add(packed.packed)
-        self._state.take(packed.counts, position)
 
     def _commit(self) -> None:
         self._writer.commit(self._checkpoint_data())

@@ -6,8 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+from arag_search.engines.opensearch.address import is_address, parse_address
+from arag_search.engines.write import DEFAULT_B, DEFAULT_K1, TargetOptions
 from arag_search.errors import ArgumentError
 from arag_search.manifest import FOLD_CHARACTERS, FORMAT_VERSION
 from arag_search.query.fields import MetadataType
@@ -22,8 +25,6 @@ from index_jobs.sources.metadata import check_metadata
 from index_jobs.sources.registry import FORMATS, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
 
-DEFAULT_K1 = 1.2
-DEFAULT_B = 0.75
 MAX_K1 = 100.0
 CHECKPOINT_S = 15.0
 DEFAULT_FIELDS = Fields()
@@ -39,7 +40,7 @@ keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no spac
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BuildOptions(TargetOptions):
     """The options of a build.
 
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
@@ -59,18 +60,11 @@ class BuildOptions:
     fields: Fields = DEFAULT_FIELDS
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS
     fold_characters: int = FOLD_CHARACTERS
-    k1: float = DEFAULT_K1
-    b: float = DEFAULT_B
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
-    without: tuple[str, ...] = ()
-    overwrite: bool = False
     skip_bad_lines: bool = False
     files: FileSelection = USUAL_FILES
     checkpoint_s: float = CHECKPOINT_S
-    shards: int | None = None
     workers: int | None = None
-    node_wait_s: float | None = None
-    keep: int | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -158,3 +152,36 @@ def parse_bm25(text: str) -> tuple[float, float]:
 def parse_names(text: str) -> tuple[str, ...]:
     """Parse names such as ``a,b``; an empty text has none."""
     return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def check_location(location: str | Path, options: BuildOptions) -> None:
+    """Raise ArgumentError for an invalid address, and for options that do not apply to this kind of
+    location."""
+    name = str(location)
+    if isinstance(location, str) and is_address(name):
+        parse_address(name)
+        return
+    for option, value, why in (
+        ("--shards", options.shards, "has none"),
+        ("--node-wait", options.node_wait_s, "has no nodes"),
+        ("--keep", options.keep, "keeps no previous index"),
+    ):
+        if value is not None:
+            raise server_only(option, why, name)
+    if "exact" in options.without:
+        raise ArgumentError(
+            "--without: exact takes no space in a folder.",
+            where=name,
+            allowed="sentences",
+            do="Leave it out.",
+        )
+
+
+def server_only(option: str, why: str, location: str) -> ArgumentError:
+    """Return the error for an option that applies only to a server but was used with a folder."""
+    return ArgumentError(
+        f"{option}: an index in a folder {why}.",
+        where=location,
+        allowed="an index on a server",
+        do="Leave it out.",
+    )

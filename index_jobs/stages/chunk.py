@@ -14,13 +14,19 @@ from arag_search.corpus import Document
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
-from index_jobs.build.corpus import NO_DOCUMENTS, Ingestion, recognition, resume_advice, room
+from index_jobs.build.corpus import (
+    NO_DOCUMENTS,
+    Checkpoints,
+    packed_batches,
+    recognition,
+    resume_advice,
+    room,
+)
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
-from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, check_names, open_source
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
+from index_jobs.sources.reading import CorpusReader, SeenIds, Source
 from index_jobs.stages.chunk_folder import (
     ChunkFolder,
     ChunkWriter,
@@ -84,10 +90,7 @@ def chunk_sources(
 
 
 class _Cutting:
-    """One run of the stage, and the target of its batches; ``_writer`` is that of the current
-    source."""
-
-    details = ""
+    """One run of the stage; ``_writer`` is that of the current source."""
 
     def __init__(
         self,
@@ -238,14 +241,6 @@ class _Cutting:
 
     def _read(self, number: int, source: Source, done_bytes: int) -> None:
         writer, options = self._writer, self._options
-        ingestion = Ingestion(
-            self._packing,
-            self,
-            self._progress,
-            self._interrupts,
-            writer.checkpoint,
-            options.checkpoint_s,
-        )
         # If bad records or files are skipped, duplicate ids are left to the load stage, which sees
         # all sources.
         skips = options.skip_bad_lines
@@ -255,25 +250,22 @@ class _Cutting:
             self._metadata,
             writer.record.state.position,
             SeenIds() if leaves_duplicates else writer.ids(),
-            (lambda _: False) if leaves_duplicates else self.has_document,
+            (lambda _: False) if leaves_duplicates else self._is_repeated,
             first_shard=number,
             skip_bad_lines=skips,
             skip_bad_files=options.files.skip_bad,
         )
-        ingestion.run(reader, done_bytes)
+        checkpoints = Checkpoints(writer.checkpoint, options.checkpoint_s)
+        for packed, position, read_bytes in packed_batches(reader, self._packing, done_bytes):
+            writer.add(packed, position)
+            self._documents += packed.counts.documents
+            self._progress.read(read_bytes, self._documents)
+            self._interrupts.check()
+            checkpoints.save_if_due()
 
-    @property
-    def documents(self) -> int:
-        """See BatchTarget. Counts the documents of all sources of the share."""
-        return self._documents
-
-    def has_document(self, doc_id: str) -> bool:
-        """See BatchTarget. Return whether the current source has two documents with this id."""
+    def _is_repeated(self, doc_id: str) -> bool:
+        """Return whether the current source has two documents with this id."""
         return len(list(islice(self._places(self._number, doc_id), 2))) == 2
-
-    def write(self, packed: Packed, position: Position) -> None:
-        self._writer.add(packed, position)
-        self._documents += packed.counts.documents
 
     def _save(self) -> None:
         try:

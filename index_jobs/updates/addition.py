@@ -29,7 +29,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted, duration
-from index_jobs.build.corpus import Corpus, Ingestion, summed
+from index_jobs.build.corpus import Corpus, is_being_packed, packed_batches, summed
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
@@ -221,9 +221,8 @@ def _updated(
 
 
 class _Addition:
-    """One run of an addition, and the target of its batches."""
+    """One run of an addition; ``_ids`` are the ids of the documents of its sources so far."""
 
-    details = ""
     option = _ADD
 
     def __init__(
@@ -321,30 +320,24 @@ class _Addition:
         self._progress.begin("documents", self._corpus.size)
         work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
         with open_packing(self._corpus.workers(self._options.workers), work) as packing:
-            ingestion = Ingestion(packing, self, self._progress, interrupts)
             reader = CorpusReader(
                 self._corpus.sources,
                 self._corpus.metadata,
                 self._state.position,
                 SeenIds(),
-                ingestion.is_taken,
+                lambda id: is_being_packed(packing, id) or id in self._ids,
                 skip_bad_lines=self._options.skip_bad_lines,
                 skip_bad_files=self._options.files.skip_bad,
                 number_duplicates=False,
             )
-            ingestion.run(reader)
+            for packed, position, read_bytes in packed_batches(reader, packing):
+                self._write(packed, position)
+                self._progress.read(read_bytes, len(self._ids))
+                interrupts.check()
 
-    @property
-    def documents(self) -> int:
-        return len(self._ids)
-
-    def has_document(self, doc_id: str) -> bool:
-        """See BatchTarget. Documents that were in the index before do not count."""
-        return doc_id in self._ids
-
-    def write(self, packed: Packed, position: Position) -> None:
+    def _write(self, packed: Packed, position: Position) -> None:
         """Write the documents of a batch that are new or changed, and delete those that they
-        replace. See BatchTarget."""
+        replace."""
         cuts: list[Cut] = packed.packed
         self._ids.update(chunks[0].doc_id for chunks, _ in cuts)
         earlier = self._earlier([chunks[0].doc_id for chunks, _ in cuts])
@@ -447,9 +440,9 @@ class _Sync(_Addition):
         self._before_batch = self._state.position
         self._damaged: set[str] = set()
 
-    def write(self, packed: Packed, position: Position) -> None:
-        """See BatchTarget. Remembers which sources have bad records or files."""
-        super().write(packed, position)
+    def _write(self, packed: Packed, position: Position) -> None:
+        """Write a batch, and remember which sources have bad records or files."""
+        super()._write(packed, position)
         before = self._before_batch
         if (position.skipped, position.skipped_files) != (before.skipped, before.skipped_files):
             # a batch may span sources

@@ -12,8 +12,8 @@ from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.system.progress import Progress, duration
+from index_jobs.build.options import server_only
 from index_jobs.build.report import Report
-from index_jobs.build.targets import server_only
 from index_jobs.updates.tally import resumable_update
 
 
