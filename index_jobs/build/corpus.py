@@ -1,5 +1,5 @@
-"""The sources of a job, the stream of packed batches that every job pulls, and what a job that ended
-early reports."""
+"""The sources of a job, the packed batches that every job pulls, and the report of a job that ended
+early."""
 
 from __future__ import annotations
 

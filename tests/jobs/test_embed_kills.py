@@ -12,11 +12,12 @@ from arag_search.vectors.storage.folders import sidecars
 from index_jobs.embedding.job import WORK, embed_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import ENCODER, SMALL, build_small_index, check_embedded, command
+from tests.support.examples import examples, some_of
 
 ROOT = Path("index/vectors")
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", some_of([2, 0]))
 def test_an_embedding_killed_repeatedly_resumes_and_ends_with_the_same_vectors(
     workers: int,
 ) -> None:
@@ -45,7 +46,7 @@ def test_a_kill_at_any_step_of_publishing_publishes_all_or_nothing() -> None:
     assert child.returncode == 0, errors
     calls = int(output.split("calls ")[1].split()[0])
     check_embedded("index")
-    moments = random.Random(3).sample(range(1, calls + 1), min(calls, 3))
+    moments = random.Random(3).sample(range(1, calls + 1), min(calls, examples(30)))
     for moment in moments:
         (path,) = ROOT.glob("*/")
         for file in path.iterdir():

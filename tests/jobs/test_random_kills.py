@@ -15,6 +15,7 @@ import arag_search
 from arag_search.errors import VectorsError
 from arag_search.search.index import Index
 from tests.support.commands import Command, file_of
+from tests.support.examples import some_of
 
 KILLS = 2
 MAIN = "import sys; from arag_search.cli.app import run; sys.exit(run(sys.argv[1:]))"
@@ -66,7 +67,7 @@ def _nearest(index: Index) -> tuple[str, ...] | None:
     return tuple(hit.id for hit in hits)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", some_of(list(COMMANDS), 2))
 def test_a_command_that_is_killed_at_any_moment_leaves_the_old_state_or_the_new_one(
     name: str, before: Path, arag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

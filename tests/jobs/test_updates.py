@@ -29,6 +29,7 @@ from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE, Command, file_of, process
+from tests.support.examples import some_of
 from tests.support.updated_corpora import (
     INDEX,
     Corpus,
@@ -368,10 +369,10 @@ from arag_search.cli.app import run
 sys.exit(run(command))
 """
 
-MOMENTS = ("add:1", "prepare:1", "commit:1", "forget:0", "done:0")
+MOMENTS = ("commit:1", "done:0", "add:1", "prepare:1", "forget:0")
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", some_of(MOMENTS, 2))
 def test_a_killed_update_is_complete_or_absent_and_the_same_command_completes_it(
     moment: str, tmp_path: Path, arag: Command
 ) -> None:
@@ -398,7 +399,7 @@ def test_a_killed_update_is_complete_or_absent_and_the_same_command_completes_it
     assert not Path("index/update.json").exists()
 
 
-@pytest.mark.parametrize("moment", ["commit:1", "done:0", "exit:0"])
+@pytest.mark.parametrize("moment", some_of(["done:0", "commit:1", "exit:0"]))
 def test_a_killed_deletion_is_complete_or_absent_and_the_same_command_completes_it(
     moment: str, arag: Command
 ) -> None:
@@ -518,6 +519,7 @@ def test_readers_that_open_during_updates_see_complete_states() -> None:
 WRITER = """
 import sys
 from arag_search.cli.app import run
+from tests.support.examples import some_of
 from tests.support.commands import file_of
 for number in range(1, 7):
     lines = ({"id": name, "text": f"State {number}. Sea."} for name in "abc")

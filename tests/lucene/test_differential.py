@@ -17,10 +17,11 @@ from arag_search.query.parser import parse
 from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
+from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.strategies import METADATA, trees
 
-CORPORA = 20 if EXAMPLES > 150 else 3
+CORPORA = examples(20)
 SIZES = tuple((40, 6, 60, 1, 20)[number % 5] for number in range(CORPORA))
 
 

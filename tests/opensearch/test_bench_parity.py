@@ -21,7 +21,7 @@ from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.passages import index_of_texts
 from tests.support.shared_data import DATA
 
-PASSAGES = 600
+PASSAGES = 300
 LOGICAL = 30
 PHRASES = examples(200)
 

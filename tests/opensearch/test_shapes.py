@@ -26,6 +26,7 @@ from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
+from tests.support.examples import examples, some_of
 from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
 from tests.support.updated_corpora import document
@@ -222,7 +223,7 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
             proxy.change = lambda method, path, answer, junk=junk: junk
             with pytest.raises(EngineError):
                 call()
-        for _ in range(60):
+        for _ in range(examples(300)):
             proxy.change = lambda method, path, answer: _spoil(answer, chance)
             try:
                 call()
@@ -234,7 +235,7 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
     with_answers.close()
 
 
-@pytest.mark.parametrize("job", ["build", "add", "delete"])
+@pytest.mark.parametrize("job", some_of(["build", "add", "delete"], 2))
 def test_no_answer_to_a_job_can_end_in_a_traceback(
     job: str, server: UnrulyServer, opensearch_url: str, tmp_path: Path
 ) -> None:

@@ -1,12 +1,10 @@
 """Checks that two engines with the same corpora agree on drawn requests.
 
-Pages are compared for 300 requests, or for 2,000 in CI, and most other answers for half as many;
-these are always the same. If ARAG_TEST_EXAMPLES is set, it is the half, and requests are drawn anew
-each time.
+Pages are compared for 200 requests, and most other answers for half as many; these are always the
+same. In a long run there are ten times as many, drawn anew for each seed.
 """
 
 import itertools
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -49,6 +47,7 @@ from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
+from tests.support.examples import FULL, examples, is_long
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.strategies import (
@@ -62,8 +61,7 @@ from tests.support.strategies import (
     trees,
 )
 
-EXAMPLES_SETTING = os.environ.get("ARAG_TEST_EXAMPLES")
-EXAMPLES = int(EXAMPLES_SETTING or (1_000 if os.environ.get("CI") else 150))
+EXAMPLES = examples(FULL)
 TOLERANCE = 1e-4
 """The largest relative difference between the scores of two engines."""
 
@@ -114,7 +112,7 @@ def run_on_examples(examples: int, *strategies: st.SearchStrategy[Any]) -> Calla
         limits = settings(
             max_examples=examples,
             database=None,
-            derandomize=not EXAMPLES_SETTING,
+            derandomize=not is_long(),
             suppress_health_check=[HealthCheck.too_slow],
         )
         limits(given(*strategies)(check))()

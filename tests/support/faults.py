@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from arag_search.engines.opensearch.address import REQUEST_BUDGET_S
-from arag_search.errors import AragError, UnavailableError
+from arag_search.errors import AragError
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
 from bench.cluster import parity
@@ -127,24 +127,6 @@ def kill(cluster: LocalCluster, node: int) -> None:
     cluster.signal(node, signal.SIGKILL)
     time.sleep(3.0)
     cluster.revive()
-
-
-def give_up_without_nodes(
-    cluster: LocalCluster, question: Question, index: Index
-) -> tuple[float, UnavailableError | None]:
-    """Search while no node runs, and return after how many seconds it ended and with which error;
-    None if it was answered. The nodes run again afterwards."""
-    for node in range(len(cluster.nodes)):
-        cluster.signal(node, signal.SIGKILL)
-    began = time.monotonic()
-    raised: UnavailableError | None = None
-    try:
-        question.ask(index)
-    except UnavailableError as error:
-        raised = error
-    seconds = time.monotonic() - began
-    cluster.revive()
-    return seconds, raised
 
 
 # What is asked
