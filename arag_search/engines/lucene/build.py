@@ -1,0 +1,89 @@
+"""Building an index in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from arag_search.engines.lucene import aot_cache, schema
+from arag_search.engines.lucene.jvm import LUCENE_VERSION
+from arag_search.engines.lucene.location import BuildSite
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.schema import ChunkPacker
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.write import BulkCounts, IndexWriter, TargetOptions
+from arag_search.errors import BuildError, EngineError, IndexDamagedError
+from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
+
+_DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
+
+
+class LuceneBuild:
+    """A folder as a BuildTarget."""
+
+    engine = schema.ENGINE
+    engine_version = LUCENE_VERSION
+    sent = BulkCounts()
+
+    def __init__(self, location: Path, options: TargetOptions) -> None:
+        self._location = location
+        self._options = options
+        self._site = BuildSite(location, overwrite=options.overwrite)
+
+    def __enter__(self) -> LuceneBuild:
+        self._folder = self._location.absolute()
+        self._site.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._site.__exit__(*exception)
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
+        generation, resumed, why = self._site.begin(signature)
+        return generation.name, resumed, why
+
+    def open_writer(
+        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+    ) -> IndexWriter:
+        self.packer = ChunkPacker(metadata)
+        try:
+            self._writer = LuceneWriter(
+                self._folder / generation,
+                metadata=metadata,
+                sentences="sentences" not in self._options.without,
+                resume=resume,
+            )
+        except (BuildError, EngineError) as error:
+            if not resume or not any(reason in str(error) for reason in _DAMAGE):
+                raise
+            raise IndexDamagedError(error.what, where=error.where) from error
+        aot_cache.create_in_background()
+        return self._writer
+
+    def add(self, packed: Any) -> None:
+        self._writer.add_packed(packed)
+
+    def discard(self, generation: str) -> None:
+        self._site.discard(self._folder / generation)
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        keys = {
+            schema.MANIFEST_KEY: manifest.to_json(),
+            schema.UPDATE_KEY: str(manifest.update),
+        }
+        self._writer.finish({**keys, **data})
+
+    def counts(self, generation: str) -> tuple[int, int | None]:
+        """See BuildTarget. Opens the new index before any other process can."""
+        engine = LuceneEngine.open(self._folder / generation, str(self._location))
+        try:
+            statistics = engine.statistics()
+        finally:
+            engine.close()
+        sentences = None if statistics.sentences is None else statistics.sentences.documents
+        return statistics.chunks.documents, sentences
+
+    def publish(self, generation: str) -> None:
+        self._site.publish(generation)

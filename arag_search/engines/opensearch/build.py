@@ -1,0 +1,121 @@
+"""Building an index on OpenSearch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.bulk import NODE_WAIT_S
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
+from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.engines.write import BulkCounts, IndexWriter, Packer, TargetOptions
+from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
+
+_SOURCES = "the sources"
+
+
+class OpenSearchBuild:
+    """A name on a cluster as a BuildTarget."""
+
+    engine = schema.ENGINE
+
+    def __init__(
+        self, address: Address, options: TargetOptions, note: Callable[[str], None] | None = None
+    ) -> None:
+        self._note = note
+        self._address = address
+        self._overwrite = options.overwrite
+        self._keep = KEPT if options.keep is None else options.keep
+        wait_s = options.node_wait_s
+        self._node_wait_s = NODE_WAIT_S if wait_s is None else wait_s
+        self._options = options
+        self._signature: dict[str, Any] = {}
+
+    def __enter__(self) -> OpenSearchBuild:
+        self._client = Client.connect(self._address)
+        try:
+            self.engine_version = self._client.version()
+            self._site = OpenSearchSite(
+                self._client,
+                self._address.name,
+                str(self._address),
+                overwrite=self._overwrite,
+                keep=self._keep,
+            )
+            self._site.__enter__()
+        except BaseException:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._site.__exit__(*exception)
+        self._client.close()
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
+        """See BuildTarget. Stores only a digest of the sources, to keep the signature small."""
+        plain: dict[str, Any] = orjson.loads(orjson.dumps(signature))
+        sources = orjson.dumps(plain[_SOURCES], option=orjson.OPT_SORT_KEYS)
+        self._signature = {**plain, _SOURCES: hashlib.sha256(sources).hexdigest()}
+        return self._site.begin(self._signature)
+
+    def open_writer(
+        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+    ) -> IndexWriter:
+        options = self._options
+        definition = IndexDefinition(
+            metadata=dict(metadata),
+            k1=options.k1,
+            b=options.b,
+            shards=options.shards or 1,
+            exact="exact" not in options.without,
+            sentences="sentences" not in options.without,
+        )
+        self._writer = OpenSearchWriter(
+            self._client,
+            generation,
+            definition,
+            self._signature,
+            resume=resume,
+            node_wait_s=self._node_wait_s,
+            note=self._note,
+        )
+        if not resume:
+            try:
+                self._site.check_alone(generation)
+            except BaseException:
+                self._writer.abort()
+                raise
+        return self._writer
+
+    @property
+    def packer(self) -> Packer:
+        return self._writer.packer
+
+    @property
+    def sent(self) -> BulkCounts:
+        return self._writer.bulk_counts
+
+    def add(self, packed: Any) -> None:
+        self._writer.add_packed(packed)
+
+    def discard(self, generation: str) -> None:
+        self._site.discard(generation)
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        self._writer.finish(manifest, data)
+
+    def counts(self, generation: str) -> tuple[int, int | None]:
+        counts = self._writer.counts()
+        self._writer.close()
+        return counts
+
+    def publish(self, generation: str) -> None:
+        self._site.publish(generation, "sentences" not in self._options.without)
