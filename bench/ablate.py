@@ -25,7 +25,7 @@ from arag_search.system.progress import open_progress
 from bench import BenchError
 from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
 from bench.ablation.analysis import analyse
-from bench.ablation.cells import Experiment, Places, chosen_keys, named, run_cells
+from bench.ablation.cells import Experiment, Folders, chosen_keys, named, run_cells
 from bench.ablation.design import Design
 from bench.ablation.measure import comparable, run_measure
 from bench.ablation.papers import paper_tables
@@ -56,10 +56,10 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
     root: Path = options.work
     limited = f"-questions-{options.questions}" if options.questions else ""
     limited += f"-limit-{options.limit}" if options.limit else ""
-    places = Places(options.data, root / "sets", root / f"{suite.name}{limited}")
+    folders = Folders(options.data, root / "sets", root / f"{suite.name}{limited}")
     judge = None if options.judge is None else open_judge(options.judge)
     judges = NO_JUDGES if judge is None else judges_of(suite, judge, root)
-    experiment = open_experiment(suite, places, options, choose, judges)
+    experiment = open_experiment(suite, folders, options, choose, judges)
     design = Design(suite, experiment.keys)
     print("\n".join(declaration(design)), end="\n\n", flush=True)
     try:
@@ -69,17 +69,17 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
             print(f"{len(keys):,} cells, nothing was run.")
             return 0
         check_judge(suite, judge)
-        outcome = run_cells(experiment, keys, places.work / CELLS, say)
+        outcome = run_cells(experiment, keys, folders.work / CELLS, say)
     finally:
         experiment.close()
         if judge is not None:
             judge.close()
     say(f"{outcome.measured:,} cells measured, {outcome.kept:,} reused.")
-    sets, missing = load_values(places.work / CELLS, design.keys, suite.shown_measures)
+    sets, missing = load_values(folders.work / CELLS, design.keys, suite.shown_measures)
     analysis = analyse(design, sets)
     run = {**circumstances(command), **fingerprints(suite)}
-    report = Report(analysis, missing, paper_tables(suite.name), places.work, run)
-    path = write_report(report, options.out or places.work / REPORT, pictures=not options.no_plots)
+    report = Report(analysis, missing, paper_tables(suite.name), folders.work, run)
+    path = write_report(report, options.out or folders.work / REPORT, pictures=not options.no_plots)
     if options.json:
         write_results(options.json, [figure(report)], run)
     print("\n".join(claim_lines(analysis)))
@@ -139,7 +139,7 @@ def judges_of(suite: Suite, model: ChatModel, root: Path) -> Judges:
 
 def open_experiment(
     suite: Suite,
-    places: Places,
+    folders: Folders,
     options: argparse.Namespace,
     choose: ChooseModel,
     judges: Judges,
@@ -148,7 +148,7 @@ def open_experiment(
     if isinstance(suite.experiment, AgentRuns):
         return AgentExperiment(
             suite.experiment,
-            places,
+            folders,
             limit=options.limit,
             prices=None if options.prices is None else Prices.load(options.prices),
             choose=choose,
@@ -158,7 +158,7 @@ def open_experiment(
         )
     from bench.gold_chain.experiment import GoldChainExperiment
 
-    return GoldChainExperiment(suite.experiment, places, limit=options.limit)
+    return GoldChainExperiment(suite.experiment, folders, limit=options.limit)
 
 
 def fingerprints(suite: Suite) -> Mapping[str, Any]:

@@ -319,7 +319,7 @@ _LABEL = re.compile(
 )
 _THINKING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
-Held = Callable[[Sequence[str]], Collection[str]]
+Exists = Callable[[Sequence[str]], Collection[str]]
 """A function that returns which of the given ids are ids of passages in the index."""
 
 
@@ -352,12 +352,12 @@ class Answer:
 def parse_answer(
     text: str,
     shown_ids: Collection[str] = (),
-    held: Held | None = None,
+    exists: Exists | None = None,
     *,
     scored: bool = False,
 ) -> Answer:
-    """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``held`` says which
-    other ids exist. Without ``held``, every id that was not shown counts as existing.
+    """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``exists`` says which
+    other ids exist. Without ``exists``, every id that was not shown counts as existing.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
     the text before the first label, or after the first paragraph, is the explanation. Ids are read
@@ -370,16 +370,16 @@ def parse_answer(
         parts["sources"], scores = split_scores(parts["sources"])
     shown = frozenset(shown_ids)
     known = shown
-    if held is not None and (others := candidates(_cited_texts(parts, known).values(), known)):
-        known |= frozenset(held(others))
+    if exists is not None and (others := candidates(_cited_texts(parts, known).values(), known)):
+        known |= frozenset(exists(others))
     texts = _cited_texts(parts, known)
     mentions = [mention for cited in texts.values() for mention in cited.mentions()]
     named = tuple(dict.fromkeys(mention.id for mention in mentions))
-    invented = () if held is None else tuple(id for id in named if id not in known)
+    invented = () if exists is None else tuple(id for id in named if id not in known)
     return Answer(
         short=_short(texts["answer"].without_citations()),
         explanation=parts["explanation"],
-        cited_ids=tuple(id for id in named if held is None or id in known),
+        cited_ids=tuple(id for id in named if exists is None or id in known),
         wrong_ids=tuple(id for id in named if id not in shown),
         raw=text,
         invented_ids=invented,

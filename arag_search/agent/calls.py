@@ -79,9 +79,9 @@ class CallRunner:
         if not self.guarded or TOOLS[name].knows_repeats:
             return tool.run(arguments, state.read_set)
         key = json.dumps([name, arguments], sort_keys=True)
-        earlier = state.calls.get(key)
-        if earlier is not None:
-            return _repeat_notice(state.steps[earlier - 1])
+        previous = state.calls.get(key)
+        if previous is not None:
+            return _repeat_notice(state.steps[previous - 1])
         state.calls[key] = len(state.steps) + 1
         return tool.run(arguments, state.read_set)
 

@@ -27,7 +27,7 @@ _MAX_NAMED_TOKENS = 400
 _MAX_FALLBACK = 8
 
 
-class _Place(NamedTuple):
+class _ShownStep(NamedTuple):
     """The result of a step: the step, the number of its message, and the references in it."""
 
     step: Step
@@ -94,38 +94,40 @@ class Context:
     def fallback(self, state: State) -> list[str]:
         """Return the references to keep if the model names none: those that it opened last, then
         those that were shown last, as many as fit."""
-        places = [place for place in _places(state) if place.references]
-        reads = [place for place in places if _kind(place.step) == "read"]
+        results = [shown for shown in _shown_steps(state) if shown.references]
+        reads = [shown for shown in results if _kind(shown.step) == "read"]
         room = self.settings.context_keep * self.settings.context_threshold
         kept: dict[str, None] = {}
-        for place in [*reversed(reads), *reversed(places)]:
-            room -= place.step.result_tokens
+        for shown in [*reversed(reads), *reversed(results)]:
+            room -= shown.step.result_tokens
             if room < 0 or len(kept) >= _MAX_FALLBACK:
                 break
-            kept.update(dict.fromkeys(place.references[:_MAX_FALLBACK]))
+            kept.update(dict.fromkeys(shown.references[:_MAX_FALLBACK]))
         return list(kept)[:_MAX_FALLBACK]
 
     def _remove(self, state: State, kept: Collection[str]) -> list[str]:
         """Remove the content of all other references; return them. O(messages)."""
         removed: dict[str, None] = {}
-        for place in _places(state):
-            gone = [id for id in place.references if id not in kept]
-            removed.update(dict.fromkeys(_removed_from(state, place, gone)))
+        for shown in _shown_steps(state):
+            gone = [id for id in shown.references if id not in kept]
+            removed.update(dict.fromkeys(_removed_from(state, shown, gone)))
         return list(removed)
 
     def _remove_windows(self, state: State, kept: Iterable[str]) -> list[str]:
         """Remove the oldest windows of kept references while the kept content exceeds its share;
         return the references. O(messages)."""
         limit = self.settings.context_keep * self.settings.context_threshold
-        places = [place for place in _places(state) if set(place.references).intersection(kept)]
-        total = sum(count_tokens(state.messages[place.message].content) for place in places)
+        results = [
+            shown for shown in _shown_steps(state) if set(shown.references).intersection(kept)
+        ]
+        total = sum(count_tokens(state.messages[shown.message].content) for shown in results)
         removed: dict[str, None] = {}
-        for place in sorted(places, key=lambda place: _kind(place.step) != "read"):
+        for shown in sorted(results, key=lambda shown: _kind(shown.step) != "read"):
             if total <= limit:
                 break
-            before = count_tokens(state.messages[place.message].content)
-            removed.update(dict.fromkeys(_removed_from(state, place, place.references)))
-            total -= before - count_tokens(state.messages[place.message].content)
+            before = count_tokens(state.messages[shown.message].content)
+            removed.update(dict.fromkeys(_removed_from(state, shown, shown.references)))
+            total -= before - count_tokens(state.messages[shown.message].content)
         return list(removed)
 
     def _note(
@@ -148,27 +150,27 @@ def _kind(step: Step) -> str:
     return "control" if tool is None else tool.kind
 
 
-def _places(state: State) -> list[_Place]:
+def _shown_steps(state: State) -> list[_ShownStep]:
     """Return the results of document tools, in order."""
     return [
-        _Place(step, at, tuple(shown.reference for shown in step.references))
-        for step, at in zip(state.steps, state.places, strict=True)
+        _ShownStep(step, at, tuple(part.reference for part in step.references))
+        for step, at in zip(state.steps, state.messages_of_steps, strict=True)
         if step.references and at >= 0
     ]
 
 
-def _removed_from(state: State, place: _Place, references: Iterable[str]) -> list[str]:
+def _removed_from(state: State, shown: _ShownStep, references: Iterable[str]) -> list[str]:
     """Remove the content of references from a result; return those that it still had."""
-    gone = state.removed.setdefault(place.step.step, set())
+    gone = state.removed.setdefault(shown.step.step, set())
     new = [id for id in references if id not in gone]
     if not new:
         return []
     gone.update(new)
-    old = state.messages[place.message]
-    text = _without(place.step, gone)
-    state.replace(place.message, Message(old.role, text, (), old.tool_call_id))
+    old = state.messages[shown.message]
+    text = _without(shown.step, gone)
+    state.replace(shown.message, Message(old.role, text, (), old.tool_call_id))
     passages = [
-        id for shown in place.step.references if shown.reference in new for id in shown.passages
+        id for part in shown.step.references if part.reference in new for id in part.passages
     ]
     state.read_set.forget(passages, new)
     return new

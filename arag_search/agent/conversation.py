@@ -16,7 +16,7 @@ from arag_search.agent.loop import Agent, OnStep
 from arag_search.agent.record import Record
 from arag_search.agent.state import State
 from arag_search.errors import ConfigError, RunError
-from arag_search.system.durable import room_advice, write_atomically
+from arag_search.system.durable import full_disk_advice, write_atomically
 
 FORMAT = 1
 
@@ -84,7 +84,7 @@ class Conversation:
                 f"The conversation cannot be written ({error.strerror or error}).",
                 where=str(path),
                 allowed="a file in a folder that can be written",
-                do=room_advice(error) or "Name another file.",
+                do=full_disk_advice(error) or "Name another file.",
             ) from error
 
 

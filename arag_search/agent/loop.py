@@ -287,7 +287,7 @@ class Agent:
         number = len(state.steps) + 1
         step = _step_of(number, search.name, arguments, "", result, began)
         state.steps.append(step)
-        state.places.append(-1)
+        state.messages_of_steps.append(-1)
         return step
 
     def _reply(
@@ -375,7 +375,7 @@ class Agent:
             number, pending.call.name, ran.arguments, pending.reasoning, result, began, turn
         )
         state.steps.append(step)
-        state.places.append(len(state.messages))
+        state.messages_of_steps.append(len(state.messages))
         state.add(Message("tool", result.text, (), pending.id), result.result_tokens)
         state.pending.pop(0)
         if is_last:
@@ -451,7 +451,7 @@ class Agent:
         number = len(state.steps) + 1
         step = _step_of(number, SUMMARIZE, arguments, reasoning, result, began, state.loops)
         state.steps.append(step)
-        state.places.append(len(state.messages))
+        state.messages_of_steps.append(len(state.messages))
         state.add(Message("tool", result.text, (), call_id), result.result_tokens)
         return step
 
@@ -533,12 +533,12 @@ class Agent:
         if self._cites_documents:
             return parse_answer(text, state.read_set.references.known, lambda _: (), scored=True)
 
-        def held(ids: Sequence[str]) -> set[str]:
+        def exists(ids: Sequence[str]) -> set[str]:
             chunks = self.index.read(ids)
             return {id for id, chunk in zip(ids, chunks, strict=True) if chunk is not None}
 
         try:
-            return parse_answer(text, state.shown_ids, held)
+            return parse_answer(text, state.shown_ids, exists)
         except AragError:  # the engine fails after the answer was given
             return parse_answer(text, state.shown_ids)
 

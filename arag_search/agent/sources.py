@@ -63,11 +63,11 @@ class Source:
         return {**asdict(self), "link": self.link}
 
 
-def sources_of(record: Record, index: Index, earlier: Sequence[Record] = ()) -> list[Source]:
-    """Return the sources of an answer, best first. ``earlier`` are the earlier records of the
+def sources_of(record: Record, index: Index, previous: Sequence[Record] = ()) -> list[Source]:
+    """Return the sources of an answer, best first. ``previous`` are the earlier records of the
     conversation, in which lines may have been shown. A document that no longer exists is named by
     its id."""
-    shown = _lines_shown([*earlier, record])
+    shown = _lines_shown([*previous, record])
     documents = index.document_lines([cited.doc_id for cited in record.citations])
     sources: list[Source] = []
     for cited, document in zip(record.citations, documents, strict=True):

@@ -59,7 +59,7 @@ class State:
     loops: int = 0
     planned: bool = False
     pending: list[PendingCall] = field(default_factory=list[PendingCall])
-    places: list[int] = field(default_factory=list[int])
+    messages_of_steps: list[int] = field(default_factory=list[int])
     removed: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
     context: list[ContextEvent] = field(default_factory=list[ContextEvent])
     context_warned: bool = False

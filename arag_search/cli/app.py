@@ -207,13 +207,13 @@ def _file_error(error: OSError) -> str:
         _drop_output()
         return f"The output cannot be written ({error.strerror})."
     from arag_search.errors import AragError
-    from arag_search.system.durable import room_advice
+    from arag_search.system.durable import full_disk_advice
 
     return str(
         AragError(
             f"A file cannot be used ({error.strerror or error}).",
             where="" if error.filename is None else str(error.filename),
-            do=room_advice(error),
+            do=full_disk_advice(error),
         )
     )
 

@@ -108,22 +108,22 @@ def ask_command(
             if path is None:
                 text = " ".join(question)
                 answered = agent.ask(text, _question_id(text), live_steps())
-                earlier: list[Record] = []
+                previous: list[Record] = []
             else:
                 conversation = Conversation(agent, saved)
-                earlier = conversation.saved.all_records()
+                previous = conversation.saved.all_records()
                 answered = conversation.ask(" ".join(question), live_steps())
                 conversation.save(path)
             if file is not None:
                 file.append(answered)
-            return show_answer(answered, agent, json, earlier)
+            return show_answer(answered, agent, json, previous)
     finally:
         chosen.close()
 
 
-def show_answer(record: Record, agent: Agent, json: bool, earlier: Sequence[Record] = ()) -> int:
+def show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Record] = ()) -> int:
     """Print the answer or the record, with a note if the offline model answered, and return the
-    exit code. ``earlier`` are the records of the conversation before it."""
+    exit code. ``previous`` are the records of the conversation before it."""
     from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
     from arag_search.agent.sources import sources_of
     from arag_search.cli.output.printing import print_json, print_text
@@ -132,13 +132,13 @@ def show_answer(record: Record, agent: Agent, json: bool, earlier: Sequence[Reco
 
     if json:
         note = {"note": OFFLINE_NOTE} if agent.model.name == OFFLINE else {}
-        sources = [source.to_json() for source in sources_of(record, agent.index, earlier)]
+        sources = [source.to_json() for source in sources_of(record, agent.index, previous)]
         more = {"sources": sources} if sources else {}
         print_json({**record.to_json(), **more, **note}, pretty=True)
         return 1 if record.status == "failed" else 0
     if record.failure is not None:
         raise RunError(f"The question failed. {record.failure}")
-    text = answer_text(record, agent.index, earlier)
+    text = answer_text(record, agent.index, previous)
     print_text(f"{text}\n\n{totals_line(record, agent.model.name)}")
     if agent.model.name == OFFLINE:
         print_text(OFFLINE_NOTE)

@@ -120,16 +120,16 @@ def _talk(conversation: Conversation, path: Path | None, json: bool) -> int:
     from arag_search.errors import ArgumentError, RunError
 
     code = 0
-    earlier = conversation.saved.all_records()
-    if earlier and sys.stdin.isatty():
-        say(f"Continues after {len(earlier)} questions; the last was: {earlier[-1].question}")
+    previous = conversation.saved.all_records()
+    if previous and sys.stdin.isatty():
+        say(f"Continues after {len(previous)} questions; the last was: {previous[-1].question}")
     for question in _questions():
         try:
             record = conversation.ask(question, live_steps())
             path = path or new_file(question)
             conversation.save(path)
-            code = show_answer(record, conversation.agent, json, earlier)
-            earlier.append(record)
+            code = show_answer(record, conversation.agent, json, previous)
+            previous.append(record)
         except (ArgumentError, RunError) as error:
             say(f"arag-search: {error}")
             code = 1

@@ -192,10 +192,10 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
     counts = {"chunks": (manifest.chunks, statistics.chunks.documents)}
     if statistics.sentences is not None:
         counts["sentences"] = (manifest.sentences, statistics.sentences.documents)
-    for name, (said, held) in counts.items():
-        if said != held:
+    for name, (stated, actual) in counts.items():
+        if stated != actual:
             raise IndexDamagedError(
-                f"The manifest says {said:,} {name}, the index holds {held:,}.",
+                f"The manifest says {stated:,} {name}, the index holds {actual:,}.",
                 where=where,
                 do="Build the index again with --overwrite.",
             )

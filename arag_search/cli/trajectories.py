@@ -44,11 +44,11 @@ def _items(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def answer_text(record: Record, index: Index, earlier: Sequence[Record] = ()) -> str:
-    """Format the answer, its reason, and the passages or documents that it rests on. ``earlier``
+def answer_text(record: Record, index: Index, previous: Sequence[Record] = ()) -> str:
+    """Format the answer, its reason, and the passages or documents that it rests on. ``previous``
     are the records of the conversation before it."""
     if record.citations:
-        return _answer_with_sources(record, index, earlier)
+        return _answer_with_sources(record, index, previous)
     lines = [record.answer_short or record.answer]
     if record.explanation:
         lines += ["", record.explanation]
@@ -65,9 +65,9 @@ def answer_text(record: Record, index: Index, earlier: Sequence[Record] = ()) ->
     return "\n".join(lines)
 
 
-def _answer_with_sources(record: Record, index: Index, earlier: Sequence[Record]) -> str:
+def _answer_with_sources(record: Record, index: Index, previous: Sequence[Record]) -> str:
     """Format an answer that cites documents: references become titles and lines."""
-    sources = sources_of(record, index, earlier)
+    sources = sources_of(record, index, previous)
     lines = [with_titles(record.answer_short or record.answer, sources)]
     if record.explanation:
         lines += ["", with_titles(record.explanation, sources)]

@@ -33,13 +33,13 @@ _LAST_MS = (1 << 63) - 1
 class LeafQuery(Generic[Q]):
     """One positive text leaf in one field, with the product of the weights along its path.
 
-    ``held`` are the groups around it; a document must match all of them for the leaf to count.
+    ``conditions`` are the groups around it; the leaf counts in documents that match all of them.
     """
 
     leaf: str
     field: str
     query: Q
-    held: tuple[Q, ...]
+    conditions: tuple[Q, ...]
 
 
 Leaves = list[tuple[str, list[LeafQuery[Q]]]]
@@ -58,7 +58,7 @@ def leaf_queries(
     """
     leaves: Leaves[Q] = []
 
-    def add(node: Node | Modifier, weight: float, held: tuple[Q, ...]) -> None:
+    def add(node: Node | Modifier, weight: float, conditions: tuple[Q, ...]) -> None:
         if isinstance(node, Prefer):
             node = node.child
         if not isinstance(node, TextLeaf | And | Or):
@@ -68,12 +68,14 @@ def leaf_queries(
         if isinstance(node, TextLeaf):
             text = render(node)
             names = searched_fields(node)
-            queries = [LeafQuery(text, name, in_field(node, name, weight), held) for name in names]
+            queries = [
+                LeafQuery(text, name, in_field(node, name, weight), conditions) for name in names
+            ]
             leaves.append((text, queries))
             return
-        held = (*held, compiled(node)[0])
+        conditions = (*conditions, compiled(node)[0])
         for child in node.children:
-            add(child, weight, held)
+            add(child, weight, conditions)
 
     add(node, 1.0, ())
     return leaves

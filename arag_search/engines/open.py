@@ -43,11 +43,11 @@ def open_engine(
     from arag_search.engines.lucene.location import hold_live
     from arag_search.engines.lucene.reader import LuceneEngine
 
-    held = hold_live(Path(location))
+    live = hold_live(Path(location))
     try:
-        return OpenEngine(location, LuceneEngine.open(held.path, location), held.release)
+        return OpenEngine(location, LuceneEngine.open(live.path, location), live.release)
     except BaseException:
-        held.release()
+        live.release()
         raise
 
 

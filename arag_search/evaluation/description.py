@@ -206,8 +206,8 @@ def _ends_elsewhere(question: Question) -> bool:
 
 def _refers_ahead(question: Question) -> bool:
     return any(
-        not 0 < int(number) < place
-        for place, hop in enumerate(question.hops, 1)
+        not 0 < int(number) < position
+        for position, hop in enumerate(question.hops, 1)
         for number in _REFERENCE.findall(hop.question or "")
     )
 

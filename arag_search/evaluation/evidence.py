@@ -87,15 +87,15 @@ def sightings_by_passage(
 class _Sight(NamedTuple):
     """A passage in the form in which a step shows it."""
 
-    place: int
+    step: int
     is_read: bool
     passage: ShownPassage
 
 
 def _sights(record: Record) -> list[_Sight]:
     return [
-        _Sight(place, step.is_read, passage)
-        for place, step in enumerate(record.trajectory)
+        _Sight(number, step.is_read, passage)
+        for number, step in enumerate(record.trajectory)
         for passage in step.shown_passages()
     ]
 
@@ -103,12 +103,12 @@ def _sights(record: Record) -> list[_Sight]:
 def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
     """Return when a piece was found, given all sights of its passage in order."""
     telling = (
-        sight.place
+        sight.step
         for sight in met
         if answer is None or stands_in(answer, whole_words(sight.passage.text))
     )
-    reads = (sight.place for sight in met if sight.is_read and sight.passage.text)
-    shown = met[0].place if met else None
+    reads = (sight.step for sight in met if sight.is_read and sight.passage.text)
+    shown = met[0].step if met else None
     return Sighting(name, shown, next(telling, None), next(reads, None))
 
 
@@ -151,11 +151,11 @@ def evidence_values(
     costs = [
         spent[max(reached)]
         for places in met
-        if len(reached := [place for place in places if place is not None]) == len(places)
+        if len(reached := [step for step in places if step is not None]) == len(places)
     ]
     tokens = min(costs, default=EVIDENCE_CAP_TOKENS + 1)
     return EvidenceValues(
-        recall=max(sum(place is not None for place in places) / len(places) for places in met),
+        recall=max(sum(step is not None for step in places) / len(places) for places in met),
         full=float(tokens <= EVIDENCE_CAP_TOKENS),
         tokens=float(min(tokens, EVIDENCE_CAP_TOKENS)),
     )

@@ -113,17 +113,17 @@ def asked_for(step: Step) -> int:
 
 def _overlap(pairs: Sequence[tuple[Step, Step]]) -> Overlap:
     shown = [
-        (set(earlier.hit_ids), set(other.hit_ids), asked_for(other)) for earlier, other in pairs
+        (set(previous.hit_ids), set(other.hit_ids), asked_for(other)) for previous, other in pairs
     ]
-    some = [(earlier, other, asked) for earlier, other, asked in shown if earlier or other]
+    some = [(previous, other, asked) for previous, other, asked in shown if previous or other]
     return Overlap(
         pairs=len(some),
         empty_pairs=len(shown) - len(some),
         of_larger=_mean(
-            len(earlier & other) / max(len(earlier), len(other)) for earlier, other, _ in some
+            len(previous & other) / max(len(previous), len(other)) for previous, other, _ in some
         ),
-        jaccard=_mean(len(earlier & other) / len(earlier | other) for earlier, other, _ in some),
-        of_asked=_mean(min(len(earlier & other) / asked, 1.0) for earlier, other, asked in some),
+        jaccard=_mean(len(previous & other) / len(previous | other) for previous, other, _ in some),
+        of_asked=_mean(min(len(previous & other) / asked, 1.0) for previous, other, asked in some),
     )
 
 
@@ -131,11 +131,11 @@ def _recovery(searches: Sequence[Sequence[Step]]) -> Recovery:
     waits: list[int | None] = []
     failed: list[Step] = []
     for steps in searches:
-        for place, step in enumerate(steps):
+        for position, step in enumerate(steps):
             if found_something(step):
                 continue
             failed.append(step)
-            later = (n for n, step in enumerate(steps[place + 1 :], 1) if found_something(step))
+            later = (n for n, step in enumerate(steps[position + 1 :], 1) if found_something(step))
             waits.append(next(later, None))
     recovered = [wait for wait in waits if wait is not None]
     return Recovery(

@@ -81,8 +81,8 @@ class Pattern(NamedTuple):
 def phrase_starts(positions: Positions) -> set[int]:
     """Return the positions at which the words stand side by side, in order."""
     starts = set(positions[0])
-    for number, held in enumerate(positions[1:], 1):
-        starts.intersection_update([at - number for at in held])
+    for number, word_positions in enumerate(positions[1:], 1):
+        starts.intersection_update([at - number for at in word_positions])
     return starts
 
 
@@ -93,14 +93,16 @@ def loose_matches(positions: Positions, slop: int) -> Iterator[Positions]:
     window of the width of the slop slides over the shifted positions p_i - i; the positions of a
     word ascend.
     """
-    for low in sorted({at - number for number, held in enumerate(positions) for at in held}):
+    for low in sorted(
+        {at - number for number, word_positions in enumerate(positions) for at in word_positions}
+    ):
         choices: list[Sequence[int]] = []
-        for number, held in enumerate(positions, low):
-            first = bisect_left(held, number)
-            end = bisect_right(held, number + slop, first)
+        for number, word_positions in enumerate(positions, low):
+            first = bisect_left(word_positions, number)
+            end = bisect_right(word_positions, number + slop, first)
             if first == end:
                 break
-            choices.append(held[first:end])
+            choices.append(word_positions[first:end])
         else:
             if _have_distinct(choices):
                 yield choices

@@ -165,7 +165,7 @@ def _reject_only_modifiers(reading: _Reading) -> Node | None:
     is_plain = all(isinstance(node, Not) for node in reading.modifiers)
     message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
     with suppress(EndOfReadingError):
-        reading.findings.reject(*reading.place, message, mended=bool(wanted))
+        reading.findings.reject(*reading.span, message, mended=bool(wanted))
     return all_of(any_of(*wanted), *others) if wanted else None
 
 
@@ -218,14 +218,14 @@ class _Options(NamedTuple):
 class _Reading:
     """The result of reading a text.
 
-    A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``place``, instead of a
+    A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, instead of a
     tree; only a filter may be one.
     """
 
     findings: Findings
     tree: Node | None = None
     modifiers: tuple[Modifier, ...] = ()
-    place: tuple[int, int] = (0, 0)
+    span: tuple[int, int] = (0, 0)
 
 
 def _read(text: str, options: _Options) -> _Reading:
@@ -334,7 +334,7 @@ class _Reader:
         if _only_modifiers(_with_nodes(root.items)):
             kept = (item.modified for item in root.items)
             self.reading.modifiers = tuple(node for node in kept if isinstance(node, Modifier))
-            self.reading.place = root.items[0].start, root.items[-1].end
+            self.reading.span = root.items[0].start, root.items[-1].end
             return
         self.reading.tree = _node_of(root.items, self.options.default_operator, self.findings)
 
@@ -708,14 +708,14 @@ class _OpenGroups:
     def signs(self, signs: str, start: int) -> None:
         """Record minus, exclamation mark and plus directly before a clause."""
         for offset, sign in enumerate(signs):
-            place = start + offset
+            at = start + offset
             if sign == "+":
-                self._findings.reject(place, place + 1, problems.PLUS, mended=True)
+                self._findings.reject(at, at + 1, problems.PLUS, mended=True)
                 self.group.plus_pending = True
                 continue
             if not self._options.operators:
-                self._findings.reject(place, place + 1, problems.OPERATORS_OFF, mended=True)
-            self.group.modifiers.append(_Operation("NOT", place, place + 1))
+                self._findings.reject(at, at + 1, problems.OPERATORS_OFF, mended=True)
+            self.group.modifiers.append(_Operation("NOT", at, at + 1))
 
     def take_field(self, start: int) -> tuple[FieldRef | None, int]:
         """Return the field of the clause whose value starts here, and where the clause starts."""

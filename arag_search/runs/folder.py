@@ -167,7 +167,7 @@ class RunDescription(BaseModel):
 class StoredRecords:
     """The content of a file of records.
 
-    ``by_id`` has the last record of each question, ``earlier`` those that a later one replaced.
+    ``by_id`` has the last record of each question, ``previous`` those that a later one replaced.
     ``cost`` sums up all records that have one, ``size`` is where the last whole line ends, of the
     ``read_bytes`` that the file had when it was read.
     """
@@ -176,7 +176,7 @@ class StoredRecords:
     cost: float
     size: int
     read_bytes: int
-    earlier: Mapping[str, Sequence[Record]] = field(default_factory=dict[str, Sequence[Record]])
+    previous: Mapping[str, Sequence[Record]] = field(default_factory=dict[str, Sequence[Record]])
 
     def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
         """Separate the records of a run from those of others in the same file.
@@ -186,7 +186,7 @@ class StoredRecords:
         own: dict[str, Record] = {}
         foreign: dict[str, Foreign] = {}
         for id, last in self.by_id.items():
-            for record in (last, *reversed(self.earlier.get(id, ()))):
+            for record in (last, *reversed(self.previous.get(id, ()))):
                 others = _differences(record, run, questions.get(id))
                 if not others:
                     own[id] = record
@@ -268,7 +268,7 @@ def read_records(folder: Path) -> StoredRecords:
     except FileNotFoundError:
         raw = b""
     by_id: dict[str, Record] = {}
-    earlier: dict[str, list[Record]] = {}
+    previous: dict[str, list[Record]] = {}
     cost, size = 0.0, 0
     lines = split_lines(raw)
     for number, line in enumerate(lines, 1):
@@ -281,11 +281,11 @@ def read_records(folder: Path) -> StoredRecords:
         except RunError as error:
             raise _broken_error(error.what, path, number) from error
         if record.question_id in by_id:
-            earlier.setdefault(record.question_id, []).append(by_id[record.question_id])
+            previous.setdefault(record.question_id, []).append(by_id[record.question_id])
         by_id[record.question_id] = record
         cost += max(record.total_cost or 0.0, 0.0)
         size += len(line) + 1
-    return StoredRecords(by_id, cost, min(size, len(raw)), len(raw), earlier)
+    return StoredRecords(by_id, cost, min(size, len(raw)), len(raw), previous)
 
 
 def _broken_error(what: str, path: Path, number: int) -> RunError:
@@ -300,8 +300,8 @@ def _broken_error(what: str, path: Path, number: int) -> RunError:
 class RunFolder:
     """A folder that this process alone writes to, until it is closed. A context manager.
 
-    ``records`` are those in it when it was opened, ``earlier`` is the run's description then (None:
-    new).
+    ``records`` are those in it when it was opened, ``previous`` is the description that the run
+    had then (None: new).
     """
 
     def __init__(self, folder: Path, description: RunDescription) -> None:
@@ -322,7 +322,7 @@ class RunFolder:
                     where=str(folder),
                     do="Wait until it has ended, or name another folder.",
                 )
-            self.earlier = read_description(folder) if (folder / RUN_FILE).exists() else None
+            self.previous = read_description(folder) if (folder / RUN_FILE).exists() else None
             self._describe(description)
             self.dropped_bytes = self._mend()
             self.records = read_records(folder)
@@ -350,7 +350,7 @@ class RunFolder:
 
     def discard(self) -> None:
         """Remove a run that was begun here and has no record."""
-        if self.earlier is None and self._file.is_empty:
+        if self.previous is None and self._file.is_empty:
             for name in (RUN_FILE, RECORDS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
 
@@ -364,11 +364,11 @@ class RunFolder:
     def _describe(self, now: RunDescription) -> None:
         """Write the description of the run; for an existing run, only a larger limit."""
         path = self.folder / RUN_FILE
-        if self.earlier is not None:
-            self.earlier.check_same(now, str(path))
-            if now.asked <= self.earlier.asked:
+        if self.previous is not None:
+            self.previous.check_same(now, str(path))
+            if now.asked <= self.previous.asked:
                 return
-            now = self.earlier.model_copy(update={"limit": now.limit})
+            now = self.previous.model_copy(update={"limit": now.limit})
         write_atomically(path, orjson.dumps(now.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
 
 

@@ -187,7 +187,7 @@ def _say_what_is_there(
             f"asked again for it: {len(again):,}."
         )
     code = now.fingerprints["code"]
-    before = code if folder.earlier is None else folder.earlier.fingerprints.get("code")
+    before = code if folder.previous is None else folder.previous.fingerprints.get("code")
     if before != code:
         progress.note(f"The run was started by version {before} and continues with version {code}.")
 

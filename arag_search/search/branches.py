@@ -75,7 +75,7 @@ class Branches:
             for part, page in zip(self._parts, pages, strict=True)
         )
 
-    def unheard(
+    def unrepresented(
         self, shown: Page, pages: Sequence[Page], manifest: Manifest
     ) -> tuple[BranchHit, ...]:
         """Return the best passage of each branch that has none among the passages shown."""

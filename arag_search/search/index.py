@@ -106,7 +106,7 @@ class _Executed:
     feedback: Feedback | None = None
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
-    unheard: tuple[BranchHit, ...] = ()
+    unrepresented: tuple[BranchHit, ...] = ()
 
 
 class Index:
@@ -307,7 +307,7 @@ class Index:
             per_document=per_document,
             nearest=done.nearest,
             branches=done.branches,
-            unheard=done.unheard,
+            unrepresented=done.unrepresented,
             highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
         )
 
@@ -342,7 +342,7 @@ class Index:
             done = _Executed(pages[0])
             if done.page.count:
                 done.branches = parts.counts(pages[1:])
-                done.unheard = parts.unheard(done.page, pages[1:], self.manifest)
+                done.unrepresented = parts.unrepresented(done.page, pages[1:], self.manifest)
         else:
             done = _Executed(engine.search(request))
         if done.page.count == 0 and (options.feedback or options.relax):

@@ -88,15 +88,15 @@ class DocumentLines:
 
     def start_of(self, passage: str) -> int | None:
         """Return the offset of a passage; None if the document has none with this id."""
-        at = self._places.get(passage)
+        at = self._positions.get(passage)
         return None if at is None else self.passage_starts[at]
 
     def lines_of_sentences(self, passage: str, numbers: Sequence[int]) -> tuple[int, int] | None:
         """Return the first and the last line of sentences (0-based, ascending) of a passage, or of
         all of it without numbers; None if this version of the document does not have them."""
-        if passage not in self._places:
+        if passage not in self._positions:
             return None
-        at = self._places[passage]
+        at = self._positions[passage]
         start, ends = self.passage_starts[at], self.sentence_ends[at]
         first, last = (numbers[0], numbers[-1]) if numbers else (0, len(ends) - 1)
         if last >= len(ends):
@@ -146,7 +146,7 @@ class DocumentLines:
         return [(bisect_right(ends, start), bisect_left(ends, end) + 1) for start, end in places]
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _positions(self) -> dict[str, int]:
         return {id: at for at, id in enumerate(self.passages)}
 
     @cached_property

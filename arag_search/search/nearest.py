@@ -251,18 +251,18 @@ def unmet_preferences(
     ]
 
 
-def _demotions(group: Node, held: tuple[Node, ...]) -> list[tuple[Demote, Node]]:
-    """Return the Demotes in a group, each with what a hit meets that it lowers; ``held`` are the
-    group and those around it, without the whole query, which every hit meets."""
+def _demotions(group: Node, conditions: tuple[Node, ...]) -> list[tuple[Demote, Node]]:
+    """Return the Demotes in a group, each with what a hit meets that it lowers; ``conditions`` are
+    the group and those around it, without the whole query, which every hit meets."""
     if not isinstance(group, And | Or):
         return []
     pairs: list[tuple[Demote, Node]] = []
     for child in group.children:
         inner = child.child if isinstance(child, Prefer) else child
         if isinstance(inner, And | Or):
-            pairs += _demotions(inner, (*held, condition_of(inner)))
+            pairs += _demotions(inner, (*conditions, condition_of(inner)))
     if isinstance(group, And):
-        pairs += [(demote, all_of(*held, demote.child)) for demote in group.demoted]
+        pairs += [(demote, all_of(*conditions, demote.child)) for demote in group.demoted]
     return pairs
 
 

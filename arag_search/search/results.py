@@ -125,7 +125,7 @@ class SearchResult:
     nothing matched a logical query. ``sort`` is the field that ordered the passages, such as
     ``year:desc``, empty for the score; ``per_document`` is the limit of passages of a document.
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
-    nothing, ``branches`` the counts of its parts alone, and ``unheard`` the best passages of
+    nothing, ``branches`` the counts of its parts alone, and ``unrepresented`` the best passages of
     branches that have none among the hits; if they were requested. None of these are hits.
     ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
     """
@@ -145,7 +145,7 @@ class SearchResult:
     per_document: int | None = None
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
-    unheard: tuple[BranchHit, ...] = ()
+    unrepresented: tuple[BranchHit, ...] = ()
     highlighter: Highlighter | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -206,8 +206,8 @@ class SearchResult:
 
     def _branches_dict(self) -> dict[str, Any]:
         counts = [{"clause": part.clause, "count": part.count} for part in self.branches]
-        unheard = [branch.to_dict() for branch in self.unheard]
-        named = {"branches": counts, "unheard": unheard}
+        unrepresented = [branch.to_dict() for branch in self.unrepresented]
+        named = {"branches": counts, "unrepresented": unrepresented}
         return {name: values for name, values in named.items() if values}
 
     def _hit_dict(self, hit: SearchHit) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def search_result(
     per_document: int | None = None,
     nearest: tuple[NearestHit, ...] = (),
     branches: tuple[ClauseCount, ...] = (),
-    unheard: tuple[BranchHit, ...] = (),
+    unrepresented: tuple[BranchHit, ...] = (),
     highlighter: Highlighter | None = None,
 ) -> SearchResult:
     """Return a result, timed since ``started`` (of ``time.perf_counter``).
@@ -298,7 +298,7 @@ def search_result(
         per_document=per_document,
         nearest=nearest,
         branches=branches,
-        unheard=unheard,
+        unrepresented=unrepresented,
         highlighter=highlighter,
     )
 

@@ -230,7 +230,7 @@ class Shown(NamedTuple):
     number: int
     start: int
     end: int
-    place: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,19 +302,19 @@ class Highlighter:
 
 def shown_sentences(content: str, ends: Sequence[int], sentences: Sequence[int]) -> Iterator[Shown]:
     """Yield where the sentences of a snippet are, as ``join_sentences`` writes it."""
-    place = 0
+    offset = 0
     expected = 0
     for number in sentences:
         if number != expected:
-            place += len("... ")
+            offset += len("... ")
         expected = number + 1
         start, end = ends[number - 1] if number else 0, ends[number]
         piece = content[start:end]
         start += len(piece) - len(piece.lstrip())
         end = start + len(piece.strip())
         if start < end:
-            yield Shown(number, start, end, place)
-            place += end - start + 1
+            yield Shown(number, start, end, offset)
+            offset += end - start + 1
 
 
 def _located(
@@ -333,8 +333,8 @@ def _located(
     if end <= shown[last].start:
         return None
     mark = (
-        shown[at].place + start - shown[at].start,
-        shown[last].place + end - shown[last].start,
+        shown[at].offset + start - shown[at].start,
+        shown[last].offset + end - shown[last].start,
     )
     if at < last:  # joined by blanks, which must not cut a word
         joined = " ".join(

@@ -13,7 +13,7 @@ FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """No space left, no quota left, or a file larger than allowed."""
 
 
-def room_advice(error: OSError) -> str:
+def full_disk_advice(error: OSError) -> str:
     """Return what to do about a full disk; empty if that is not what failed."""
     return (
         "Free some space there and run the same command again." if error.errno in FULL_DISK else ""

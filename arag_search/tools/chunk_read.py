@@ -101,13 +101,13 @@ class ChunkRead(Tool):
         first = arguments.from_sentence
         if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
             return error_result(wrong)
-        held = self.index.read(ids)
-        unknown = [id for id, chunk in zip(ids, held, strict=True) if chunk is None]
+        stored = self.index.read(ids)
+        unknown = [id for id, chunk in zip(ids, stored, strict=True) if chunk is None]
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
             named = names(unknown, self.max_result_tokens // 2)
             return error_result(f"{none} {named}. {IN_BRACKETS}")
-        chunks = [self.index.with_neighbours(chunk) for chunk in held if chunk is not None]
+        chunks = [self.index.with_neighbours(chunk) for chunk in stored if chunk is not None]
         sentences = len(chunks[0].chunk.sentence_ends)
         if first > max(sentences, 1):
             return error_result(

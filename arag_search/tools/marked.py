@@ -366,7 +366,7 @@ def blocks_beside(
             block.intro = _intro(f"{NEAREST}{missing}") if near.lacks else IN_NO_SENTENCE
         lacks = near.lacks
         blocks.append(block)
-    for other in result.unheard:
+    for other in result.unrepresented:
         whole = whole_up_to is None or (
             whole_up_to > 0 and count_up_to(other.hit.content, whole_up_to) is not None
         )

@@ -130,20 +130,20 @@ class _Pool:
         self._least = -1e30  # rejected rows have less
         self._rows: list[Rows] = []
         self._scores: list[FloatArray] = []
-        self._held = 0
+        self._kept = 0
 
     def add(self, first: int, scores: FloatArray) -> None:
         """Add the scores of the rows from ``first`` on."""
         import numpy as np
 
-        if self._held < self._n and len(scores) > self._n:
+        if self._kept < self._n and len(scores) > self._n:
             self._raise_to(scores)
         rows = np.flatnonzero(scores >= self._least - _SLACK)
         if len(rows):
             self._scores.append(scores[rows])
             self._rows.append(rows + first)
-            self._held += len(rows)
-        if self._held > 4 * self._n + 1000:
+            self._kept += len(rows)
+        if self._kept > 4 * self._n + 1000:
             self._shrink()
 
     def rows(self) -> Rows:
@@ -169,7 +169,7 @@ class _Pool:
             self._raise_to(scores)
         kept = scores >= self._least - _SLACK
         self._scores, self._rows = [scores[kept]], [rows[kept]]
-        self._held = int(kept.sum())
+        self._kept = int(kept.sum())
 
 
 def _scored(mapped: MappedRows, queries: FloatArray) -> Iterator[tuple[int, FloatArray]]:

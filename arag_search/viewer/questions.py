@@ -41,7 +41,7 @@ class Texts:
 def utf16_places(text: str, places: list[Mark]) -> list[int]:
     """Convert places in a text to those of a browser, start and end in turn: a character beyond
     U+FFFF has two units there."""
-    flat = [at for place in places for at in place]
+    flat = [at for span in places for at in span]
     if not flat or text.isascii() or max(text) <= "\uffff":
         return flat
     units = list(accumulate((1 + (character > "\uffff") for character in text), initial=0))
@@ -251,7 +251,7 @@ def _cited(record: Record) -> list[list[Any]]:
 
 def _first_shown(id: str, record: Record) -> int | None:
     """Return the place of the step that first showed a passage or a document, or None."""
-    for place, step in enumerate(record.trajectory):
+    for position, step in enumerate(record.trajectory):
         if id in step.hit_ids or any(shown.reference == id for shown in step.references):
-            return place
+            return position
     return None

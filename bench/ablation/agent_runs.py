@@ -29,7 +29,7 @@ from arag_search.search.index import Index
 from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
-from bench.ablation.cells import Cell, CellRow, Key, Places
+from bench.ablation.cells import Cell, CellRow, Folders, Key
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.measure import run_measure
 from bench.ablation.scoring import MEASURES, row_of
@@ -64,7 +64,7 @@ class AgentExperiment:
     def __init__(
         self,
         runs: AgentRuns,
-        places: Places,
+        folders: Folders,
         *,
         limit: int | None = None,
         prices: Prices | None = None,
@@ -78,7 +78,7 @@ class AgentExperiment:
         Raises ConfigError naming every preset, model and data set that cannot be used.
         """
         self._runs = runs
-        self._places = places
+        self._folders = folders
         self._prices = prices
         self._choose = choose
         self._progress = progress
@@ -162,7 +162,7 @@ class AgentExperiment:
                 asked,
                 self._presets[key["preset"]],
                 model,
-                self._places.work / folder,
+                self._folders.work / folder,
                 options=RunOptions(self._runs.workers),
                 prices=self._prices,
                 progress=self._progress() if self._progress is not None else None,
@@ -171,7 +171,7 @@ class AgentExperiment:
             model.close()
         if outcome.stopped == "interrupted":
             raise KeyboardInterrupt
-        records = read_records(self._places.work / folder).by_id
+        records = read_records(self._folders.work / folder).by_id
         located = self._evidence(key)
         values = self._values(asked, records, located)
         return [
@@ -223,7 +223,7 @@ class AgentExperiment:
 
     def _asked(self, name: str) -> Sequence[Question]:
         if name not in self._questions:
-            everything = load_questions(questions_in(set_folder(self._places.data, name)))
+            everything = load_questions(questions_in(set_folder(self._folders.data, name)))
             self._questions[name] = drawn(everything, self._count, name)
         return self._questions[name]
 
@@ -232,9 +232,9 @@ class AgentExperiment:
         if at not in self._indexes:
             needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
             self._indexes[at] = open_set(
-                set_folder(self._places.data, key["set"]),
+                set_folder(self._folders.data, key["set"]),
                 key["passages"],
-                self._places.kept / key["set"],
+                self._folders.kept / key["set"],
                 self._runs.encoder if needs_vectors else None,
             )
         return self._indexes[at]
@@ -266,7 +266,7 @@ class AgentExperiment:
             try:
                 self._asked(name)
                 for passages in self._runs.passages:
-                    check_packable(set_folder(self._places.data, name), passages)
+                    check_packable(set_folder(self._folders.data, name), passages)
             except AragError as error:
                 problems.append(_on_a_line(error))
         for entry in self._runs.presets:

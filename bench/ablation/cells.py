@@ -54,7 +54,7 @@ class CellRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Folders:
     """The folders of an experiment.
 
     ``data`` has a folder for each data set, ``kept`` has the indexes and vectors that all suites

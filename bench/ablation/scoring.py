@@ -122,5 +122,5 @@ def area(curve: Curve) -> float:
     """Return the mean share of the evidence over tokens from 0 to the cap; a share holds until the
     next piece."""
     points = [*((min(tokens, CAP_TOKENS), share) for tokens, share in curve), (CAP_TOKENS, 0.0)]
-    held = ((before[1], after[0] - before[0]) for before, after in pairwise(points))
-    return sum(share * tokens for share, tokens in held) / CAP_TOKENS
+    shares = ((before[1], after[0] - before[0]) for before, after in pairwise(points))
+    return sum(share * tokens for share, tokens in shares) / CAP_TOKENS

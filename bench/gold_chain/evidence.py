@@ -20,7 +20,7 @@ def evidence_of(answer: str, published: Sequence[Chunk], searched: Mapping[str, 
     shown = {
         id: tuple(text for text in texts if text in chunk.content) for id, chunk in searched.items()
     }
-    return {id: held for id, held in shown.items() if held}
+    return {id: holding for id, holding in shown.items() if holding}
 
 
 def telling(chunk: Chunk, answer: str) -> tuple[str, ...]:
@@ -31,5 +31,5 @@ def telling(chunk: Chunk, answer: str) -> tuple[str, ...]:
     """
     wanted = f" {normalise(answer)} "
     sentences = [sentence.strip() for sentence in chunk.sentences()]
-    held = tuple(sentence for sentence in sentences if wanted in f" {normalise(sentence)} ")
-    return held or (chunk.content.strip(),)
+    holding = tuple(sentence for sentence in sentences if wanted in f" {normalise(sentence)} ")
+    return holding or (chunk.content.strip(),)

@@ -12,7 +12,7 @@ from arag_search.questions.files import Question, load_questions, questions_fing
 from arag_search.vectors.base import Encoder
 from arag_search.vectors.encoders.choose import open_encoder
 from bench import BenchError
-from bench.ablation.cells import CellRow, Key, Places
+from bench.ablation.cells import CellRow, Folders, Key
 from bench.ablation.suite import GoldChain
 from bench.data import set_folder
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
@@ -59,9 +59,9 @@ class GoldChainExperiment:
     Raises BenchError for unknown levels, and for questions without a chain.
     """
 
-    def __init__(self, chosen: GoldChain, places: Places, *, limit: int | None = None) -> None:
+    def __init__(self, chosen: GoldChain, folders: Folders, *, limit: int | None = None) -> None:
         self._chosen = chosen
-        self._places = places
+        self._folders = folders
         self._limit = limit
         self._open: _Open | None = None
         self._encoder: Encoder | None = None
@@ -114,7 +114,7 @@ class GoldChainExperiment:
             self._encoder = None
 
     def _asked(self, name: str) -> Sequence[Question]:
-        everything = load_questions(set_folder(self._places.data, name) / "questions.jsonl")
+        everything = load_questions(set_folder(self._folders.data, name) / "questions.jsonl")
         check_chains(everything, name)
         half = self._chosen.half
         of_half = [question for question in everything if half in ("all", half_of(question.id))]
@@ -127,10 +127,10 @@ class GoldChainExperiment:
             self._close_ground()
             name, passages = at
             ground = open_ground(
-                set_folder(self._places.data, name) / "corpus.jsonl",
+                set_folder(self._folders.data, name) / "corpus.jsonl",
                 passages,
                 self._questions[name],
-                self._places.kept / name,
+                self._folders.kept / name,
                 self._encoder_of(),
             )
             self._open = _Open(at, ground)
@@ -142,13 +142,13 @@ class GoldChainExperiment:
         """Return the searcher of a key, and drop that of another interface or kind of reply."""
         ground = self._ground(key)
         setting = _setting(key)
-        held = self._open
-        if held is None:
+        opened = self._open
+        if opened is None:
             raise RuntimeError("no ground is open")
-        made = held.searcher
+        made = opened.searcher
         wanted = setting.interface, setting.reply
         if made is None or (made.interface, made.reply) != wanted:
-            made = held.searcher = Searcher(ground.index, *wanted)
+            made = opened.searcher = Searcher(ground.index, *wanted)
             if setting.interface in BY_VECTORS:
                 ground.index.encode_queries(self._queries(ground))
         return made

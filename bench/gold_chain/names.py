@@ -59,41 +59,41 @@ def dropped(name: str, seed: str) -> str:
     return " ".join(words)
 
 
-def _of_triple(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
+def _of_triple(hop: Hop, question: str, previous: Sequence[str]) -> Known:
     """Convert a hop that the data gives as subject, relation and object."""
     subject = _bare(hop.subject or "")
     return Known(
         subject,
-        _as_written(subject, question) or _revealed(subject, question, earlier),
+        _as_written(subject, question) or _revealed(subject, question, previous),
         without_words(hop.relation or "", hop.answer),
     )
 
 
-def _revealed(subject: str, question: str, earlier: Sequence[str]) -> str:
+def _revealed(subject: str, question: str, previous: Sequence[str]) -> str:
     """Return the name under which a subject was revealed if it was not its own: the first of the
     earlier answers (the last one first) and the names in the question that shares the most words
     with it, apart from small words. If none shares any, return the longest name in the question."""
     words = set(analysis.terms(subject)) - JOINS
     spans = capitalised_spans(question)
-    candidates = [*map(_bare, reversed(earlier)), *spans]
+    candidates = [*map(_bare, reversed(previous)), *spans]
     shared = [len(words & set(analysis.terms(candidate))) for candidate in candidates]
     if any(shared):
         return candidates[shared.index(max(shared))]
     return longest(spans) or subject
 
 
-def _of_step(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
+def _of_step(hop: Hop, question: str, previous: Sequence[str]) -> Known:
     """Convert a hop that the data gives as a question, in which ``#k`` stands for the answer of hop
     k."""
     text = " ".join((hop.question or "").replace(_ARROW, f" {_ARROW} ").split())
     numbers = [
-        int(number) for number in _ANSWER_OF.findall(text) if 0 < int(number) <= len(earlier)
+        int(number) for number in _ANSWER_OF.findall(text) if 0 < int(number) <= len(previous)
     ]
     if numbers:
         last = max(numbers)
-        name = _bare(earlier[last - 1])
+        name = _bare(previous[last - 1])
         rest = re.sub(rf"#{last}\b", " ", text)
-        rest = _ANSWER_OF.sub(lambda match: _earlier_answer(match, earlier), rest)
+        rest = _ANSWER_OF.sub(lambda match: _earlier_answer(match, previous), rest)
         return Known(name, name, _relation(rest, hop.answer))
     before, arrow, after = text.partition(_ARROW)
     if arrow:
@@ -104,9 +104,9 @@ def _of_step(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
     return Known(name, _as_written(name, question) or name, _relation(rest, hop.answer))
 
 
-def _earlier_answer(match: re.Match[str], earlier: Sequence[str]) -> str:
+def _earlier_answer(match: re.Match[str], previous: Sequence[str]) -> str:
     number = int(match[1])
-    return _bare(earlier[number - 1]) if 0 < number <= len(earlier) else " "
+    return _bare(previous[number - 1]) if 0 < number <= len(previous) else " "
 
 
 def _relation(text: str, answer: str) -> str:

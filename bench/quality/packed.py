@@ -57,28 +57,28 @@ class Packing:
 
 def pack(documents: Iterable[Document], packing: Packing) -> Iterator[Document]:
     """Pack the documents in their order. Metadata are left out."""
-    held: list[tuple[Document, str]] = []
+    packed: list[tuple[Document, str]] = []
     tokens = number = 0
     between = count_tokens(_BETWEEN)
     for document in documents:
         text = f"{document.title}\n{document.text}" if document.title else document.text
         cost = count_tokens(text) + between
-        if held and tokens + cost > packing.tokens:
+        if packed and tokens + cost > packing.tokens:
             number += 1
-            yield _packed(number, held, packing)
-            held, tokens = [], 0
-        held.append((document, text))
+            yield _packed(number, packed, packing)
+            packed, tokens = [], 0
+        packed.append((document, text))
         tokens += cost
-    if held:
-        yield _packed(number + 1, held, packing)
+    if packed:
+        yield _packed(number + 1, packed, packing)
 
 
-def _packed(number: int, held: Sequence[tuple[Document, str]], packing: Packing) -> Document:
-    titles = [document.title for document, _ in held if document.title]
+def _packed(number: int, packed: Sequence[tuple[Document, str]], packing: Packing) -> Document:
+    titles = [document.title for document, _ in packed if document.title]
     return Document(
         f"packed-{number}",
         _BETWEEN_TITLES.join(titles) if packing.titled else "",
-        _BETWEEN.join(text for _, text in held),
+        _BETWEEN.join(text for _, text in packed),
     )
 
 

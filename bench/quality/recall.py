@@ -138,18 +138,18 @@ def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
     index of them."""
     sources = [str(corpus_file(folder)) for folder in sets_in(data, CORPORA).values()]
     chunks: list[Chunk] = []
-    held = 0
+    sentence_rows = 0
     with tempfile.TemporaryDirectory() as folder:
         for number, source in enumerate(sources):
             location = Path(folder) / str(number)
             build_index([source], location, BuildOptions(without=("sentences",)))
             with open_index(location, search_timeout_s=None) as index:
                 for chunk in index.scan():
-                    if sentences is not None and held >= sentences:
+                    if sentences is not None and sentence_rows >= sentences:
                         break
-                    held += len(rows_of(chunk, "sentence"))
+                    sentence_rows += len(rows_of(chunk, "sentence"))
                     chunks.append(replace(chunk, ordinal=chunk.ordinal + ordinal_of(number, 0, 0)))
-    return chunks, manifest_of(len(chunks), held, CorpusDigest.of(chunks))
+    return chunks, manifest_of(len(chunks), sentence_rows, CorpusDigest.of(chunks))
 
 
 def _kept(
@@ -203,14 +203,14 @@ def measured(encoded: Encoded, work: Path, targets: Mapping[str, Target]) -> lis
 
 def recall(exact: Sequence[Sequence[Nearest]], neighbours: Sequence[Sequence[Nearest]]) -> float:
     """Return the share of the exact neighbours that were found, over all queries."""
-    held = sum(
+    sentence_rows = sum(
         len(
             {neighbour.ordinal for neighbour in exact_row}
             & {neighbour.ordinal for neighbour in other}
         )
         for exact_row, other in zip(exact, neighbours, strict=True)
     )
-    return held / sum(map(len, exact))
+    return sentence_rows / sum(map(len, exact))
 
 
 def _write(folder: Path, encoded: Encoded) -> None:

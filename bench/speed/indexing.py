@@ -39,14 +39,14 @@ def measure(bench: Workbench, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
         for name, loop in BARE_INDEXING.items():
             sides[name] = _fresh(room / name, lambda at, loop=loop: loop(ready, at))
         timings = interleaved(sides, rounds, warm_up=warm_up)
-        held = hold_live(room / OURS)
+        live = hold_live(room / OURS)
         try:
-            sizes = {OURS: size_of(held.path)}
+            sizes = {OURS: size_of(live.path)}
             for name in BARE_INDEXING:
-                _compare(held.path, room / name)
+                _compare(live.path, room / name)
                 sizes[name] = size_of(room / name)
         finally:
-            held.release()
+            live.release()
     return _figure(timings, len(bench.chunks), sizes)
 
 

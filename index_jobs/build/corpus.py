@@ -183,23 +183,25 @@ _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
 
 
 @contextmanager
-def resume_advice(outlook: Callable[[], str], note: Callable[[str], None]) -> Generator[None]:
+def resume_advice(next_run: Callable[[], str], note: Callable[[str], None]) -> Generator[None]:
     """Report how to resume after Ctrl-C and after the loss of a worker.
 
-    ``outlook`` says what running the same command again does, such as "it starts over".
+    ``next_run`` says what running the same command again does, such as "it starts over".
     """
     try:
         yield
     except KeyboardInterrupt:
-        note(f"Stopped. Run the same command again: {outlook()}.")
+        note(f"Stopped. Run the same command again: {next_run()}.")
         raise
     except WorkerLostError as error:
-        error.do += f" Run the same command again: {outlook()}."
+        error.do += f" Run the same command again: {next_run()}."
         raise
 
 
 @contextmanager
-def room(where: str, outlook: Callable[[], str], what: str = "index") -> Generator[None]:
+def reporting_full_disk(
+    where: str, next_run: Callable[[], str], what: str = "index"
+) -> Generator[None]:
     """Turn a full disk, a quota or a file-size limit into a BuildError; ``what`` names the files
     being written."""
     try:
@@ -213,7 +215,7 @@ def room(where: str, outlook: Callable[[], str], what: str = "index") -> Generat
         raise BuildError(
             f"There is no space left to write the {what} ({reason}).",
             where=where,
-            do=f"Free some space and run the same command again: {outlook()}.",
+            do=f"Free some space and run the same command again: {next_run()}.",
         ) from error
 
 

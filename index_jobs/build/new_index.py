@@ -27,8 +27,8 @@ from index_jobs.build.corpus import (
     Corpus,
     is_being_packed,
     packed_batches,
+    reporting_full_disk,
     resume_advice,
-    room,
 )
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
@@ -115,8 +115,8 @@ class _Build:
     def run(self) -> BuildReport:
         with (
             Interrupts() as interrupts,
-            resume_advice(self._outlook, self._progress.note),
-            room(str(self._location), self._outlook),
+            resume_advice(self._next_run, self._progress.note),
+            reporting_full_disk(str(self._location), self._next_run),
         ):
             self._open()
             try:
@@ -279,7 +279,7 @@ class _Build:
 
     # Stopping
 
-    def _outlook(self) -> str:
+    def _next_run(self) -> str:
         if self._saved_documents:
             return f"it resumes after {self._saved_documents:,} documents"
         return "it starts over"

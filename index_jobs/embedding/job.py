@@ -26,7 +26,7 @@ from arag_search.errors import (
 from arag_search.manifest import fingerprint_hex
 from arag_search.search.index import Index, open_index
 from arag_search.system.arguments import checked
-from arag_search.system.durable import room_advice
+from arag_search.system.durable import full_disk_advice
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress, counted
@@ -51,7 +51,7 @@ from arag_search.vectors.storage.placement import (
 from arag_search.vectors.storage.publish import publish_sidecar, restore_swapped
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.storage.sidecar import Sidecar
-from index_jobs.build.corpus import resume_advice, room
+from index_jobs.build.corpus import reporting_full_disk, resume_advice
 from index_jobs.embedding.making import (
     EncoderChoice,
     LocalMaking,
@@ -147,7 +147,7 @@ class _Embedding:
         self._noted_damage: set[str] = set()
 
     def run(self, encoder: str | Encoder | None) -> EmbedReport:
-        with resume_advice(self._outlook, self._progress.note):
+        with resume_advice(self._next_run, self._progress.note):
             return self._run(encoder)
 
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
@@ -174,7 +174,7 @@ class _Embedding:
                 if self._work.exists() and self._is_published(existing):
                     shutil.rmtree(self._work)  # the run was interrupted just after publishing
                 return self._report(existing, making.peaks(), up_to_date=True)
-            with room(str(self._work), self._outlook, "vectors"):
+            with reporting_full_disk(str(self._work), self._next_run, "vectors"):
                 if note := begin(self._work, plan, overwrite=self._options.overwrite):
                     self._progress.note(note)
             with self._resumable():
@@ -196,7 +196,7 @@ class _Embedding:
         """Report how to resume if the disk is full; after any error, remove a work folder that has
         no finished shard."""
         try:
-            with room(str(self._work), self._outlook, "vectors"):
+            with reporting_full_disk(str(self._work), self._next_run, "vectors"):
                 yield
         except BaseException:
             if not shard_numbers(self._work):
@@ -272,7 +272,7 @@ class _Embedding:
         return SourceError(
             "The index was changed while it was embedded.",
             where=self._index.location,
-            do=f"Run the same command again once nothing is updating it: {self._outlook()}.",
+            do=f"Run the same command again once nothing is updating it: {self._next_run()}.",
         )
 
     # Existing vectors
@@ -382,13 +382,13 @@ class _Embedding:
         if number + 1 < chunks:
             raise self._changed()
 
-    def _outlook(self) -> str:
+    def _next_run(self) -> str:
         count = len(shard_numbers(self._work))
         return f"it resumes after {counted(count, 'shard')}" if count else "it starts over"
 
     # Publishing
 
-    def _publish(self, shards: list[StoredShard], earlier: Path | None) -> VectorManifest:
+    def _publish(self, shards: list[StoredShard], previous: Path | None) -> VectorManifest:
         options = self._options
         manifest = publish_sidecar(
             shards,
@@ -400,7 +400,7 @@ class _Embedding:
             index=options.index,
             manifest=self._index.manifest,
             progress=self._progress,
-            earlier=earlier,
+            previous=previous,
             sentence_titles=self._plan.sentence_titles,
         )
         shutil.rmtree(self._work, ignore_errors=True)
@@ -411,12 +411,12 @@ class _Embedding:
         which readers that opened the index before may still open."""
         if is_own_root(self._index.location, self._root):
             placement = self._index.manifest.placement
-            earlier = [
+            previous = [
                 path
                 for path, manifest in readable_sidecars(self._root)
                 if manifest.placement != placement
             ]
-            for path in earlier[1:]:
+            for path in previous[1:]:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _note_index_changes(self) -> None:
@@ -488,7 +488,7 @@ def _locked(root: Path) -> Generator[None]:
         raise BuildError(
             f"The folder of the vectors cannot be written ({error.strerror}).",
             where=str(root),
-            do=room_advice(error),
+            do=full_disk_advice(error),
         ) from error
     try:
         yield

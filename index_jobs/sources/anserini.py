@@ -148,7 +148,7 @@ class LuceneIndexFolder:
             "digest": digest.hexdigest(),
         }
 
-    def place_of(self, doc_id: str) -> str:
+    def where_of(self, doc_id: str) -> str:
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:

@@ -218,7 +218,7 @@ class FileSource:
             "fields": sorted(self._metadata.fields),
         }
 
-    def place_of(self, doc_id: str) -> str:
+    def where_of(self, doc_id: str) -> str:
         for file in self._listing(LeftOut()):
             relative = nfc(file.relative)
             if doc_id == relative:
@@ -272,18 +272,18 @@ class FileSource:
 
         A file that is too large to be held in memory is read twice. Raises SourceError.
         """
-        held: list[ConvertedDocument | SourceError] = []
+        documents: list[ConvertedDocument | SourceError] = []
         characters = 0
         entries = self._converted(file)
         for entry in entries:
-            held.append(entry)
+            documents.append(entry)
             characters += 0 if isinstance(entry, SourceError) else len(entry.text)
             if characters > HELD_CHARACTERS:
                 break
         else:
-            yield from held
+            yield from documents
             return
-        held.clear()
+        documents.clear()
         for number, _ in enumerate(entries):
             if number % _CHECKED_ROWS == 0:
                 yield None

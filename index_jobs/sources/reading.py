@@ -56,7 +56,7 @@ class Source(Protocol):
         """Yield the documents after the position ``skip``; 0 is the beginning."""
         ...
 
-    def place_of(self, doc_id: str) -> str:
+    def where_of(self, doc_id: str) -> str:
         """Return the place of the first document with this id, for messages; empty if only reading
         the source again could tell."""
         ...
@@ -271,7 +271,7 @@ class CorpusReader:
         """Count a bad record or file. Raises its error unless such are skipped."""
         if not self._skips[problem.is_file]:
             if isinstance(problem, DuplicateIdError):
-                places = (source.place_of(problem.doc_id) for source in self._sources)
+                places = (source.where_of(problem.doc_id) for source in self._sources)
                 problem.name_first(next(filter(None, places), ""))
             raise problem
         example = f"{problem.where}: {problem.what}"

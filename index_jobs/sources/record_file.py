@@ -69,7 +69,7 @@ class RecordFile:
     def signature(self) -> dict[str, Any]:
         return self._spool.signature() if self._spool else file_signature(self.name)
 
-    def place_of(self, doc_id: str) -> str:
+    def where_of(self, doc_id: str) -> str:
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:

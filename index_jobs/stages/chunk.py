@@ -19,8 +19,8 @@ from index_jobs.build.corpus import (
     Checkpoints,
     packed_batches,
     recognition,
+    reporting_full_disk,
     resume_advice,
-    room,
 )
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
@@ -126,8 +126,8 @@ class _Cutting:
     def run(self) -> ChunkReport:
         folder = self._folder
         with (
-            resume_advice(self._outlook, self._progress.note),
-            room(str(folder.path), self._outlook, "chunks"),
+            resume_advice(self._next_run, self._progress.note),
+            reporting_full_disk(str(folder.path), self._next_run, "chunks"),
         ):
             folder.claim(manifest_for(self._names, self._options))
             self._cut_all()
@@ -206,7 +206,7 @@ class _Cutting:
                 self._save()
             raise
         except DuplicateIdError as error:
-            first = next(self._places(number, error.doc_id))
+            first = next(self._addresses(number, error.doc_id))
             error.name_first(first)
             raise
         finally:
@@ -265,7 +265,7 @@ class _Cutting:
 
     def _is_repeated(self, doc_id: str) -> bool:
         """Return whether the current source has two documents with this id."""
-        return len(list(islice(self._places(self._number, doc_id), 2))) == 2
+        return len(list(islice(self._addresses(self._number, doc_id), 2))) == 2
 
     def _save(self) -> None:
         try:
@@ -273,12 +273,12 @@ class _Cutting:
         except OSError as error:
             self._progress.note(f"No checkpoint could be written: {error.strerror}")
 
-    def _places(self, number: int, doc_id: str) -> Iterator[str]:
+    def _addresses(self, number: int, doc_id: str) -> Iterator[str]:
         """Read a source again, and yield the place of each document with this id."""
         again = self._open(number, MetadataReader(self._options.metadata))
         for _, entry in again.documents():
             if isinstance(entry, Document) and entry.id == doc_id:
                 yield entry.where
 
-    def _outlook(self) -> str:
+    def _next_run(self) -> str:
         return "it resumes where it stopped"

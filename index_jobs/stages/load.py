@@ -104,7 +104,7 @@ class ReadySource:
         source = os.path.realpath(self.name)
         return {"source": source, "sha256": self._record.sha256, "modified": modified}
 
-    def place_of(self, doc_id: str) -> str:
+    def where_of(self, doc_id: str) -> str:
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:

@@ -213,8 +213,8 @@ def _updated(
     progress: Progress | None,
 ) -> AddReport:
     progress = progress or Progress()
-    outlook = "nothing was changed, and it starts over"
-    with resumable_update(location, progress, outlook) as target:
+    next_run = "nothing was changed, and it starts over"
+    with resumable_update(location, progress, next_run) as target:
         addition = kind(list(sources), location, options or AddOptions(), progress, target)
         report = addition.run()
     return addition.embedded(report)
@@ -340,12 +340,12 @@ class _Addition:
         replace."""
         cuts: list[Cut] = packed.packed
         self._ids.update(chunks[0].doc_id for chunks, _ in cuts)
-        earlier = self._earlier([chunks[0].doc_id for chunks, _ in cuts])
+        previous = self._previous([chunks[0].doc_id for chunks, _ in cuts])
         written: list[Cut] = []
         replaced: list[str] = []
         for chunks, tokens in cuts:
             doc_id = chunks[0].doc_id
-            before = earlier.get(doc_id)
+            before = previous.get(doc_id)
             if before is not None and _is_same(before, chunks):
                 self._unchanged += 1
                 continue
@@ -365,12 +365,12 @@ class _Addition:
             self._target.remove(replaced)
             self._target.add([chunk for chunks, _ in written for chunk in chunks])
 
-    def _earlier(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
+    def _previous(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
         """Return the chunks that these documents have in the index."""
-        earlier: dict[str, list[Chunk]] = {}
+        previous: dict[str, list[Chunk]] = {}
         for chunk in existing_chunks(self._target, doc_ids):
-            earlier.setdefault(chunk.doc_id, []).append(chunk)
-        return earlier
+            previous.setdefault(chunk.doc_id, []).append(chunk)
+        return previous
 
     def _begin(self) -> None:
         """Begin to write, unless that has been done."""
@@ -450,9 +450,9 @@ class _Sync(_Addition):
             self._damaged.update(self._corpus.identities[spanned])
         self._before_batch = position
 
-    def _earlier(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
-        earlier = super()._earlier(doc_ids)
-        for doc_id, chunks in earlier.items():
+    def _previous(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
+        previous = super()._previous(doc_ids)
+        for doc_id, chunks in previous.items():
             owner = self._owner(chunks[0])
             if owner not in self._corpus.identities:
                 raise SourceError(
@@ -461,7 +461,7 @@ class _Sync(_Addition):
                     do="Name all sources that share ids in one command, or build an index for each."
                     f" To replace these documents once: {_ADD}.",
                 )
-        return earlier
+        return previous
 
     def _after(self) -> Manifest:
         vanished = self._vanished()

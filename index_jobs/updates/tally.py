@@ -18,7 +18,7 @@ from arag_search.field_counts import include_counts, kept_counts, remove_counts
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.system.progress import Progress
 from arag_search.tokens import count_tokens
-from index_jobs.build.corpus import resume_advice, room
+from index_jobs.build.corpus import reporting_full_disk, resume_advice
 from index_jobs.cutting.chunking import Counts
 
 LOOKUP_IDS = 64
@@ -117,17 +117,17 @@ def shown_ids(doc_ids: Sequence[str]) -> str:
 
 @contextmanager
 def resumable_update(
-    location: str | Path, progress: Progress, outlook: str
+    location: str | Path, progress: Progress, next_run: str
 ) -> Generator[IndexUpdate]:
     """Open an update, report how to resume it if it ends early, and end the progress.
 
-    ``outlook`` says what running the same command again does. Raises what ``open_update`` raises.
+    ``next_run`` says what running the same command again does. Raises what ``open_update`` raises.
     """
     try:
         with (
-            resume_advice(lambda: outlook, progress.note),
+            resume_advice(lambda: next_run, progress.note),
             open_update(location) as target,
-            room(str(location), lambda: outlook),
+            reporting_full_disk(str(location), lambda: next_run),
         ):
             yield target
     finally:

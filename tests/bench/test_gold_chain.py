@@ -14,7 +14,7 @@ from arag_search.errors import ModelReplyError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from bench import BenchError
-from bench.ablation.cells import Places as Folders
+from bench.ablation.cells import Folders
 from bench.ablation.suite import GoldChain
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.evidence import evidence_of, telling

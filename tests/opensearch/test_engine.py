@@ -277,7 +277,7 @@ def test_a_count_that_differs_from_the_manifest_is_found_by_verifying(server: Se
 
 def test_an_index_removed_while_open_is_reported(server: Server) -> None:
     engine = server.publish("removed", CHUNKS, MEMORY.manifest)
-    for index in (engine._places.chunks.index, schema.sentences_name(engine._places.chunks.index)):
+    for index in (engine._indexes.chunks.index, schema.sentences_name(engine._places.chunks.index)):
         server.delete(index)
     for request in (
         lambda: engine.search(SearchRequest(Term("opera"))),
@@ -295,7 +295,7 @@ def test_an_index_removed_while_open_is_reported(server: Server) -> None:
 
 def test_a_reader_keeps_the_index_that_it_opened(server: Server) -> None:
     old = server.publish("kept", CHUNKS, MEMORY.manifest)
-    client, physical = server.client, old._places.chunks.index
+    client, physical = server.client, old._indexes.chunks.index
     actions = [{"remove": {"index": physical, "alias": server.address("kept").name}}]
     client.call("POST", "/_aliases", {"actions": actions})
     assert len(list(old.scan(None))) == 5

@@ -84,7 +84,7 @@ def test_opensearch_sorts_and_limits_per_document_as_memory_does(
     pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agreement.agree_on_orders(pairs, agreement.EXAMPLES // 2)
-    for name, number in (("_FIRST_PLACES", 2), ("_SPARE", 1), ("_GROWTH", 2)):
+    for name, number in (("_FIRST_POSITIONS", 2), ("_SPARE", 1), ("_GROWTH", 2)):
         monkeypatch.setattr(reader, name, number)
     agreement.agree_on_orders(pairs, agreement.EXAMPLES // 4)
 

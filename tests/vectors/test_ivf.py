@@ -272,33 +272,33 @@ def test_nothing_is_printed_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixtu
 
 def test_quantisers_and_shards_of_an_earlier_sidecar_are_reused(tmp_path: Path) -> None:
     chunks = chunks_of(500)
-    earlier = publish(tmp_path, chunks[:400], size=200, index="IVF8,PQ8")
+    previous = publish(tmp_path, chunks[:400], size=200, index="IVF8,PQ8")
     vectors = write_shards(tmp_path / "more", chunks[400:], seed=5)
     manifest = manifest_of(chunks)
     vector_manifest = publish_sidecar(
-        [*earlier.vector_manifest.shards_in(earlier.folder), *shards_in(tmp_path / "more")],
+        [*previous.vector_manifest.shards_in(previous.folder), *shards_in(tmp_path / "more")],
         write_placement(tmp_path / "placement", chunks),
-        earlier.root,
+        previous.root,
         encoder=ENCODER,
         units=VECTOR_UNITS,
         dtype="float32",
         index="IVF8,PQ8",
         manifest=manifest,
-        earlier=earlier.folder,
+        previous=previous.folder,
     )
     all_vectors = {
-        unit: np.concatenate((earlier.vectors[unit], vectors[unit])) for unit in VECTOR_UNITS
+        unit: np.concatenate((previous.vectors[unit], vectors[unit])) for unit in VECTOR_UNITS
     }
-    later = PublishedVectors(earlier.root, chunks, all_vectors, manifest, vector_manifest)
+    later = PublishedVectors(previous.root, chunks, all_vectors, manifest, vector_manifest)
     earlier_file, later_file = (
-        earlier.folder / "shard-00000.sentence.npy",
+        previous.folder / "shard-00000.sentence.npy",
         later.folder / "shard-00000.sentence.npy",
     )
     assert earlier_file.samefile(later_file)
-    trained = [published.folder / "sentence.trained.faiss" for published in (earlier, later)]
+    trained = [published.folder / "sentence.trained.faiss" for published in (previous, later)]
     assert trained[0].read_bytes() == trained[1].read_bytes()
     query = unit_vectors(1, seed=3)
-    for published in (earlier, later):  # A roll-back finds the earlier one.
+    for published in (previous, later):  # A roll-back finds the earlier one.
         sidecar = published.open()
         verify(sidecar)
         hits = sidecar.nearest("sentence", query, 10)[0]

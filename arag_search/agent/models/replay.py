@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.models.base import ChatModel, Message, ModelReply, ModelRequest
 from arag_search.errors import ConfigError, ContextLengthError, NotRecordedError, RunError
-from arag_search.system.durable import room_advice
+from arag_search.system.durable import full_disk_advice
 from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
 
 PREVIEW_CHARACTERS = 80
@@ -99,7 +99,7 @@ class RecordingFile:
             raise ConfigError(
                 f"Replies cannot be recorded ({error.strerror}).",
                 where=str(self.file),
-                do=room_advice(error),
+                do=full_disk_advice(error),
             ) from error
         except ForeignLineError:
             self._lines.close()
@@ -119,7 +119,7 @@ class RecordingFile:
             raise RunError(
                 f"A reply cannot be recorded ({error.strerror}).",
                 where=str(self.file),
-                do=room_advice(error),
+                do=full_disk_advice(error),
             ) from error
         except ForeignLineError:
             raise RunError(
@@ -312,7 +312,9 @@ class ReplayModel:
     def _take(self, key: RequestKey, question_id: str) -> Recorded | None:
         with self._lock:
             left = self._unused.get(key.digest, [])
-            own = (place for place, call in enumerate(left) if call.question_id == question_id)
+            own = (
+                position for position, call in enumerate(left) if call.question_id == question_id
+            )
             return left.pop(next(own, 0)) if left else None
 
     def _not_recorded(self, key: RequestKey, request: ModelRequest) -> NotRecordedError:
@@ -338,15 +340,15 @@ class ReplayModel:
                 return _tool_difference(near.key, key, request)
             return f"no recorded call has just these {common} messages"
         message = request.messages[common]
-        place = f"message {common + 1} ({message.role})"
+        position = f"message {common + 1} ({message.role})"
         if len(near.key.messages) == common:
-            return f"the recording ends before {place}, which begins {preview(message)!r}"
+            return f"the recording ends before {position}, which begins {preview(message)!r}"
         recorded = self._recorded_preview(near, common)
-        return f"{place} differs: {preview(message)!r} now, {recorded}"
+        return f"{position} differs: {preview(message)!r} now, {recorded}"
 
-    def _recorded_preview(self, near: Recorded, place: int) -> str:
+    def _recorded_preview(self, near: Recorded, position: int) -> str:
         """Return the beginning of a recorded message, if it was the last message of some call."""
-        start = near.key.messages[: place + 1]
+        start = near.key.messages[: position + 1]
         for call in self._calls:
             if call.key.messages == start:
                 return f"recorded {call.last!r}"

@@ -26,7 +26,7 @@ from arag_search.errors import (
     IndexLockedError,
     IndexNotFoundError,
 )
-from arag_search.system.durable import room_advice, sync, write_atomically
+from arag_search.system.durable import full_disk_advice, sync, write_atomically
 from arag_search.system.lock import HeldError, hold, is_at, try_lock
 
 LOCATION_FORMAT = "arag-index"
@@ -66,11 +66,11 @@ def hold_live(location: Path) -> HeldGeneration:
         name = _live_name(location)
         if name is None:
             raise _not_found(location)
-        held = _hold(location.absolute() / name, name)
-        if held is not None:
+        generation = _hold(location.absolute() / name, name)
+        if generation is not None:
             if _live_name(location) == name:
-                return held
-            held.release()
+                return generation
+            generation.release()
         time.sleep(_PAUSE_S)
     raise IndexDamagedError(
         f"{_MANIFEST} names the generation {name}, which does not exist.",
@@ -174,7 +174,7 @@ class BuildSite:
             raise BuildError(
                 f"The folder of the index cannot be written ({error.strerror}).",
                 where=self._where,
-                do=room_advice(error),
+                do=full_disk_advice(error),
             ) from error
         try:
             self._check()

@@ -187,7 +187,7 @@ class LuceneEngine:
             for text, queries in leaf_queries(request.query):
                 by_field: list[tuple[str, dict[int, float]]] = []
                 for leaf in queries:
-                    query = filtered(leaf.query, within, *leaf.held)
+                    query = filtered(leaf.query, within, *leaf.conditions)
                     top = index.top(query, max(1, len(ids)), scored=True, deadline=request.deadline)
                     scores = {match.ordinal: match.score for match in top.matches}
                     by_field.append((leaf.field, scores))
@@ -215,10 +215,10 @@ class LuceneEngine:
         with self._calls:
             within = self._scope(scope)
             same = None if self._manifest.already_chunked else document_ids([chunk.doc_id])
-            earlier = filtered(between(0, chunk.ordinal - 1), same, within)
+            previous = filtered(between(0, chunk.ordinal - 1), same, within)
             later = filtered(between(chunk.ordinal + 1, LAST_ORDINAL), same, within)
             before, after = (
-                self._chunks.before(earlier),
+                self._chunks.before(previous),
                 self._chunks.after(later, Position(), 1)[0],
             )
             return self._first_id(before), self._first_id(after)

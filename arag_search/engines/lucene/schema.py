@@ -95,12 +95,12 @@ def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Re
     """
     decoded: list[Record] = []
     rest = None if texts is None else texts.decode()
-    place = 0
+    offset = 0
     for id_, doc_id, title, part, parts, ordinal, metadata, ends in records:
         text = None
         if rest is not None:
-            end = place + (ends[-1] if ends else 0)
-            text, place = rest[place:end], end
+            end = offset + (ends[-1] if ends else 0)
+            text, offset = rest[offset:end], end
         values = _metadata(metadata) if metadata else metadata
         decoded.append(Record(id_, doc_id, title, part, parts, ordinal, values, tuple(ends), text))
     return decoded

@@ -29,7 +29,7 @@ from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
-from arag_search.system.durable import room_advice, write_atomically
+from arag_search.system.durable import full_disk_advice, write_atomically
 
 LAST_UPDATE_KEY = "arag-last-update"
 """The key, in the user data of a commit, of the record of its update."""
@@ -56,11 +56,11 @@ class LuceneUpdate:
         self._site = BuildSite(Path(self.where), overwrite=True)
         self._site.__enter__()
         try:
-            self._held = hold_live(Path(self.where))
+            self._live = hold_live(Path(self.where))
             try:
-                self._engine = LuceneEngine.open(self._held.path, self.where)
+                self._engine = LuceneEngine.open(self._live.path, self.where)
             except BaseException:
-                self._held.release()
+                self._live.release()
                 raise
         except BaseException:
             self._site.__exit__()
@@ -71,7 +71,7 @@ class LuceneUpdate:
         if self._writer is not None:
             self._writer.abort()
         self._engine.close()
-        self._held.release()
+        self._live.release()
         self._site.__exit__()
 
     @property
@@ -109,7 +109,7 @@ class LuceneUpdate:
         return Recovery()
 
     def first_ordinal(self) -> int:
-        path = java("java.nio.file.Paths").get(str(self._held.path / schema.CHUNKS_FOLDER))
+        path = java("java.nio.file.Paths").get(str(self._live.path / schema.CHUNKS_FOLDER))
         directory = java("org.apache.lucene.store.FSDirectory").open(path)
         reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
         try:
@@ -139,7 +139,7 @@ class LuceneUpdate:
             raise BuildError(
                 f"The folder of the index cannot be written ({error.strerror}).",
                 where=self.where,
-                do=room_advice(error),
+                do=full_disk_advice(error),
             ) from error
         self._writer = self._new_writer()
 
@@ -187,7 +187,7 @@ class LuceneUpdate:
         kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
         writer.finish({key: data[key] for key in kept if key in data})
         self._writer = None
-        merged = LuceneEngine.open(self._held.path, self.where)
+        merged = LuceneEngine.open(self._live.path, self.where)
         try:
             return merged.deletions()
         finally:
@@ -200,7 +200,7 @@ class LuceneUpdate:
 
     def _new_writer(self) -> _Writer:
         return _Writer(
-            self._held.path,
+            self._live.path,
             metadata=self.manifest.metadata,
             sentences=self.manifest.has_sentences,
             resume=True,

@@ -151,16 +151,16 @@ def shard_statistics(index: Mapping[str, Any], shards: int) -> ShardStatistics:
     )
 
 
-# The first places of a search of which at most some belong to the same document
+# The first positions of a search of which at most some belong to the same document
 
 
 MAX_WINDOW = 10_000
 """``max_result_window`` of the indexes: the greatest ``from + size``."""
 
 
-class ShownPlace(NamedTuple):
-    """A chunk, or the chunk of a sentence, at its place in the order of a search. ``chunk_id`` is
-    that of a sentence, else empty."""
+class HitPosition(NamedTuple):
+    """A chunk, or the chunk of a sentence, in the order of a search. ``chunk_id`` is that of a
+    sentence, else empty."""
 
     doc_id: str
     chunk_id: str
@@ -168,38 +168,38 @@ class ShownPlace(NamedTuple):
     score: float
 
 
-def place_of(hit: Mapping[str, Any]) -> ShownPlace:
-    """Return the place of a hit without its document."""
+def position_of(hit: Mapping[str, Any]) -> HitPosition:
+    """Return the position of a hit without its document."""
     fields = hit["fields"]
     chunk_id = fields.get(schema.CHUNK_ID, [""])[0]
     ordinal = chunk_ordinal(int(hit["sort"][-1]))
-    return ShownPlace(fields[DOC_ID][0], chunk_id, ordinal, score_of(hit))
+    return HitPosition(fields[DOC_ID][0], chunk_id, ordinal, score_of(hit))
 
 
 class Scan:
-    """The places of a search that were kept, in order, and the count of all its matches.
+    """The positions of a search that were kept, in order, and the count of all its matches.
 
-    ``full`` are the documents that have ``most`` places.
+    ``full`` are the documents that have ``most`` positions.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.places: list[ShownPlace] = []
+        self.positions: list[HitPosition] = []
         self.full: set[str] = set()
         self.count = 0
         self.count_is_exact = True
         self._kept: dict[str, int] = {}
 
-    def add(self, place: ShownPlace) -> None:
-        """Keep the place unless its document has enough."""
-        kept = self._kept.get(place.doc_id, 0)
+    def add(self, position: HitPosition) -> None:
+        """Keep the position unless its document has enough."""
+        kept = self._kept.get(position.doc_id, 0)
         if kept == self.most:
             return
-        self.places.append(place)
-        self._kept[place.doc_id] = kept + 1
+        self.positions.append(position)
+        self._kept[position.doc_id] = kept + 1
         if kept + 1 == self.most:
-            self.full.add(place.doc_id)
+            self.full.add(position.doc_id)
 
     def unfinished(self) -> int:
-        """Return the number of kept places of documents that may have further ones."""
-        return len(self.places) - self.most * len(self.full)
+        """Return the number of kept positions of documents that may have further ones."""
+        return len(self.positions) - self.most * len(self.full)

@@ -234,14 +234,14 @@ _PAUSE_S = 0.2
 _NOT_FOUND, _RETRYABLE = 404, (429, 503)
 
 
-def remove_documents(client: Client, places: Sequence[tuple[str, int, str]], where: str) -> None:
-    """Delete the documents at these places (alias, ordinal, routing), and ignore missing ones.
+def remove_documents(client: Client, documents: Sequence[tuple[str, int, str]], where: str) -> None:
+    """Delete documents, each an alias, an ordinal and a routing; missing ones are ignored.
 
     Raises UnavailableError if the cluster accepts no deletions for a minute, BuildError if the
     index is gone.
     """
-    for at in range(0, len(places), _BATCH):
-        left = list(places[at : at + _BATCH])
+    for at in range(0, len(documents), _BATCH):
+        left = list(documents[at : at + _BATCH])
         until = time.monotonic() + _WAIT_S
         while left:
             left, reason = _try(client, left, where)
@@ -256,22 +256,22 @@ def remove_documents(client: Client, places: Sequence[tuple[str, int, str]], whe
 
 
 def _try(
-    client: Client, places: list[tuple[str, int, str]], where: str
+    client: Client, documents: list[tuple[str, int, str]], where: str
 ) -> tuple[list[tuple[str, int, str]], str]:
     """Send the deletions once. Return those to retry, and the reason."""
     lines = [
         {"delete": {"_index": alias, "_id": str(ordinal), "routing": routing}}
-        for alias, ordinal, routing in places
+        for alias, ordinal, routing in documents
     ]
     params = {"filter_path": "items.*.status,items.*.error"}
     reply = client.call("POST", "/_bulk", lines, params, attempt_timeout_s=120)
     again: list[tuple[str, int, str]] = []
     reason = ""
-    for place, item in zip(places, reply["items"], strict=True):
+    for document, item in zip(documents, reply["items"], strict=True):
         answer = cast("dict[str, Any]", item["delete"])
         status = int(answer["status"])
         if status in _RETRYABLE:
-            again.append(place)
+            again.append(document)
             reason = deepest_reason(answer)
         elif "error" in answer or not (status < 300 or status == _NOT_FOUND):
             raise BuildError(

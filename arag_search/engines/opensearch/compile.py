@@ -144,18 +144,18 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
     x frequency once for each word of a phrase. The scale makes each word's share an integer, so
     that equal sums are equal floats.
     """
-    places = [
+    pairs = [
         (exact_field(field), spelling, len(keyword))
         for keyword in map(nfc, request.keywords)
         for spelling in spellings_of(keyword)
         for field in TEXT_FIELDS
     ]
-    if not places:
+    if not pairs:
         return None
-    scale = min(math.lcm(*(len(spelling) for _, spelling, _ in places)), _MAX_SCALE)
+    scale = min(math.lcm(*(len(spelling) for _, spelling, _ in pairs)), _MAX_SCALE)
     should = [
         _spelling(field, spelling, 0, length * scale / len(spelling))
-        for field, spelling, length in places
+        for field, spelling, length in pairs
     ]
     query = {"bool": {"should": should, "minimum_should_match": 1}}
     within = None if request.scope is None else scope_filter(request.scope)
@@ -237,10 +237,10 @@ def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
     if isinstance(leaf, Prefix):
         return _prefix(leaf, names, weight)
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    places = [(name, spelling) for name in names for spelling in leaf.spellings]
-    if len(places) == 1:
-        return _spelling(*places[0], slop, weight)
-    best: Dsl = {"tie_breaker": 0.0, "queries": [_spelling(*place, slop, 1.0) for place in places]}
+    pairs = [(name, spelling) for name in names for spelling in leaf.spellings]
+    if len(pairs) == 1:
+        return _spelling(*pairs[0], slop, weight)
+    best: Dsl = {"tie_breaker": 0.0, "queries": [_spelling(*pair, slop, 1.0) for pair in pairs]}
     return {"dis_max": _with_boost(best, weight)}
 
 

@@ -34,15 +34,15 @@ from arag_search.engines.opensearch.answers import (
     BY_SCORE,
     MATCHED,
     MAX_WINDOW,
+    HitPosition,
     Scan,
     ShardStatistics,
-    ShownPlace,
     count_of,
     hit_of,
     hits_of,
     page_body,
     page_of,
-    place_of,
+    position_of,
     score_of,
     sentence_hit,
     shard_statistics,
@@ -51,7 +51,12 @@ from arag_search.engines.opensearch.answers import (
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.faults import UNEXPECTED, reads_answers, unexpected_answer
-from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
+from arag_search.engines.opensearch.physical import (
+    REBUILD,
+    PhysicalIndexes,
+    Searcher,
+    find_physical,
+)
 from arag_search.engines.opensearch.values import FieldReader
 from arag_search.errors import (
     AragError,
@@ -67,9 +72,9 @@ from arag_search.query.tree import Node, Scope
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
 _ORDINALS_BATCH = 10_000
-_FIRST_PLACES = 256
+_FIRST_POSITIONS = 256
 _SPARE = 4
-"""So many places are requested at first for each one that is needed, but at least 256."""
+"""So many positions are requested at first for each one that is needed, but at least 256."""
 _GROWTH = 4
 _SETTLING_S = 5.0
 """How long an update may show its sentences and not yet its chunks, or the reverse."""
@@ -96,11 +101,11 @@ class OpenSearchEngine:
     IndexNotFoundError if the index was removed.
     """
 
-    def __init__(self, client: Client, places: Places, where: str) -> None:
+    def __init__(self, client: Client, indexes: PhysicalIndexes, where: str) -> None:
         """Use ``OpenSearchEngine.open``."""
         self._client = client
-        self._places = places
-        self._searcher = Searcher(client, places, where)
+        self._indexes = indexes
+        self._searcher = Searcher(client, indexes, where)
         self._calls = Calls(where)
 
     @staticmethod
@@ -112,7 +117,7 @@ class OpenSearchEngine:
         """
         client = Client.connect(address, options)
         try:
-            return OpenSearchEngine(client, find_places(client, address), str(address))
+            return OpenSearchEngine(client, find_physical(client, address), str(address))
         except BaseException as error:
             client.close()
             if isinstance(error, UNEXPECTED) and not isinstance(error, AragError):
@@ -122,12 +127,12 @@ class OpenSearchEngine:
     @property
     def manifest(self) -> Manifest:
         """The manifest of the index."""
-        return self._places.manifest
+        return self._indexes.manifest
 
     @property
     def unfinished_update(self) -> str:
         """The command of an update that was unfinished on opening, or empty."""
-        return self._places.unfinished_update
+        return self._indexes.unfinished_update
 
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine. Sends one request. At sentence granularity it sends one more for whole
@@ -135,7 +140,7 @@ class OpenSearchEngine:
         clause takes one more to count more than 1,000 matches. ``per_document`` takes one more for
         the contents of the page, and further ones if many matches of a document stand together."""
         with self._calls:
-            place = self._searcher.place(request.granularity)
+            physical = self._searcher.physical(request.granularity)
             body, scored = self._request_body(request)
             if request.per_document is not None:
                 page = self._settled(lambda: self._page_per_document(request, body, scored))
@@ -143,7 +148,7 @@ class OpenSearchEngine:
                 page = self._settled(lambda: self._sentence_page(request, body, scored))
             else:
                 deadline = request.deadline
-                answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
+                answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
                 page = page_of(answer, request)
             if not is_counted(request.query):
                 return page
@@ -171,8 +176,10 @@ class OpenSearchEngine:
                 return Page((), 0, True, 0)
             query, scale = scaled
             body = page_body(query, True, request)
-            place = self._searcher.place("chunk")
-            page = page_of(self._searcher.search(place, body, deadline=request.deadline), request)
+            physical = self._searcher.physical("chunk")
+            page = page_of(
+                self._searcher.search(physical, body, deadline=request.deadline), request
+            )
         hits = [hit._replace(score=float(round(hit.score / scale))) for hit in page.hits]
         return replace(page, hits=tuple(hits))
 
@@ -195,7 +202,7 @@ class OpenSearchEngine:
             within = None if scope is None else compile.scope_filter(scope)
             bodies = [
                 (
-                    self._searcher.place(granularity),
+                    self._searcher.physical(granularity),
                     {
                         "query": compile.filtered(None, compile.compiled(node)[0], within),
                         "size": 0,
@@ -205,7 +212,7 @@ class OpenSearchEngine:
                 for node, granularity in queries
             ]
             asked = [self._request_body(request) for request in requests]
-            chunks = self._searcher.place("chunk")
+            chunks = self._searcher.physical("chunk")
             bodies += [(chunks, body) for body, _ in asked]
             scored = any(scored for _, scored in asked)
             answers = self._searcher.searches(bodies, scored=scored, deadline=deadline)
@@ -224,20 +231,20 @@ class OpenSearchEngine:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
         the request are ignored. Raises UnknownChunkError for an unknown id."""
         with self._calls:
-            places = self._ordinals(ids)
+            ordinals = self._ordinals(ids)
             if request.granularity == "sentence":
-                places = self._best_sentences(request, ids)
+                ordinals = self._best_sentences(request, ids)
             leaves = compile.leaf_queries(request.query)
-            scores = iter(self._leaf_scores(request, leaves, list(places.values())))
+            scores = iter(self._leaf_scores(request, leaves, list(ordinals.values())))
             by_leaf = [(text, [(leaf.field, next(scores)) for leaf in by]) for text, by in leaves]
         return [
             [
                 LeafScore(
                     text,
                     {
-                        name: by_ordinal[places[id]]
+                        name: by_ordinal[ordinals[id]]
                         for name, by_ordinal in fields
-                        if places.get(id) in by_ordinal
+                        if ordinals.get(id) in by_ordinal
                     },
                 )
                 for text, fields in by_leaf
@@ -255,7 +262,7 @@ class OpenSearchEngine:
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
         """See SearchEngine. Neighbours that are not in scope are skipped."""
         with self._calls:
-            place = self._searcher.place("chunk")
+            physical = self._searcher.physical("chunk")
             same = compile.any_value(DOC_ID, [chunk.doc_id])
             filters = [
                 None if self.manifest.already_chunked else same,
@@ -263,7 +270,7 @@ class OpenSearchEngine:
             ]
             bodies = [
                 (
-                    place,
+                    physical,
                     {
                         "query": compile.filtered(
                             None, {"range": {schema.ORDINAL: {side: chunk.ordinal}}}, *filters
@@ -311,16 +318,16 @@ class OpenSearchEngine:
     def statistics(self) -> ClusterStatistics:
         """Return documents, segments and bytes on the server."""
         with self._calls:
-            places = self._places
-            sentences = None if places.sentences is None else places.sentences.index
-            names = [name for name in (places.chunks.index, sentences) if name]
+            physical = self._indexes
+            sentences = None if physical.sentences is None else physical.sentences.index
+            names = [name for name in (physical.chunks.index, sentences) if name]
             reply = self._client.call("GET", f"/{','.join(names)}/_stats/docs,store,segments")
             indexes = reply["indices"]
             return ClusterStatistics(
-                shard_statistics(indexes[places.chunks.index], places.chunks.shards),
+                shard_statistics(indexes[physical.chunks.index], physical.chunks.shards),
                 None
-                if places.sentences is None
-                else shard_statistics(indexes[places.sentences.index], places.sentences.shards),
+                if physical.sentences is None
+                else shard_statistics(indexes[physical.sentences.index], physical.sentences.shards),
             )
 
     def deletions(self) -> Deletions:
@@ -351,11 +358,11 @@ class OpenSearchEngine:
         within = None if request.scope is None else compile.scope_filter(request.scope)
         query = compile.filtered(None, compile.compiled(request.query)[0], within)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
-        place = self._searcher.place(request.granularity)
-        return count_of(self._searcher.search(place, body, deadline=request.deadline))[0]
+        physical = self._searcher.physical(request.granularity)
+        return count_of(self._searcher.search(physical, body, deadline=request.deadline))[0]
 
     def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
-        statistics = self._searcher.place(request.granularity).statistics
+        statistics = self._searcher.physical(request.granularity).statistics
         query, scored = compile.request_query(request.query, request.scope, statistics)
         return page_body(query, scored, request), scored
 
@@ -373,45 +380,45 @@ class OpenSearchEngine:
             time.sleep(_SETTLING_PAUSE_S)
 
     def _page_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
-        """Return a page with at most ``per_document`` chunks of a document: first the places of
+        """Return a page with at most ``per_document`` chunks of a document: first the positions of
         chunks, then the contents of those on the page."""
         end = request.offset + request.top_k
-        scan = self._places_per_document(request, body, scored)
-        shown = scan.places[request.offset : end]
+        scan = self._positions_per_document(request, body, scored)
+        shown = scan.positions[request.offset : end]
         if not shown:
             hits: list[Hit] = []
         elif request.granularity == "sentence":
             hits = self._sentence_hits(request, shown)
         else:
-            ordinals = [place.ordinal for place in shown]
+            ordinals = [position.ordinal for position in shown]
             sources = self._chunk_sources(schema.ORDINAL, ordinals, request.with_text)
             by_ordinal = {source[schema.ORDINAL]: source for source in sources}
             if len(by_ordinal) < len(shown):
                 raise _MovedError
             hits = [
-                hit_of(source, source[schema.ID], place.ordinal, place.score)
-                for place in shown
-                for source in (by_ordinal[place.ordinal],)
+                hit_of(source, source[schema.ID], position.ordinal, position.score)
+                for position in shown
+                for source in (by_ordinal[position.ordinal],)
             ]
-        passages = len(scan.places) if len(scan.places) < end else None
+        passages = len(scan.positions) if len(scan.positions) < end else None
         return Page(tuple(hits), scan.count, scan.count_is_exact, passages)
 
-    def _places_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Scan:
-        """Return the first places of a search, in order, at most ``per_document`` of a document.
+    def _positions_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Scan:
+        """Return the first positions of a search, in order, at most ``per_document`` of a document.
 
-        A request returns 256 places or more. The next ones, if needed, leave out the documents that
-        have enough places; those of others are skipped by their number, since all were seen. So
-        every request brings another place, or is the last.
+        A request returns 256 positions or more. The next ones, if needed, leave out the documents
+        that have enough; the positions of others are skipped by their number, since all were seen.
+        So every request brings another position, or is the last.
         """
         by_sentence = request.granularity == "sentence"
         end = request.offset + request.top_k
         scan = Scan(request.per_document or 1)
-        size = min(max(_FIRST_PLACES, _SPARE * end), MAX_WINDOW)
+        size = min(max(_FIRST_POSITIONS, _SPARE * end), MAX_WINDOW)
         keys = [DOC_ID, schema.CHUNK_ID] if by_sentence else [DOC_ID]
         body = {**body, "_source": False, "docvalue_fields": keys}
         if by_sentence:
             body["collapse"] = {"field": schema.CHUNK_ID}
-        place = self._searcher.place(request.granularity)
+        physical = self._searcher.physical(request.granularity)
         while True:
             start = scan.unfinished()
             body.update({"from": start, "size": min(size, MAX_WINDOW - start)})
@@ -419,14 +426,14 @@ class OpenSearchEngine:
                 full = compile.any_value(DOC_ID, sorted(scan.full))
                 body["post_filter"] = {"bool": {"must_not": [full]}}
             deadline = request.deadline
-            answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
+            answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
             if body["track_total_hits"]:
                 scan.count, scan.count_is_exact = count_of(answer)
                 body["track_total_hits"] = False
             hits = hits_of(answer)
             for hit in hits:
-                scan.add(place_of(hit))
-            if len(scan.places) >= end or len(hits) < body["size"]:
+                scan.add(position_of(hit))
+            if len(scan.positions) >= end or len(hits) < body["size"]:
                 return scan
             if deadline is not None:
                 deadline.check()
@@ -435,10 +442,10 @@ class OpenSearchEngine:
     # Sentences
 
     def _sentence_page(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
-        place = self._searcher.place("sentence")
+        physical = self._searcher.physical("sentence")
         deadline = request.deadline
         body = {**body, **self._matched_sentences(request)}
-        answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
+        answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
         hits = [sentence_hit(hit) for hit in hits_of(answer)]
         if request.with_text and request.whole_text and hits:
             hits = self._with_whole_texts(hits)
@@ -450,7 +457,7 @@ class OpenSearchEngine:
                 end = request.offset + request.top_k
                 body.update({"from": 0, "size": end, "_source": False, "track_total_hits": False})
                 body["collapse"] = {"field": schema.CHUNK_ID}
-                passages = len(hits_of(self._searcher.search(place, body, deadline=deadline)))
+                passages = len(hits_of(self._searcher.search(physical, body, deadline=deadline)))
         return Page(tuple(hits), count, exact, passages)
 
     def _matched_sentences(self, request: SearchRequest) -> Dsl:
@@ -466,10 +473,10 @@ class OpenSearchEngine:
             "collapse": {"field": schema.CHUNK_ID, "inner_hits": matched},
         }
 
-    def _sentence_hits(self, request: SearchRequest, shown: Sequence[ShownPlace]) -> list[Hit]:
+    def _sentence_hits(self, request: SearchRequest, shown: Sequence[HitPosition]) -> list[Hit]:
         """Return the hits of chunks, in order, with their matching sentences. Raises _MovedError if
         the index is in another state than when they were found."""
-        chunks = compile.any_value(schema.CHUNK_ID, [place.chunk_id for place in shown])
+        chunks = compile.any_value(schema.CHUNK_ID, [position.chunk_id for position in shown])
         within = None if request.scope is None else compile.scope_filter(request.scope)
         body: Dsl = {
             "query": compile.filtered(None, compile.compiled(request.query)[0], chunks, within),
@@ -478,12 +485,12 @@ class OpenSearchEngine:
             "track_total_hits": False,
             **self._matched_sentences(request),
         }
-        place = self._searcher.place("sentence")
-        answer = self._searcher.search(place, body, deadline=request.deadline)
+        physical = self._searcher.physical("sentence")
+        answer = self._searcher.search(physical, body, deadline=request.deadline)
         by_id = {hit.id: hit for hit in map(sentence_hit, hits_of(answer))}
         if len(by_id) < len(shown):
             raise _MovedError
-        hits = [by_id[place.chunk_id]._replace(score=place.score) for place in shown]
+        hits = [by_id[position.chunk_id]._replace(score=position.score) for position in shown]
         if request.with_text and request.whole_text:
             hits = self._with_whole_texts(hits)
         return hits
@@ -521,14 +528,14 @@ class OpenSearchEngine:
 
     def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:
         """Return the ordinal of each chunk's best sentence, by chunk id, if one matches."""
-        place = self._searcher.place("sentence")
+        physical = self._searcher.physical("sentence")
         node = request.query
         query, scored = compile.compiled(node)
         body: Dsl = {
             "query": compile.with_statistics(
                 compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
                 node,
-                place.statistics,
+                physical.statistics,
             ),
             "size": max(1, len(ids)),
             "sort": BY_SCORE if scored else BY_ORDINAL,
@@ -536,7 +543,7 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": [schema.CHUNK_ID],
         }
-        answer = self._searcher.search(place, body, scored=scored, deadline=request.deadline)
+        answer = self._searcher.search(physical, body, scored=scored, deadline=request.deadline)
         return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in hits_of(answer)}
 
     def _leaf_scores(
@@ -546,14 +553,16 @@ class OpenSearchEngine:
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
         """Return, for each leaf in each field, its scores of the chunks at these ordinals."""
-        place, node = self._searcher.place(request.granularity), request.query
+        physical, node = self._searcher.physical(request.granularity), request.query
         here = compile.any_value(schema.ORDINAL, ordinals)
         bodies: list[tuple[Any, Dsl]] = [
             (
-                place,
+                physical,
                 {
                     "query": compile.with_statistics(
-                        compile.filtered(leaf.query, here, *leaf.held), node, place.statistics
+                        compile.filtered(leaf.query, here, *leaf.conditions),
+                        node,
+                        physical.statistics,
                     ),
                     "size": max(1, len(ordinals)),
                     "sort": BY_SCORE,
@@ -599,7 +608,7 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": source_filter(with_text),
         }
-        answer = self._searcher.search(self._searcher.place("chunk"), body)
+        answer = self._searcher.search(self._searcher.physical("chunk"), body)
         return [hit["_source"] for hit in hits_of(answer)]
 
     def _scan(self, query: Dsl) -> Iterator[Chunk]:
@@ -623,11 +632,11 @@ class OpenSearchEngine:
             "track_total_hits": False if most is None else most + 1,
             "_source": with_source,
         }
-        place = self._searcher.place("chunk")
+        physical = self._searcher.physical("chunk")
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
-                answer = self._searcher.search(place, body, deadline=deadline)
+                answer = self._searcher.search(physical, body, deadline=deadline)
             if body["track_total_hits"]:
                 if most is not None and count_of(answer)[0] > most:
                     raise TooManyMatchesError(

@@ -73,10 +73,10 @@ def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, 
         candidates = _candidates(client, index, shard, name)
         if not candidates:
             continue  # the field is empty in this shard, so there are no statistics to return
-        held = _holders(client, index, shards, name, candidates)
-        best = max(candidates, key=lambda term: len(held[term] & missing))
+        missing_by_term = _holders(client, index, shards, name, candidates)
+        best = max(candidates, key=lambda term: len(missing_by_term[term] & missing))
         chosen.append(best)
-        missing -= held[best]
+        missing -= missing_by_term[best]
     return tuple(chosen)
 
 

@@ -192,10 +192,10 @@ class OpenSearchSite:
             )
         finished = [index for index in self._physical().values() if not index.is_unfinished]
         finished.sort(key=lambda index: index.created_ms)
-        place = [index.name for index in finished].index(live)
-        older = finished[:place]
+        position = [index.name for index in finished].index(live)
+        older = finished[:position]
         if not older:
-            newer = ", ".join(index.name for index in finished[place + 1 :])
+            newer = ", ".join(index.name for index in finished[position + 1 :])
             raise IndexNotFoundError(
                 f"No index older than the live one ({live}) is kept.",
                 where=self._where,

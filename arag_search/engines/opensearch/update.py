@@ -32,7 +32,7 @@ from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import any_value, filtered
 from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
-from arag_search.engines.opensearch.place import find_places
+from arag_search.engines.opensearch.physical import find_physical
 from arag_search.engines.opensearch.schema import Meta, updating_alias
 from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.engines.opensearch.site import OpenSearchSite
@@ -77,12 +77,12 @@ class OpenSearchUpdate:
     def __enter__(self) -> OpenSearchUpdate:
         self._client = Client.connect(self._address)
         try:
-            places = find_places(self._client, self._address)
+            physical = find_physical(self._client, self._address)
             site = OpenSearchSite(self._client, self._address.name, self.where, overwrite=True)
             site.check_no_builder()
-            self._chunks = places.chunks.index
-            self._shards = places.chunks.shards
-            sentences = None if places.sentences is None else places.sentences.index
+            self._chunks = physical.chunks.index
+            self._shards = physical.chunks.shards
+            sentences = None if physical.sentences is None else physical.sentences.index
             self._indexes = [index for index in (self._chunks, sentences) if index]
             self._lock = UpdateLock(self._client, self._chunks, self.where)
             self._dead_holder = self._lock.take()
@@ -270,7 +270,7 @@ class OpenSearchUpdate:
         for index in self._indexes:
             self._refresh(index)
             query = {"range": {schema.ORDINAL: {"gte": first}}}
-            remove_documents(self._client, self._places_of(index, query), self.where)
+            remove_documents(self._client, self._documents_matching(index, query), self.where)
             self._refresh(index)
         self._forget_update()
 
@@ -284,11 +284,13 @@ class OpenSearchUpdate:
         before = None if first is None else {"range": {schema.ORDINAL: {"lt": first}}}
         for at in range(0, len(doc_ids), _PAGE):
             query = filtered(None, any_value(DOC_ID, doc_ids[at : at + _PAGE]), before)
-            remove_documents(self._client, self._places_of(index, query), self.where)
+            remove_documents(self._client, self._documents_matching(index, query), self.where)
 
-    def _places_of(self, index: str, query: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    def _documents_matching(
+        self, index: str, query: Mapping[str, Any]
+    ) -> list[tuple[str, int, str]]:
         """Return alias, ordinal and routing of the documents that match."""
-        places: list[tuple[str, int, str]] = []
+        documents: list[tuple[str, int, str]] = []
         body: dict[str, Any] = {
             "size": 10 * _PAGE,
             "query": query,
@@ -299,10 +301,10 @@ class OpenSearchUpdate:
         while True:
             hits = self._search(body, index)
             for hit in hits:
-                place = (updating_alias(index), int(hit["_id"]), str(hit["fields"][DOC_ID][0]))
-                places.append(place)
+                document = (updating_alias(index), int(hit["_id"]), str(hit["fields"][DOC_ID][0]))
+                documents.append(document)
             if len(hits) < 10 * _PAGE:
-                return places
+                return documents
             body["search_after"] = hits[-1]["sort"]
 
     def _check_counts(self, manifest: Manifest) -> None:
@@ -317,7 +319,7 @@ class OpenSearchUpdate:
                 )
 
     def _check_live(self) -> None:
-        if find_places(self._client, self._address).chunks.index != self._chunks:
+        if find_physical(self._client, self._address).chunks.index != self._chunks:
             raise BuildError(
                 "Another build was published under this name in the meantime, without this update.",
                 where=self.where,

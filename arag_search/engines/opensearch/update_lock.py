@@ -45,19 +45,19 @@ class UpdateLock:
         for _ in range(_ATTEMPTS):
             self._make_index()
             try:
-                held: Any = self._client.call("GET", f"/{self._index}/_doc/holder")
+                reply: Any = self._client.call("GET", f"/{self._index}/_doc/holder")
             except RefusedError as error:
                 if error.status != 404:
                     raise
-                held = cast("dict[str, Any]", {})
-            holder = cast("dict[str, Any]", held.get("_source", {}))
+                reply = cast("dict[str, Any]", {})
+            holder = cast("dict[str, Any]", reply.get("_source", {}))
             if holder and holder["token"] != self._token and _is_held(holder):
                 raise self._locked(holder)
             version = {"op_type": "create"}
             if holder:
                 version = {
-                    "if_seq_no": str(held["_seq_no"]),
-                    "if_primary_term": str(held["_primary_term"]),
+                    "if_seq_no": str(reply["_seq_no"]),
+                    "if_primary_term": str(reply["_primary_term"]),
                 }
             try:
                 self._write(version)

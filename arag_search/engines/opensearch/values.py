@@ -20,7 +20,7 @@ from arag_search.engines.base import (
 from arag_search.engines.opensearch import compile
 from arag_search.engines.opensearch.answers import BY_ORDINAL, count_of
 from arag_search.engines.opensearch.compile import Dsl
-from arag_search.engines.opensearch.place import Searcher
+from arag_search.engines.opensearch.physical import Searcher
 from arag_search.engines.opensearch.schema import opensearch_field
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
 
@@ -38,7 +38,7 @@ class FieldReader:
         self._searcher = searcher
         self._request = request
         self._metadata = metadata
-        self._place = searcher.place("chunk")
+        self._physical = searcher.physical("chunk")
         scope = request.scope
         within = None if scope is None else compile.scope_filter(scope)
         self._query = compile.filtered(None, within)
@@ -52,7 +52,7 @@ class FieldReader:
             *(self._body(_aggregation(name, self._kind(name))) for name in request.fields),
         ]
         answers = self._searcher.searches(
-            [(self._place, body) for body in bodies], deadline=request.deadline
+            [(self._physical, body) for body in bodies], deadline=request.deadline
         )
         fields = tuple(
             self._values(name, answer["aggregations"]["with"])
@@ -122,7 +122,7 @@ class FieldReader:
         body = self._body({"values": {"composite": composite}})
         deadline = self._request.deadline
         while True:
-            answer = self._searcher.search(self._place, body, deadline=deadline)
+            answer = self._searcher.search(self._physical, body, deadline=deadline)
             values = answer["aggregations"]["values"]
             for bucket in values["buckets"]:
                 yield bucket["key"]["value"], int(bucket["doc_count"])

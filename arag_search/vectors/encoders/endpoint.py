@@ -225,12 +225,12 @@ def read_vectors(body: str, count: int) -> FloatArray:
     if not isinstance(data, list):
         raise ValueError("The endpoint's reply holds no vectors")
     vectors: dict[int, FloatArray] = {}
-    for place, item in enumerate(cast(list[object], data)):
+    for position, item in enumerate(cast(list[object], data)):
         fields = cast(dict[str, object], item) if isinstance(item, dict) else {}
-        index = fields.get("index", place)
+        index = fields.get("index", position)
         if type(index) is not int or index in vectors:
             raise ValueError(f"The endpoint's reply has index {index!r} where it cannot be")
-        vectors[index] = _numbers(fields.get("embedding"), place)
+        vectors[index] = _numbers(fields.get("embedding"), position)
     if sorted(vectors) != list(range(count)):
         raise ValueError(f"The endpoint's reply holds other vectors than the {count} asked for")
     rows = [vectors[index] for index in range(count)]
@@ -240,7 +240,7 @@ def read_vectors(body: str, count: int) -> FloatArray:
     return np.stack(rows)
 
 
-def _numbers(embedding: object, place: int) -> FloatArray:
+def _numbers(embedding: object, position: int) -> FloatArray:
     """Return a vector from base64 (float32, little-endian) or a list of numbers."""
     import numpy as np
 
@@ -253,5 +253,5 @@ def _numbers(embedding: object, place: int) -> FloatArray:
     except (ValueError, TypeError):
         numbers = np.empty((0, 0), np.float32)
     if numbers.ndim != 1 or len(numbers) < 1:
-        raise ValueError(f"The endpoint's reply holds no vector at data.{place}")
+        raise ValueError(f"The endpoint's reply holds no vector at data.{position}")
     return numbers

@@ -52,8 +52,8 @@ class HashingEncoder:
         vectors = np.zeros((len(texts), self._identity.dimension), np.float32)
         for row, text in zip(vectors, texts, strict=True):
             for word, count in Counter(terms(text) or [text]).items():
-                place, sign = self._place(word)
-                row[place] += sign * (1 + math.log(count))
+                bucket, sign = self._place(word)
+                row[bucket] += sign * (1 + math.log(count))
         return unit_rows(vectors, texts, "the hashing encoder")
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:

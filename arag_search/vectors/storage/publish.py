@@ -83,7 +83,7 @@ def publish_sidecar(
     index: str = "auto",
     manifest: Manifest,
     progress: Progress | None = None,
-    earlier: Path | None = None,
+    previous: Path | None = None,
     threads: int | None = None,
     sentence_titles: bool = False,
 ) -> VectorManifest:
@@ -91,7 +91,7 @@ def publish_sidecar(
 
     ``placement`` is the folder of the placement that ``manifest``, the manifest of the index,
     states; its ``rows`` name for each text a row of the shards (see placement.py). ``index`` is
-    "auto", "flat" or a FAISS factory with an inverted file. ``earlier`` is the folder of a sidecar
+    "auto", "flat" or a FAISS factory with an inverted file. ``previous`` is the folder of a sidecar
     whose trained quantisers are reused if the factory is the same, and whose whole FAISS indexes
     are reused if the shards are. Shards are linked, or copied from another file system. Memory
     grows with the size of a shard and of the training sample, not with the number of rows.
@@ -118,7 +118,7 @@ def publish_sidecar(
         threads or share_cores(),
         sentence_titles,
     )
-    return publication.run(shards, placement, earlier)
+    return publication.run(shards, placement, previous)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class _Publication:
         return self._target.with_name(self._target.name + ".new")
 
     def run(
-        self, shards: Sequence[StoredShard], placement: Path, earlier: Path | None
+        self, shards: Sequence[StoredShard], placement: Path, previous: Path | None
     ) -> VectorManifest:
         """Do all steps. Raises the errors of ``publish_sidecar``."""
         restore_swapped(self._target.parent)
@@ -153,7 +153,7 @@ class _Publication:
             unit: self._bind(unit, taken, placement) for unit in self._units
         }
         factories: dict[VectorUnit, str] = {
-            unit: self._build(unit, taken, earlier) for unit in self._units
+            unit: self._build(unit, taken, previous) for unit in self._units
         }
         made = self._describe(taken, factories, dead)
         write_atomically(self._folder / MANIFEST, made.to_json().encode())
@@ -254,11 +254,11 @@ class _Publication:
 
     # FAISS
 
-    def _build(self, unit: VectorUnit, shards: Sequence[StoredShard], earlier: Path | None) -> str:
+    def _build(self, unit: VectorUnit, shards: Sequence[StoredShard], previous: Path | None) -> str:
         """Build the index of a unit, and return what it is: "flat", or its factory."""
         mapped = MappedRows(shards, unit, self._encoder.dimension, self._dtype)
         factory = faiss_index.factory_of(self._index, mapped.rows, mapped.dimension)
-        reused = _trained_before(earlier, unit, self._index, mapped.rows)
+        reused = _trained_before(previous, unit, self._index, mapped.rows)
         if reused is not None:
             factory = reused[0]
         if factory == FLAT:
@@ -360,28 +360,28 @@ def restore_swapped(root: Path) -> None:
             os.rename(old, target)
 
 
-def _same_rows(earlier: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> bool:
+def _same_rows(previous: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> bool:
     """Return whether the rows of a unit are those of an earlier sidecar, in the same order."""
     role = vectors_role(unit)
-    before = [record.files[role].sha256 for record in read_manifest(earlier).shards]
+    before = [record.files[role].sha256 for record in read_manifest(previous).shards]
     return before == [shard.record.files[role].sha256 for shard in shards]
 
 
 def _trained_before(
-    earlier: Path | None, unit: VectorUnit, index: str, rows: int
+    previous: Path | None, unit: VectorUnit, index: str, rows: int
 ) -> tuple[str, Path] | None:
     """Return factory and trained index of an earlier sidecar, if they suit so many rows of a unit.
 
     They do if the factory is the requested one, or if that is ``auto`` and would not have more than
     twice as many lists now.
     """
-    if earlier is None:
+    if previous is None:
         return None
-    before = read_manifest(earlier)
+    before = read_manifest(previous)
     factory = before.index.get(unit, FLAT)
     if factory == FLAT or index not in (factory, faiss_index.AUTO):
         return None
     lists = faiss_index.lists_in(factory, before.encoder.dimension)
     if index == faiss_index.AUTO and faiss_index.lists_for(rows) > 2 * lists:
         return None
-    return factory, trained_file(earlier, unit)
+    return factory, trained_file(previous, unit)

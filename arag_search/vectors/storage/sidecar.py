@@ -109,7 +109,7 @@ class Sidecar:
             unit: _Unit(path, manifest, unit, threads) for unit in manifest.units
         }
         texts: dict[VectorUnit, TextRows] = {
-            unit: held.text_rows for unit, held in self._units.items()
+            unit: stored.text_rows for unit, stored in self._units.items()
         }
         columns = Columns(path, manifest.metadata, manifest.chunks)
         ordinals: Ordinals = map_array(chunks_file(path), "int64", (manifest.chunks,))
@@ -154,14 +154,14 @@ class Sidecar:
                 )
             queries = np.ascontiguousarray(queries, np.float32)
             _check(queries, n, self.manifest.encoder.dimension)
-            held = self._units[unit]
+            stored = self._units[unit]
             try:
                 allowed = self._allowance.rows(unit, within)
-                if held.rows.rows == 0 or len(queries) == 0:
+                if stored.rows.rows == 0 or len(queries) == 0:
                     return [[] for _ in queries]
-                if held.ivf is None or (allowed is not None and allowed.few is not None):
-                    return _exactly(held, queries, n, allowed)
-                return self._approximately(held, queries, n, allowed, rescore, nprobe)
+                if stored.ivf is None or (allowed is not None and allowed.few is not None):
+                    return _exactly(stored, queries, n, allowed)
+                return self._approximately(stored, queries, n, allowed, rescore, nprobe)
             except (IndexError, ValueError, MemoryError) as error:
                 # numbers in damaged files point outside of them
                 raise VectorsDamagedError(
@@ -179,7 +179,7 @@ class Sidecar:
 
     def _approximately(
         self,
-        held: _Unit,
+        stored: _Unit,
         queries: FloatArray,
         n: int,
         allowed: AllowedRows | None,
@@ -188,39 +188,39 @@ class Sidecar:
     ) -> list[list[Nearest]]:
         import numpy as np
 
-        if held.ivf is None:
+        if stored.ivf is None:
             raise TypeError("flat vectors are searched exactly")
         candidates = n * (self.manifest.rescore if rescore else 1)
-        wanted = min(n, held.rows.rows)
-        probed = min(nprobe or held.nprobe, held.ivf.lists)
+        wanted = min(n, stored.rows.rows)
+        probed = min(nprobe or stored.nprobe, stored.ivf.lists)
         bits = None if allowed is None else allowed.bits
-        scores, rows = held.ivf.search(queries, candidates, probed, bits)
-        while probed < held.ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():
-            probed = min(4 * probed, held.ivf.lists)
-            scores[too_few], rows[too_few] = held.ivf.search(
+        scores, rows = stored.ivf.search(queries, candidates, probed, bits)
+        while probed < stored.ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():
+            probed = min(4 * probed, stored.ivf.lists)
+            scores[too_few], rows[too_few] = stored.ivf.search(
                 queries[too_few], candidates, probed, bits
             )
         nearest: list[list[Nearest]] = []
         for query, row_scores, row in zip(queries, scores, rows, strict=True):
             valid = row >= 0
             if rescore:
-                best = exact.ranked(held.rows, held.texts, query, np.sort(row[valid]), n)
+                best = exact.ranked(stored.rows, stored.texts, query, np.sort(row[valid]), n)
             else:
-                best = exact.in_order(held.texts, row[valid], row_scores[valid], n)
+                best = exact.in_order(stored.texts, row[valid], row_scores[valid], n)
             nearest.append(best)
         return nearest
 
 
 def _exactly(
-    held: _Unit, queries: FloatArray, n: int, allowed: AllowedRows | None
+    stored: _Unit, queries: FloatArray, n: int, allowed: AllowedRows | None
 ) -> list[list[Nearest]]:
     few = None if allowed is None else allowed.few
-    if few is not None and _GATHERING * len(few) < held.rows.rows:
-        best = exact.best_of_rows(held.rows, queries, n, few)
+    if few is not None and _GATHERING * len(few) < stored.rows.rows:
+        best = exact.best_of_rows(stored.rows, queries, n, few)
     else:
-        best = exact.best_of_all(held.rows, queries, n, None if allowed is None else allowed.mask)
+        best = exact.best_of_all(stored.rows, queries, n, None if allowed is None else allowed.mask)
     return [
-        exact.ranked(held.rows, held.texts, query, rows, n)
+        exact.ranked(stored.rows, stored.texts, query, rows, n)
         for query, rows in zip(queries, best, strict=True)
     ]
 

@@ -30,7 +30,7 @@ _BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PhysicalIndex:
     """A physical index. ``statistics`` are the clauses that scored queries need in addition if it
     has several shards (see ``compile.with_statistics``)."""
 
@@ -40,17 +40,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PhysicalIndexes:
     """The physical indexes of one build, with their manifest."""
 
-    chunks: Place
-    sentences: Place | None
+    chunks: PhysicalIndex
+    sentences: PhysicalIndex | None
     manifest: Manifest
     unfinished_update: str = ""
     """The command of an update that is running or was interrupted."""
 
 
-def find_places(client: Client, address: Address) -> Places:
+def find_physical(client: Client, address: Address) -> PhysicalIndexes:
     """Resolve the name of an address.
 
     Raises IndexNotFoundError if there is no such index, or it is not ours or not finished,
@@ -93,46 +93,51 @@ def find_places(client: Client, address: Address) -> Places:
             allowed=f"engine {schema.ENGINE}",
             do=REBUILD,
         )
-    sentences: Place | None = None
+    sentences: PhysicalIndex | None = None
     if meta.manifest.has_sentences:
         if meta.sentences not in indexes:
             raise IndexDamagedError(
                 "The sentences of the index are missing.", where=where, do=REBUILD
             )
-        sentences = _place(meta.sentences, indexes, meta.sentence_terms)
-    place = _place(chunks, indexes, meta.chunk_terms)
-    return Places(place, sentences, meta.manifest, meta.unfinished_update)
+        sentences = _physical(meta.sentences, indexes, meta.sentence_terms)
+    physical = _physical(chunks, indexes, meta.chunk_terms)
+    return PhysicalIndexes(physical, sentences, meta.manifest, meta.unfinished_update)
 
 
-def _place(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> Place:
+def _physical(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> PhysicalIndex:
     shards = int(indexes[index]["settings"]["index"]["number_of_shards"])
-    return Place(index, shards, shard_terms(terms) if shards > 1 else None)
+    return PhysicalIndex(index, shards, shard_terms(terms) if shards > 1 else None)
 
 
 class Searcher:
     """A sender of searches to the physical indexes of one index; partial answers are errors."""
 
-    def __init__(self, client: Client, places: Places, where: str) -> None:
+    def __init__(self, client: Client, indexes: PhysicalIndexes, where: str) -> None:
         self._client = client
         self._where = where
-        self._places = places
+        self._indexes = indexes
         # The same for all searches: copies may differ in deleted documents, and so in scores.
         self._preference = f"arag-{uuid.uuid4().hex[:12]}"
 
-    def place(self, granularity: Granularity) -> Place:
+    def physical(self, granularity: Granularity) -> PhysicalIndex:
         """Return the index of chunks or sentences. Raises NotServedError for sentences left out."""
         if granularity == "chunk":
-            return self._places.chunks
-        if self._places.sentences is None:
+            return self._indexes.chunks
+        if self._indexes.sentences is None:
             raise NotServedError(
                 "The index holds no sentences.",
                 allowed="granularity chunk",
                 do="Build it again without leaving sentences out.",
             )
-        return self._places.sentences
+        return self._indexes.sentences
 
     def search(
-        self, place: Place, body: Dsl, *, scored: bool = False, deadline: Deadline | None = None
+        self,
+        physical: PhysicalIndex,
+        body: Dsl,
+        *,
+        scored: bool = False,
+        deadline: Deadline | None = None,
     ) -> dict[str, Any]:
         """Return the answer to a search. ``scored`` means that shards must agree on scores.
 
@@ -141,13 +146,13 @@ class Searcher:
         params = {
             "allow_partial_search_results": "false",
             "preference": self._preference,
-            "search_type": _search_type(place, scored),
+            "search_type": _search_type(physical, scored),
         }
-        return self._call(f"/{place.index}/_search", _timed(body, deadline), params, deadline)
+        return self._call(f"/{physical.index}/_search", _timed(body, deadline), params, deadline)
 
     def searches(
         self,
-        bodies: Sequence[tuple[Place, Dsl]],
+        bodies: Sequence[tuple[PhysicalIndex, Dsl]],
         *,
         scored: bool = False,
         deadline: Deadline | None = None,
@@ -156,13 +161,13 @@ class Searcher:
         if not bodies:
             return []
         lines: list[Dsl] = []
-        for place, body in bodies:
+        for physical, body in bodies:
             lines.append(
                 {
-                    "index": place.index,
+                    "index": physical.index,
                     "allow_partial_search_results": False,
                     "preference": self._preference,
-                    "search_type": _search_type(place, scored),
+                    "search_type": _search_type(physical, scored),
                 }
             )
             lines.append(_timed(body, deadline))
@@ -200,5 +205,5 @@ def _timed(body: Dsl, deadline: Deadline | None) -> Dsl:
     return {**body, "timeout": f"{max(1, int(1000 * deadline.timeout_s))}ms"}
 
 
-def _search_type(place: Place, scored: bool) -> str:
-    return "dfs_query_then_fetch" if scored and place.shards > 1 else "query_then_fetch"
+def _search_type(physical: PhysicalIndex, scored: bool) -> str:
+    return "dfs_query_then_fetch" if scored and physical.shards > 1 else "query_then_fetch"
