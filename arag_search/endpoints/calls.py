@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
@@ -24,7 +25,6 @@ DEFAULT_MAX_RETRIES = 5
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 120.0
-CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language model
 SHORTEST_HIDDEN_KEY = 8  # in replies: keys of local servers may be words such as "none"
 NO_KEY = "none"  # sent to a local server that requires no key
@@ -79,7 +79,7 @@ class Endpoint:
     ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
     None if a local server requires none; ``failures`` are the errors to raise.
 
-    A call takes at most ``timeout_s``, from connecting to the last byte, and its reply has at most
+    A call takes at most ``timeout_s`` (see BoundedClient), and its reply has at most
     ``max_reply_bytes``. A redirect to another scheme, host or port is not followed.
 
     Rate limits, timeouts, statuses 408, 409, 425 and 5xx and broken connections are retried up to
@@ -188,7 +188,7 @@ class Endpoint:
     def _attempt(self, request: Request[T]) -> T | Refusal:
         import openai
 
-        from arag_search.endpoints.host import UnreadableReplyError
+        from arag_search.endpoints.client import UnreadableReplyError
 
         try:
             raw = request.send(self._shared_client())
@@ -219,24 +219,21 @@ class Endpoint:
 
     def _shared_client(self) -> Any:
         """Return the client that all threads share, created by the first call."""
-        import httpx2
         import openai
 
-        from arag_search.endpoints.transport import EndpointTransport
+        from arag_search.endpoints.client import BoundedClient
 
         with self._making_client:
             if self._client is None:
-                transport = EndpointTransport(
-                    self.base_url,
-                    timeout_s=self._timeout_s,
-                    connect_timeout_s=CONNECT_TIMEOUT_S,
-                    max_reply_bytes=self._max_reply_bytes,
+                http = BoundedClient(
+                    timeout_s=self._timeout_s, max_reply_bytes=self._max_reply_bytes
                 )
+                weakref.finalize(self, http.close)
                 self._client = openai.OpenAI(
                     api_key=self._key or NO_KEY,
                     base_url=self.base_url,
                     max_retries=0,
-                    http_client=httpx2.Client(transport=transport),
+                    http_client=http,
                 )
             return self._client
 

@@ -277,7 +277,10 @@ def test_a_count_that_differs_from_the_manifest_is_found_by_verifying(server: Se
 
 def test_an_index_removed_while_open_is_reported(server: Server) -> None:
     engine = server.publish("removed", CHUNKS, MEMORY.manifest)
-    for index in (engine._indexes.chunks.index, schema.sentences_name(engine._indexes.chunks.index)):
+    for index in (
+        engine._indexes.chunks.index,
+        schema.sentences_name(engine._indexes.chunks.index),
+    ):
         server.delete(index)
     for request in (
         lambda: engine.search(SearchRequest(Term("opera"))),

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -42,21 +41,3 @@ def test_no_error_of_opensearch_repeats_the_password(server: UnrulyServer, form:
         assert form.lower() not in str(caught.value).lower()
         assert "[password]" in str(caught.value)
         assert form not in repr(caught.value.__cause__) + repr(caught.value.__context__)
-
-
-def test_no_answer_to_a_bulk_repeats_the_password_and_passages_stay_unchanged(
-    server: UnrulyServer,
-) -> None:
-    server.reply_with(version())
-    client = Client.connect(parse_address(f"{server.url}/wiki"), replace(LOGGED_IN))
-    refused = {"status": 400, "error": {"type": "x", "reason": f"Basic {TOKEN}"}}
-    server.reply_with(ServerAnswer({"errors": True, "items": [{"create": refused}]}))
-    reply = client.call("POST", "/_bulk", [{"create": {}}, {}])
-    assert reply["items"][0]["create"]["error"]["reason"] == "Basic [password]"
-    shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
-    hits = {"hits": [{"_id": "1", "_source": {"content": LOGIN[1]}}]}
-    server.reply_with(ServerAnswer({"_shards": shards, "timed_out": False, "hits": hits}))
-    body = {"_source": ["content"], "track_total_hits": False}
-    reply = client.call("POST", "/wiki/_search", body)
-    assert reply["hits"]["hits"][0]["_source"]["content"] == LOGIN[1]
-    client.close()

@@ -1,6 +1,6 @@
 """Calls to a cluster: connections, time limits, retries and errors.
 
-An attempt takes at most a few seconds, however slowly its answer arrives, and all attempts of a
+An attempt waits at most a few seconds for the server, and all attempts of a
 call together at most its budget. Each uses another host. Nothing else retries, and only calls in
 ``REPEATABLE`` are sent again.
 """
@@ -191,8 +191,6 @@ class Client:
     ) -> Any:
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
-        from arag_search.endpoints.host import UnreadableReplyError
-
         hosts = self._connected()
         host = hosts.next()
         sent = _as_bytes(body)
@@ -215,10 +213,6 @@ class Client:
             hosts.answered(host)
             words = self._secrets.hide(str(error))[:80]
             what = f"The server's answer is not JSON: {words}"
-            return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
-        except UnreadableReplyError as error:
-            hosts.answered(host)
-            what = f"The server's answer {error}."
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         hosts.answered(host)
         return fault_of_answer(path, sent, reply, self.server) or reply
