@@ -24,7 +24,6 @@ build_index(sys.argv[1:2], sys.argv[2], BuildOptions())
 SEARCH = """
 import sys
 from arag_search.engines.lucene import jvm
-from tests.support.examples import some_of
 from arag_search.search.index import open_index
 if sys.argv[2:]:
     jvm.start(f"-XX:AOTCache={jvm.aot_cache(jvm.class_path())}", *sys.argv[2:])
@@ -118,7 +117,7 @@ def test_a_truncated_cache_does_no_harm(
     assert found(tmp_path, index) == ("1\n", "")
 
 
-@pytest.mark.parametrize("tenth", some_of([0, 6, 3, 9], 2))
+@pytest.mark.parametrize("tenth", some_of([6, 0, 3, 9]))
 def test_a_damaged_byte_in_the_cache_does_no_harm(
     tenth: int, cache: Path, index: Path, tmp_path: Path
 ) -> None:

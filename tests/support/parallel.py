@@ -11,8 +11,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
 CORES = 2
-WORKERS = 4
-"""Two more than there are cores, because tests of faults and of nodes wait much of their time."""
+WORKERS = 3
+"""One more than there are cores, because tests of faults and of nodes wait much of their time."""
 
 EXPENSIVE = {
     "opensearch_cluster": re.compile(r"\bopensearch_cluster: "),

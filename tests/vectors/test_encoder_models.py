@@ -20,6 +20,7 @@ from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.encoders.model_files import packaged_folder
 from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
+from tests.support.examples import examples
 from tests.support.real_model import MINILM as PACKAGE
 
 WEIGHTS = "model.safetensors"
@@ -84,7 +85,7 @@ def test_an_installed_package_is_a_model_identified_by_all_that_makes_its_vector
 def test_vectors_are_those_of_the_bare_model_in_the_order_of_the_texts(
     encoder: SentenceTransformerEncoder, bare: Any
 ) -> None:
-    texts = [f"{text} {number}" for number in range(20) for text in TEXTS]
+    texts = [f"{text} {number}" for number in range(examples(40)) for text in TEXTS]
     vectors = encoder.encode(texts)
     assert vectors.dtype == np.float32
     assert_close(vectors, bare.encode(texts, batch_size=64))
@@ -92,7 +93,7 @@ def test_vectors_are_those_of_the_bare_model_in_the_order_of_the_texts(
 
 
 def test_sorted_batches_give_what_single_texts_give(encoder: SentenceTransformerEncoder) -> None:
-    texts = TEXTS * 15
+    texts = TEXTS * examples(30)
     alone = {text: encoder.encode([text])[0] for text in TEXTS}
     assert_close(encoder.encode(texts), [alone[text] for text in texts])
 
@@ -116,7 +117,7 @@ def test_text_beyond_the_last_token_of_the_model_changes_nothing(
 def test_threads_that_share_an_encoder_get_their_own_vectors(
     encoder: SentenceTransformerEncoder,
 ) -> None:
-    texts = [f"{text} {'x ' * number}" for number in range(8) for text in TEXTS]
+    texts = [f"{text} {'x ' * number}" for number in range(examples(30)) for text in TEXTS]
     expected = encoder.encode(texts)
     with ThreadPoolExecutor(8) as threads:
         vectors = list(threads.map(lambda text: encoder.encode([text])[0], texts))
