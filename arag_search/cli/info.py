@@ -58,7 +58,7 @@ def info_command(
     passage, every vector and every file on this machine is read and compared too; the line
     "verified" says what was read. The report includes the vectors, and the share of deleted
     documents, which count in scores until arag-search compact. The exit code is 1 if something is
-    damaged, or if vectors of an earlier version belong to wrong passages.
+    damaged.
 
     Several indexes are checked one after the other; a problem with one does not stop the check of
     the others.
@@ -109,7 +109,6 @@ class _Described(NamedTuple):
 def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
     """Describe and verify an index and its vectors. Raises the errors of opening them, and
     IndexDamagedError if the index differs from what its manifest says."""
-    from arag_search.cli.info import described_sidecars
     from arag_search.engines.base import deletions_of
     from arag_search.search.index import open_index
 

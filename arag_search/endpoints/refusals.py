@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import email.utils
-import html
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import quote, quote_plus
+from urllib.parse import unquote
 
 from arag_search.errors import AragError
 
@@ -97,7 +96,7 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
             is_text = isinstance(message, str)
             words = message if is_text else json.dumps(message, ensure_ascii=False)
     if 300 <= status < 400:
-        words = _location(headers)
+        words = unquote(_location(headers))
     retryable = (status in _RETRYABLE_STATUSES or status >= 500) and code not in _PAYMENT_CODES
     return Refusal(
         words=_shown(words, secrets) or "no explanation",
@@ -214,41 +213,26 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 # Keys and passwords, removed from what servers say before it is shown or stored
-#
-# A server may repeat what it was sent: as it is, escaped for JSON, a URL or HTML, or in base64, as
-# HTTP sends a user and a password. Each of these forms is replaced.
 
 
 _SHORTEST_SECRET = 4  # anything shorter occurs in every text
 
 
 class Secrets:
-    """Values that no text may show. Values of fewer than 4 characters are ignored.
+    """Values that no text may show, as they are and as JSON has them. Values of fewer than 4
+    characters are ignored.
 
     ``mark`` replaces them.
     """
 
     def __init__(self, *values: str, mark: str) -> None:
-        forms = {
-            form
-            for value in values
-            if len(value) >= _SHORTEST_SECRET
-            for form in (
-                value,
-                json.dumps(value)[1:-1],
-                json.dumps(value, ensure_ascii=False)[1:-1],
-                quote(value),
-                quote(value, safe=""),
-                quote_plus(value),
-                html.escape(value),
-            )
-        }
-        self._forms = sorted(forms, key=len, reverse=True)
+        long = [value for value in values if len(value) >= _SHORTEST_SECRET]
+        self._forms = [form for value in long for form in (json.dumps(value)[1:-1], value)]
         self._mark = mark
 
     @classmethod
     def of_login(cls, username: str, password: str) -> Secrets:
-        """Return the secrets of HTTP's Basic authentication."""
+        """Return the secrets of HTTP's Basic authentication, which sends them in base64."""
         login = f"{username}:{password}" if password else ""
         return cls(login, base64.b64encode(login.encode()).decode(), password, mark="[password]")
 

@@ -271,12 +271,8 @@ def questions_fingerprint(questions: Sequence[Question]) -> str:
 
 def evidence_fingerprint(questions: Sequence[Question]) -> str:
     """SHA-256 over everything known about the questions, including hops, passages and judgements.
-    Measures of evidence belong to this fingerprint. Excluded documents count only where there are
-    any, so that older fingerprints stay the same."""
+    Measures of evidence belong to this fingerprint."""
     known = [asdict(question) for question in questions]
-    for question in known:
-        if not question["excluded_documents"]:
-            del question["excluded_documents"]
     return hashlib.sha256(orjson.dumps(known)).hexdigest()
 
 

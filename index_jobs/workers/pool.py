@@ -39,7 +39,6 @@ class PeakMemory:
 
 def own_peak() -> PeakMemory:
     """Return the peak memory of this process."""
-    import os
     import socket
 
     return PeakMemory(f"{socket.gethostname()}:{os.getpid()}", _peak_bytes())

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,50 +22,23 @@ from arag_search.system.durable import full_disk_advice
 from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
 
 PREVIEW_CHARACTERS = 80
-_SHORT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ToolKey:
-    """A summary of a tool: a digest of each line of its description, and of each argument by name.
-    ``rest`` is the digest of the whole tool."""
-
-    name: str
-    description: tuple[str, ...]
-    arguments: Mapping[str, str]
-    rest: str
-
-    @classmethod
-    def of(cls, tool: Mapping[str, Any]) -> ToolKey:
-        """Summarise a tool. O(tool)."""
-        lines = description_lines(tool)
-        arguments = tool_arguments(tool)
-        return cls(
-            _tool_name(tool),
-            tuple(_digest([line])[:_SHORT] for line in lines),
-            {name: _digest([schema])[:_SHORT] for name, schema in arguments.items()},
-            _digest([tool])[:_SHORT],
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
     """A summary of a request. ``digest`` covers everything except the question's id; ``messages``
-    are the digests of the messages, ``tools`` the names of the tools. ``tool_keys`` summarise the
-    tools, and are empty in recordings of versions that did not store them."""
+    are the digests of the messages, ``tools`` those of the tools by name."""
 
     digest: str
     messages: tuple[str, ...]
-    tools: tuple[str, ...]
-    tool_keys: tuple[ToolKey, ...] = ()
+    tools: Mapping[str, str]
 
     @classmethod
     def of(cls, request: ModelRequest) -> RequestKey:
         """Summarise a request. O(request)."""
         messages = [_digest(_message_parts(message)) for message in request.messages]
-        names = tuple(_tool_name(tool) for tool in request.tools)
-        keys = tuple(map(ToolKey.of, request.tools))
-        return cls(_digest([messages, list(request.tools)]), tuple(messages), names, keys)
+        tools = {_tool_name(tool): _digest([tool]) for tool in request.tools}
+        return cls(_digest([messages, list(request.tools)]), tuple(messages), tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,24 +171,6 @@ def _tool_name(tool: Mapping[str, Any]) -> str:
     return str(tool.get("function", tool).get("name", ""))
 
 
-def description_lines(tool: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a tool's description."""
-    return str(tool.get("function", tool).get("description", "")).split("\n")
-
-
-def tool_arguments(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schemas of a tool's arguments by name; empty if it has no such schema."""
-    schema: object = tool.get("function", tool).get("parameters")
-    properties: object = (
-        cast(dict[str, object], schema).get("properties") if _is_object(schema) else None
-    )
-    return cast(dict[str, Any], properties) if _is_object(properties) else {}
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
 def _digest(parts: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -337,7 +292,7 @@ class ReplayModel:
         common = _common(near.key, key)
         if common == len(key.messages):
             if len(near.key.messages) == common:
-                return _tool_difference(near.key, key, request)
+                return _tool_difference(near.key, key)
             return f"no recorded call has just these {common} messages"
         message = request.messages[common]
         position = f"message {common + 1} ({message.role})"
@@ -355,54 +310,16 @@ class ReplayModel:
         return "its text is not in the recording"
 
 
-def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelRequest) -> str:
+def _tool_difference(recorded: RequestKey, now: RequestKey) -> str:
     """Describe how the tools of a recorded request differ."""
-    if recorded.tools != now.tools:
+    if list(recorded.tools) != list(now.tools):
         names = [", ".join(tools) or "none" for tools in (recorded.tools, now.tools)]
         return f"the tools differ (recorded: {names[0]}; now: {names[1]})"
-    if not recorded.tool_keys:
-        return (
-            f"the tools differ: they have the recorded names ({', '.join(now.tools)}), but other "
-            "descriptions or arguments, as over another index"
-        )
-    pairs = zip(recorded.tool_keys, now.tool_keys, request.tools, strict=True)
-    differences = [text for pair in pairs if (text := _difference_of_tool(*pair))]
-    return f"the tools differ: {'; '.join(differences)}"
-
-
-def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]) -> str:
-    """Describe how one tool differs; return an empty text if it does not."""
-    if recorded.rest == now.rest:
-        return ""
-    gone = [name for name in recorded.arguments if name not in now.arguments]
-    new = [name for name in now.arguments if name not in recorded.arguments]
-    changed = [
-        name
-        for name, digest in now.arguments.items()
-        if recorded.arguments.get(name, digest) != digest
-    ]
-    differences = [
-        f"{what} {', '.join(names)}"
-        for what, names in (
-            ("lacks the argument", gone),
-            ("has the new argument", new),
-            ("has other bounds or words for", changed),
-        )
-        if names
-    ]
-    lines = description_lines(tool)
-    others = [
-        line
-        for line, digest in zip(lines, now.description, strict=True)
-        if digest not in recorded.description
-    ]
-    if others:
-        differences.append(
-            f"is described otherwise, now {preview(Message('system', others[-1]))!r}"
-        )
-    elif recorded.description != now.description:
-        differences.append("is described otherwise, with fewer lines or in another order")
-    return f"tool {now.name} {' and '.join(differences) or 'has another schema'}"
+    others = [name for name, digest in now.tools.items() if recorded.tools[name] != digest]
+    return (
+        f"the tools differ: {', '.join(others)} with another description or other arguments, as "
+        "over another index"
+    )
 
 
 def _common(recorded: RequestKey, other: RequestKey) -> int:

@@ -157,7 +157,7 @@ def test_the_fingerprint_changes_with_the_question_its_answer_and_its_type(
 def test_the_fingerprint_of_questions_ignores_evidence_that_only_the_evidence_fingerprint_covers(
     tmp_path: Path,
 ) -> None:
-    """Check that earlier runs and results still belong to their questions."""
+    """Check that recorded runs still belong to their questions."""
     plain = load_questions(question_file(tmp_path, PLAIN))
     marked = load_questions(question_file(tmp_path, {**PLAIN, "hops": [{"answer": "Vivaldi"}]}))
     assert questions_fingerprint(plain) == questions_fingerprint(marked)
@@ -165,9 +165,6 @@ def test_the_fingerprint_of_questions_ignores_evidence_that_only_the_evidence_fi
         "a932a27225d45644543b8bde727de05de0a57ca2f272d7679a20268779105407"
     )
     assert evidence_fingerprint(plain) != evidence_fingerprint(marked)
-    assert evidence_fingerprint(plain) == (
-        "90e64561c46d7de800b33f9761fae13327d4e89061eac231f6450b86c8ac26ce"
-    )
     excluding = [replace(question, excluded_documents=("d",)) for question in plain]
     assert evidence_fingerprint(plain) != evidence_fingerprint(excluding)
 
