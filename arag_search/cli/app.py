@@ -6,10 +6,11 @@ Exit codes: 0 done (also without hits), 1 a failure, 2 a query with problems, 13
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,26 +22,40 @@ from arag_search.system.terminal import guard_terminals
 FAILURE = 1
 QUERY_PROBLEMS = 2
 
-_WITH_INDEX = (
-    "index",
-    "embed",
-    "delete",
-    "compact",
-    "search",
-    "fields",
-    "ask",
-    "chat",
-    "mcp",
-    "read",
-    "documents",
-    "check",
-    "info",
-    "questions",
-    "run",
-    "score",
-    "view",
-    "unavailable",
-)
+COMMANDS = {
+    "demo": "Index a sample corpus, search it, answer from it.",
+    "index": "Build an index from a corpus.",
+    "embed": "Make vectors of texts, for semantic search.",
+    "delete": "Delete documents from an index, with their passages.",
+    "compact": "Merge the segments that updates left behind.",
+    "search": "Search an index and print the reply that a model would see.",
+    "fields": "List the fields of an index and their values.",
+    "ask": "Answer a question from an index, with its evidence.",
+    "chat": "Ask several questions, each of which may use earlier ones.",
+    "mcp": "Serve indexes to models, over the Model Context Protocol.",
+    "read": "Print chunks, or a whole document, in full.",
+    "documents": "List the documents of an index, or export them.",
+    "check": "Show how a query is understood, or what is wrong with it.",
+    "info": "Describe indexes and their vectors, and verify them.",
+    "presets": "List the presets, or explain one with its prompt.",
+    "questions": "Describe a file of questions before it is run or measured.",
+    "run": "Answer a file of questions, and record every step.",
+    "show": "Show one question of a run, step by step.",
+    "score": "Score a run against gold answers, overall and by type.",
+    "view": "Make a page that shows a run in a browser.",
+    "unavailable": "Remove evidence, so that a model has to refuse to answer.",
+    "opensearch": "Start and stop local OpenSearch nodes, without Docker.",
+}
+"""The commands in the order of --help, with what it says of them."""
+
+_MODULES = {"compact": "updates", "delete": "updates", "show": "view", "unavailable": "questions"}
+_WITHOUT_INDEX = ("demo", "opensearch", "presets", "show")
+SETTINGS: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
+}
+"""The settings of every parser."""
 
 
 def main(name: str = "arag-search", command: Callable[[], Any] | None = None) -> None:
@@ -59,7 +74,7 @@ def run(
 ) -> int:
     """Run the command line, ours or another that ends in the same way, and return the exit code."""
     try:
-        return _run(arguments or ["--help"], name, command or _command)
+        return _run(arguments or ["--help"], name, command or _commands)
     except KeyboardInterrupt:
         say(f"{name}: interrupted.")
         return INTERRUPTED
@@ -108,37 +123,19 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
 
 
 @functools.cache
-def _command() -> Any:
-    """Build the commands and their options from the functions that run them."""
+def _commands() -> Any:
+    """Return the parser of all commands. It imports the command that it runs, and no other."""
     import typer
+    from typer.core import TyperGroup
 
-    from arag_search.cli.ask import ask_command
-    from arag_search.cli.chat import chat_command
-    from arag_search.cli.check import check_command
-    from arag_search.cli.demo import demo_command
-    from arag_search.cli.documents import documents_command
-    from arag_search.cli.embed import embed_command
-    from arag_search.cli.fields import fields_command
-    from arag_search.cli.index import index_command
-    from arag_search.cli.info import info_command
-    from arag_search.cli.mcp import mcp_command
-    from arag_search.cli.opensearch import opensearch_commands
-    from arag_search.cli.options.index import add_connection_options
-    from arag_search.cli.presets import presets_command
-    from arag_search.cli.questions import questions_command, unavailable_command
-    from arag_search.cli.read import read_command
-    from arag_search.cli.run import run_command
-    from arag_search.cli.score import score_command
-    from arag_search.cli.search import search_command
-    from arag_search.cli.updates import compact_command, delete_command
-    from arag_search.cli.view import show_command, view_command
+    class Group(TyperGroup):
+        """The commands, whose list needs none of them."""
 
-    app = typer.Typer(
-        name="arag-search",
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl(list(COMMANDS.items()))
+
+    app = typer.Typer(name="arag-search", cls=Group, **SETTINGS)
     version = typer.Option(
         False,
         "--version",
@@ -155,40 +152,41 @@ def _command() -> Any:
         Begin with: arag-search demo
         """
 
-    app.command("demo", short_help="Index a sample corpus, search it, answer from it.")(
-        demo_command
-    )
-    app.command("index")(index_command)
-    app.command("embed")(embed_command)
-    app.command("delete")(delete_command)
-    app.command("compact")(compact_command)
-    app.command("search")(search_command)
-    app.command("fields", short_help="List the fields of an index and their values.")(
-        fields_command
-    )
-    app.command("ask")(ask_command)
-    app.command("chat", short_help="Ask several questions, each of which may use earlier ones.")(
-        chat_command
-    )
-    app.command("mcp")(mcp_command)
-    app.command("read")(read_command)
-    app.command("documents")(documents_command)
-    app.command("check")(check_command)
-    app.command("info")(info_command)
-    app.command("presets")(presets_command)
-    app.command("questions")(questions_command)
-    app.command("run")(run_command)
-    app.command("show")(show_command)
-    app.command("score")(score_command)
-    app.command("view", short_help="Make a page that shows a run in a browser.")(view_command)
-    app.command(
-        "unavailable", short_help="Remove evidence, so that a model has to refuse to answer."
-    )(unavailable_command)
-    app.add_typer(opensearch_commands(), name="opensearch")
-    made: Any = typer.main.get_command(app)
-    for name in _WITH_INDEX:
-        add_connection_options(made.commands[name])
-    return made
+    group: Any = typer.main.get_command(app)
+    group.commands = _Commands()
+    return group
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each made from its function when it is asked for."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return _command(name)
+
+
+@functools.cache
+def _command(name: str) -> Any:
+    import typer
+
+    from arag_search.cli.options.index import add_connection_options
+
+    module = importlib.import_module(f"arag_search.cli.{_MODULES.get(name, name)}")
+    app = function = getattr(module, f"{name}_command")
+    if not isinstance(app, typer.Typer):
+        app = typer.Typer(add_completion=False, **SETTINGS)
+        app.command(name)(function)
+    command: Any = typer.main.get_command(app)
+    if name not in _WITHOUT_INDEX:
+        add_connection_options(command)
+    return command
 
 
 def _print_version(wanted: bool) -> None:

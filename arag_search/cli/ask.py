@@ -9,19 +9,23 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from arag_search.agent.conversation import Conversation, SavedConversation, read_conversation
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+from arag_search.agent.record import Record, Step
+from arag_search.agent.sources import sources_of
 from arag_search.cli.options.index import IndexFolder, Opening
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.parser import suggest_presets, with_groups
-from arag_search.cli.output.printing import say
-
-if TYPE_CHECKING:
-    from arag_search.agent.conversation import SavedConversation
-    from arag_search.agent.loop import Agent
-    from arag_search.agent.record import Record, Step
+from arag_search.cli.output.printing import print_json, print_text, say
+from arag_search.cli.trajectories import answer_text, step_line, totals_line
+from arag_search.errors import RunError
+from arag_search.runs.folder import RecordsFile
 
 ENDING = ".json"
 DOCUMENT_PRESET = "agentic_rag"
@@ -88,11 +92,6 @@ def ask_command(
 
     The exit code is 0 for an answer (also "not found in the corpus"), and 1 for a failure.
     """
-    from arag_search.agent.conversation import Conversation, read_conversation
-    from arag_search.agent.loop import Agent
-    from arag_search.agent.presets import DEFAULT_PRESET, load_preset
-    from arag_search.runs.folder import RecordsFile
-
     path = None if continue_ is None else conversation_file(continue_)
     saved = None if path is None or not path.exists() else read_conversation(path)
     settings = load_preset(preset or (DEFAULT_PRESET if path is None else usual_preset(saved)))
@@ -124,12 +123,6 @@ def ask_command(
 def show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Record] = ()) -> int:
     """Print the answer or the record, with a note if the offline model answered, and return the
     exit code. ``previous`` are the records of the conversation before it."""
-    from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
-    from arag_search.agent.sources import sources_of
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.cli.trajectories import answer_text, totals_line
-    from arag_search.errors import RunError
-
     if json:
         note = {"note": OFFLINE_NOTE} if agent.model.name == OFFLINE else {}
         sources = [source.to_json() for source in sources_of(record, agent.index, previous)]
@@ -155,7 +148,6 @@ def live_steps() -> Callable[[Step], None] | None:
     """Return a function that shows steps as they are made, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return None
-    from arag_search.cli.trajectories import step_line
 
     def show(step: Step) -> None:
         line = step_line(step)

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from arag_search.agent.conversation import Conversation, read_conversation
+from arag_search.agent.loop import Agent
+from arag_search.agent.presets import load_preset
 from arag_search.cli.ask import (
     ENDING,
     conversation_file,
@@ -22,10 +25,8 @@ from arag_search.cli.ask import (
 from arag_search.cli.options.index import Opening
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.parser import suggest_presets, with_groups
-from arag_search.cli.output.printing import say
-
-if TYPE_CHECKING:
-    from arag_search.agent.conversation import Conversation
+from arag_search.cli.output.printing import print_json, print_text, say
+from arag_search.errors import ArgumentError, ConfigError, RunError
 
 PROMPT = "> "
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -91,11 +92,6 @@ def chat_command(
 
     The exit code is 0 at the end of the input, 130 after Ctrl-C, and 1 if the last question failed.
     """
-    from arag_search.agent.conversation import Conversation, read_conversation
-    from arag_search.agent.loop import Agent
-    from arag_search.agent.presets import load_preset
-    from arag_search.errors import ArgumentError
-
     if list_ or show is not None:
         return _print_list(json) if show is None else _print_one(conversation_file(show), json)
     if index is None:
@@ -117,8 +113,6 @@ def chat_command(
 
 def _talk(conversation: Conversation, path: Path | None, json: bool) -> int:
     """Answer questions until the input ends; return the exit code."""
-    from arag_search.errors import ArgumentError, RunError
-
     code = 0
     previous = conversation.saved.all_records()
     if previous and sys.stdin.isatty():
@@ -154,10 +148,6 @@ def _questions() -> Iterator[str]:
 
 def _print_list(json: bool) -> int:
     """Print the stored conversations, the last changed first; other files are named."""
-    from arag_search.agent.conversation import read_conversation
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.errors import ConfigError
-
     folder = conversations_folder()
     rows: list[dict[str, object]] = []
     for path in sorted(folder.glob(f"*{ENDING}")):
@@ -188,9 +178,6 @@ def _print_list(json: bool) -> int:
 
 def _print_one(path: Path, json: bool) -> int:
     """Print a conversation as Markdown or as records."""
-    from arag_search.agent.conversation import read_conversation
-    from arag_search.cli.output.printing import print_json, print_text
-
     saved = read_conversation(path)
     if json:
         print_json(saved.records, pretty=True)

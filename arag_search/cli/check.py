@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.search import DefaultOperator, OnOff, problem_list
-
-if TYPE_CHECKING:
-    from arag_search.query.tree import Modifier, Node
+from arag_search.cli.options.index import DefaultOperator, OnOff
+from arag_search.cli.output.printing import print_json, print_text, problem_list
+from arag_search.query.fields import ANY_SCHEMA
+from arag_search.query.parser import parse
+from arag_search.query.problems import QueryError
+from arag_search.query.tree import (
+    And,
+    Demote,
+    Modifier,
+    Node,
+    Not,
+    Or,
+    Prefer,
+    TextLeaf,
+    condition_of,
+)
 
 
 def check_command(
@@ -38,11 +50,6 @@ def check_command(
     Without --index, any field other than title, content and doc_id is assumed to be metadata. Put
     -- before a query that starts with a minus. The exit code is 2 for a query with problems.
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.query.fields import ANY_SCHEMA
-    from arag_search.query.parser import parse
-    from arag_search.query.problems import QueryError
-
     schema = ANY_SCHEMA
     if index is not None:
         from arag_search.search.index import open_index
@@ -76,8 +83,6 @@ def check_command(
 def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
     """Return a node for JSON. ``among`` says what a passage must match for a PREFER or DEMOTE to
     change its score."""
-    from arag_search.query.tree import And, Demote, Not, Or, Prefer, TextLeaf, condition_of
-
     kind = type(node).__name__
     match node:
         case And() | Or():

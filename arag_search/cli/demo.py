@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.model import BaseUrl, ModelName, ModelOptions
-from arag_search.cli.output.printing import say
-
-if TYPE_CHECKING:
-    from arag_search.search.index import Index
+from arag_search.cli.output.printing import print_text, say
+from arag_search.cli.trajectories import answer_text, step_line, totals_line
+from arag_search.engines.jars import cache_folder
+from arag_search.errors import BuildError, IndexExistsError
+from arag_search.questions.files import load_questions
+from arag_search.search.index import Index, open_index
+from arag_search.tools.base import ReadSet
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources.metadata import parse_metadata
 
 QUESTIONS = ("s06", "s11", "s01")
 """Sample questions: a relation, a comparison, and a question of two hops."""
@@ -53,20 +65,6 @@ def demo_command(
     questions, and you see what to type next. This takes seconds and needs no key, no server and no
     installed Java: built-in rules stand in for a language model (offline).
     """
-    import shlex
-    from importlib.resources import as_file, files
-
-    from arag_search.agent.presets import DEFAULT_PRESET, load_preset
-    from arag_search.agent.toolbox import tools_of
-    from arag_search.cli.output.printing import print_text
-    from arag_search.engines.jars import cache_folder
-    from arag_search.errors import BuildError, IndexExistsError
-    from arag_search.search.index import open_index
-    from arag_search.tools.base import ReadSet
-    from index_jobs.build.new_index import build_index
-    from index_jobs.build.options import BuildOptions
-    from index_jobs.sources.metadata import parse_metadata
-
     location = to or cache_folder() / "demo-index"
     options = BuildOptions(metadata=parse_metadata(SAMPLE_METADATA), overwrite=to is None)
     with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
@@ -113,15 +111,6 @@ def demo_command(
 def _answer(index: Index, model: ModelOptions) -> int:
     """Let the agent answer some of the sample questions, with a line for each step, and return how
     many failed."""
-    from importlib.resources import as_file, files
-
-    from arag_search.agent.loop import Agent
-    from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
-    from arag_search.agent.presets import load_preset
-    from arag_search.cli.output.printing import print_text
-    from arag_search.cli.trajectories import answer_text, step_line, totals_line
-    from arag_search.questions.files import load_questions
-
     preset = load_preset(PRESET)
     chosen = model.choose(say)
     failed = 0

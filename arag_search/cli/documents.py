@@ -7,17 +7,21 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import orjson
 import typer
 
 from arag_search.cli.options.index import IndexPlace, ScopeFilter
+from arag_search.cli.output.printing import print_bytes, print_text, say
+from arag_search.engines.opensearch.schema import ENGINE
 from arag_search.errors import ArgumentError, IndexDamagedError
-from arag_search.system.progress import counted
-
-if TYPE_CHECKING:
-    from arag_search.search.documents import IndexDocument
-    from arag_search.search.index import Index
+from arag_search.search.documents import IndexDocument
+from arag_search.search.index import Index, open_index
+from arag_search.system.durable import replacing, sync
+from arag_search.system.progress import counted, open_progress
+from arag_search.tools.rendering import header_line, metadata_text
+from index_jobs.build.export import build_command, record_of
 
 _SHOWN = 20
 STDOUT = "-"
@@ -71,8 +75,6 @@ def documents_command(
     showing the documents that it skips.
     """
     _check(json, export, overwrite)
-    from arag_search.search.index import open_index
-
     most = (None if json or export is not None else _SHOWN) if limit is None else limit or None
     with open_index(index, filter=filter) as opened:
         if export is not None:
@@ -101,9 +103,6 @@ def _check(json: bool, export: str | None, overwrite: bool) -> None:
 
 
 def _print_list(index: Index, offset: int, most: int | None) -> None:
-    from arag_search.cli.output.printing import print_text
-    from arag_search.tools.rendering import header_line, metadata_text
-
     shown, has_more = 0, False
     for document in _page(index, offset, None if most is None else most + 1):
         if shown == most:
@@ -123,17 +122,11 @@ def _print_list(index: Index, offset: int, most: int | None) -> None:
 
 
 def _print_lines(index: Index, offset: int, most: int | None) -> None:
-    from arag_search.cli.output.printing import print_bytes
-
     for document in _page(index, offset, most):
         print_bytes(_line(document.summary()))
 
 
 def _export(index: Index, offset: int, most: int | None, name: str, overwrite: bool) -> None:
-    from arag_search.cli.output.printing import print_bytes, say
-    from arag_search.system.progress import open_progress
-    from index_jobs.build.export import build_command, record_of
-
     path = None if name == STDOUT else _export_path(name, overwrite)
     manifest = index.manifest
     is_whole = index.scope is None and not offset and most is None
@@ -158,8 +151,6 @@ def _page(index: Index, offset: int, most: int | None) -> Iterator[IndexDocument
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    import orjson
-
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -188,8 +179,6 @@ def _export_path(name: str, overwrite: bool) -> Path:
 def _new_file(path: Path) -> Generator[Callable[[bytes], object]]:
     """Yield a function that writes to a file, which appears when the block has ended without an
     error."""
-    from arag_search.system.durable import replacing, sync
-
     temporary: Path | None = None
     try:
         with replacing(path, shared=True) as temporary, temporary.open("xb") as file:
@@ -203,9 +192,6 @@ def _new_file(path: Path) -> Generator[Callable[[bytes], object]]:
 def _check_unchanged(index: Index) -> None:
     """Raise an error if an index on a server was updated since it was opened: documents may then be
     exported twice or not at all. An index in a folder is read as it was when it was opened."""
-    from arag_search.engines.opensearch.schema import ENGINE
-    from arag_search.search.index import open_index
-
     if index.manifest.engine != ENGINE:
         return
     with open_index(index.location) as now:

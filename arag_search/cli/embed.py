@@ -8,6 +8,10 @@ import typer
 
 from arag_search.cli.options.build import Json
 from arag_search.cli.options.index import IndexPlace
+from arag_search.cli.output.printing import print_report, run_job
+from arag_search.vectors.base import VECTOR_UNITS
+from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.plan import EmbedOptions
 
 # Code that reads indexes and encodes is imported in the command, to keep --help fast.
 
@@ -141,11 +145,6 @@ def embed_command(
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --json
     """
-    from arag_search.cli.output.printing import print_report, run_job
-    from arag_search.vectors.base import VECTOR_UNITS
-    from index_jobs.embedding.job import embed_index
-    from index_jobs.embedding.plan import EmbedOptions
-
     options = EmbedOptions(
         vectors=vectors,
         units=VECTOR_UNITS if unit == "both" else (unit,),

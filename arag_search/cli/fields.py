@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from arag_search.cli.options.index import DEFAULT_TIMEOUT_S, IndexFolder, SearchTimeoutSeconds
-
-if TYPE_CHECKING:
-    from arag_search.search.fields import FieldSummary
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.search.fields import FieldSummary
+from arag_search.search.index import open_index
+from arag_search.search.nearest import values_json
+from arag_search.tools.fields import fields_text
 
 
 def fields_command(
@@ -46,10 +48,6 @@ def fields_command(
       arag-search fields my-index kind --values 100
       arag-search fields my-index --filter 'year:>=1900' --json
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.search.index import open_index
-    from arag_search.tools.fields import fields_text
-
     with open_index(index, filter=filter, search_timeout_s=search_timeout_s or None) as opened:
         result = opened.fields(*(names or ()), values=values)
     if json:
@@ -62,8 +60,6 @@ def fields_command(
 
 
 def _field_json(field: FieldSummary) -> dict[str, Any]:
-    from arag_search.search.nearest import values_json
-
     described: dict[str, Any] = {"name": field.name, "type": field.kind, "passages": field.passages}
     if field.distinct is not None:
         described |= {"distinct": field.distinct, "values": values_json(field.values)}

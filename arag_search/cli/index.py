@@ -20,8 +20,14 @@ from arag_search.cli.options.build import (
 )
 from arag_search.cli.options.index import VectorsFolder
 from arag_search.cli.options.parser import with_groups
+from arag_search.cli.output.printing import print_report, run_job
+from arag_search.engines.open import check_path
+from arag_search.engines.opensearch.address import is_address
+from arag_search.errors import ArgumentError
+from index_jobs.build.new_index import build_index
 from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import formats_help
+from index_jobs.updates.maintenance import roll_back
 
 # Code that reads corpora and writes indexes is imported in the command, to keep --help fast.
 
@@ -132,11 +138,6 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
-    from arag_search.cli.output.printing import print_report, run_job
-    from arag_search.engines.open import check_path
-    from arag_search.engines.opensearch.address import is_address
-    from index_jobs.build.new_index import build_index
-
     if not is_address(to):
         check_path(to, "the index")
     if rollback:
@@ -181,10 +182,6 @@ index_command.__doc__ = (
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
-    from arag_search.cli.output.printing import print_report
-    from arag_search.errors import ArgumentError
-    from index_jobs.updates.maintenance import roll_back
-
     if sources or dry_run:
         raise ArgumentError(
             "--rollback builds nothing, but sources or --dry-run are given.",

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import orjson
 import typer
 
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.engines.base import MAX_DELETED_SHARE, Deletions, deletions_of
+from arag_search.engines.lucene.reader import IndexStatistics, LuceneEngine
+from arag_search.engines.lucene.snapshot import PartStatistics
+from arag_search.engines.opensearch.reader import (
+    ClusterStatistics,
+    OpenSearchEngine,
+    ShardStatistics,
+)
+from arag_search.errors import AragError, IndexDamagedError, VectorsError, VectorsNotNamedError
+from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.search.index import Index, open_index
 from arag_search.system.progress import counted
+from arag_search.vectors.storage.files import check_contents, check_sizes
+from arag_search.vectors.storage.folders import (
+    FittingSidecar,
+    fitting_sidecar,
+    sidecars,
+    vectors_root,
+)
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.sidecar import sidecar_files
 
-if TYPE_CHECKING:
-    from arag_search.engines.base import Deletions
-    from arag_search.engines.lucene.reader import IndexStatistics
-    from arag_search.engines.lucene.snapshot import PartStatistics
-    from arag_search.engines.opensearch.reader import ClusterStatistics, ShardStatistics
-    from arag_search.manifest import Manifest
-    from arag_search.search.index import Index
-
-    Statistics = IndexStatistics | ClusterStatistics
-    Part = PartStatistics | ShardStatistics
-    from arag_search.vectors.storage.folders import FittingSidecar
-    from arag_search.vectors.storage.manifest import VectorManifest
+Statistics = IndexStatistics | ClusterStatistics
+Part = PartStatistics | ShardStatistics
 
 
 def info_command(
@@ -71,9 +84,6 @@ def info_command(
       arag-search info indexes/* --checksums
       arag-search info http://localhost:9200/my-index
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.errors import AragError
-
     if len(indexes) == 1:
         described = _describe(indexes[0], vectors, checksums)
         if json:
@@ -109,9 +119,6 @@ class _Described(NamedTuple):
 def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
     """Describe and verify an index and its vectors. Raises the errors of opening them, and
     IndexDamagedError if the index differs from what its manifest says."""
-    from arag_search.engines.base import deletions_of
-    from arag_search.search.index import open_index
-
     with open_index(index) as opened:
         manifest = opened.manifest
         statistics, verified = _verified(opened, checksums)
@@ -135,9 +142,6 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
 
 def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
     """Return the statistics of the index, and the names of its verified parts."""
-    from arag_search.engines.lucene.reader import LuceneEngine
-    from arag_search.engines.opensearch.reader import OpenSearchEngine
-
     engine = opened.engine
     if not isinstance(engine, LuceneEngine | OpenSearchEngine):
         raise TypeError(f"an engine without files: {type(engine).__name__}")
@@ -158,9 +162,6 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
 def check_passages(opened: Index) -> None:
     """Raise IndexDamagedError if the passages or their places differ from those of the manifest.
     All passages are read."""
-    from arag_search.errors import IndexDamagedError
-    from arag_search.manifest import CorpusDigest, fingerprint_hex
-
     digest = CorpusDigest.of(opened.engine.scan(None))
     manifest = opened.manifest
     wrong: list[str] = []
@@ -178,16 +179,12 @@ def check_passages(opened: Index) -> None:
 
 def _unfinished_update(opened: Index) -> str:
     """Return the command of an unfinished update; updates in a folder leave nothing."""
-    from arag_search.engines.opensearch.reader import OpenSearchEngine
-
     engine = opened.engine
     return engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
 
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
     """Raise IndexDamagedError if the documents on disk are not those of the manifest."""
-    from arag_search.errors import IndexDamagedError
-
     counts = {"chunks": (manifest.chunks, statistics.chunks.documents)}
     if statistics.sentences is not None:
         counts["sentences"] = (manifest.sentences, statistics.sentences.documents)
@@ -207,10 +204,6 @@ def _info_json(
     deletions: Deletions,
     verified: list[str],
 ) -> dict[str, Any]:
-    import dataclasses
-
-    import orjson
-
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     return {
         "location": location,
@@ -230,8 +223,6 @@ def _lines(
     deletions: Deletions,
     verified: list[str],
 ) -> list[str]:
-    from arag_search.engines.base import MAX_DELETED_SHARE
-
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
@@ -290,8 +281,6 @@ def _verified_words(verified: Sequence[str]) -> str:
 
 def _pieces(part: Part) -> str:
     """Return the number of files of a folder, or of shards on a server."""
-    from arag_search.engines.lucene.snapshot import PartStatistics
-
     if isinstance(part, PartStatistics):
         return counted(part.files, "file")
     return counted(part.shards, "shard")
@@ -313,9 +302,6 @@ def described_sidecars(
 ) -> list[DescribedSidecar]:
     """Describe the sidecars of an index. Sizes of files are compared; with ``checksums`` everything
     is read."""
-    from arag_search.errors import VectorsError, VectorsNotNamedError
-    from arag_search.vectors.storage.folders import fitting_sidecar, sidecars, vectors_root
-
     try:
         root = vectors_root(opened.location, vectors)
     except VectorsNotNamedError:
@@ -340,10 +326,6 @@ def _damaged(path: Path, why: str) -> DescribedSidecar:
 def _described(
     path: Path, sidecar: VectorManifest, fitting: FittingSidecar | None, checksums: bool
 ) -> DescribedSidecar:
-    from arag_search.errors import VectorsError
-    from arag_search.vectors.storage.files import check_contents, check_sizes
-    from arag_search.vectors.storage.sidecar import sidecar_files
-
     check = check_contents if checksums else check_sizes
     try:
         check(sidecar_files(path, sidecar), "")

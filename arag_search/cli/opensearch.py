@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
+from arag_search.cli.app import SETTINGS
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.engines.opensearch.nodes import cluster
+from arag_search.engines.opensearch.nodes.cluster import ClusterStatus, default_data, stop_command
+from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
+from arag_search.errors import ArgumentError
 
 Data = Annotated[
     str | None,
     typer.Option(
         "--data",
         help="The folder of the cluster.  [default: opensearch-nodes in the cache folder]",
-        metavar="DIR",
-        show_default=False,
-    ),
-]
-RunningData = Annotated[
-    str | None,
-    typer.Option(
-        "--data",
-        help="The folder of the cluster.  [default: that of the local cluster that runs]",
         metavar="DIR",
         show_default=False,
     ),
@@ -69,13 +64,11 @@ def up_command(
       arag-search opensearch up --port 9400
       arag-search opensearch up --nodes 3 --data my-cluster
     """
-    from arag_search.engines.opensearch.nodes import cluster
-
     folder = _folder(data)
     return _show(cluster.up(folder, nodes=nodes, port=port, heap=heap), json)
 
 
-def status_command(data: RunningData = None, json: AsJson = False) -> int:
+def status_command(data: Data = None, json: AsJson = False) -> int:
     """Show whether the local cluster is running, and where. The exit code is 1 if it is not ready.
 
     Examples:
@@ -84,9 +77,7 @@ def status_command(data: RunningData = None, json: AsJson = False) -> int:
       arag-search opensearch status
       arag-search opensearch status --data my-cluster --json
     """
-    from arag_search.engines.opensearch.nodes import cluster
-
-    folder = cluster.running_data() if data is None else _folder(data)
+    folder = _folder(data)
     status = cluster.status(folder)
     if status is None:
         return _show_none(folder, json, 1)
@@ -94,9 +85,8 @@ def status_command(data: RunningData = None, json: AsJson = False) -> int:
     return 0 if status.ready else 1
 
 
-def down_command(data: RunningData = None, json: AsJson = False) -> int:
-    """Stop the nodes that arag-search opensearch up started, wherever their folder is. Data and
-    logs stay on disk.
+def down_command(data: Data = None, json: AsJson = False) -> int:
+    """Stop the nodes that arag-search opensearch up started. Data and logs stay on disk.
 
     Examples:
 
@@ -104,30 +94,21 @@ def down_command(data: RunningData = None, json: AsJson = False) -> int:
       arag-search opensearch down
       arag-search opensearch down --data my-cluster
     """
-    from arag_search.engines.opensearch.nodes import cluster
-
-    folder = cluster.running_data() if data is None else _folder(data)
+    folder = _folder(data)
     status = cluster.down(folder)
     return _show_none(folder, json, 0) if status is None else _show(status, json)
 
 
-def opensearch_commands() -> typer.Typer:
-    """Group the three commands."""
-    group = typer.Typer(
-        rich_markup_mode=None,
-        help="Start and stop local OpenSearch nodes, without Docker.",
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
-    group.command("up")(up_command)
-    group.command("status")(status_command)
-    group.command("down")(down_command)
-    return group
+opensearch_command = typer.Typer(
+    help="Start and stop local OpenSearch nodes, without Docker.", add_completion=False, **SETTINGS
+)
+"""The three commands together."""
+opensearch_command.command("up")(up_command)
+opensearch_command.command("status")(status_command)
+opensearch_command.command("down")(down_command)
 
 
 def _folder(data: str | None) -> Path:
-    from arag_search.engines.opensearch.nodes.cluster import default_data
-    from arag_search.errors import ArgumentError
-
     if data == "":
         raise ArgumentError(
             "The folder of the cluster has no name.",
@@ -138,8 +119,6 @@ def _folder(data: str | None) -> Path:
 
 
 def _show(status: ClusterStatus, as_json: bool) -> int:
-    from arag_search.cli.output.printing import print_json, print_text
-
     if as_json:
         print_json(_status_json(status), pretty=True)
     else:
@@ -148,8 +127,6 @@ def _show(status: ClusterStatus, as_json: bool) -> int:
 
 
 def _show_none(folder: Path, as_json: bool, code: int) -> int:
-    from arag_search.cli.output.printing import print_json, print_text
-
     if as_json:
         print_json({"data": str(folder), "url": None, "nodes": []}, pretty=True)
     else:
@@ -173,9 +150,6 @@ def _status_json(status: ClusterStatus) -> dict[str, Any]:
 
 
 def _lines(status: ClusterStatus) -> list[str]:
-    from arag_search.engines.opensearch.nodes.cluster import stop_command
-    from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
-
     lines = [f"OpenSearch {OPENSEARCH_VERSION} {_state(status)}"]
     for node in status.nodes:
         process = "not running" if node.pid is None else f"process {node.pid}"

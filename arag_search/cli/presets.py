@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from collections.abc import Mapping
+from typing import Annotated, cast
 
 import typer
 
+from arag_search.agent.presets import (
+    DEFAULT_PRESET,
+    Preset,
+    allowed_values,
+    load_preset,
+    preset_folder,
+    preset_names,
+    preset_yaml,
+)
+from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.index import ScopeFilter
 from arag_search.cli.options.parser import suggest_presets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from arag_search.agent.presets import Preset
-    from arag_search.tools.base import Tool
+from arag_search.cli.output.printing import print_bytes, print_json, print_text
+from arag_search.errors import ArgumentError
+from arag_search.search.index import open_index
+from arag_search.tools.base import Tool
 
 
 def presets_command(
@@ -55,16 +64,6 @@ def presets_command(
       arag-search presets my-preset.yaml
       arag-search presets logical_read --yaml > all-keys.yaml
     """
-    from arag_search.agent.presets import (
-        DEFAULT_PRESET,
-        load_preset,
-        preset_folder,
-        preset_names,
-        preset_yaml,
-    )
-    from arag_search.cli.output.printing import print_bytes, print_json, print_text
-    from arag_search.errors import ArgumentError
-
     if yaml and (json or preset is None):
         raise ArgumentError(
             "--yaml and --json are both given." if json else "--yaml is given without a preset.",
@@ -116,9 +115,6 @@ def _preset_json(preset: Preset) -> dict[str, object]:
 
 def _tools(preset: Preset, location: str, filter: str | None) -> dict[str, Tool]:
     """Return the tools of a preset over an index, and close the index again."""
-    from arag_search.agent.toolbox import tools_of
-    from arag_search.search.index import open_index
-
     with open_index(location, filter=filter) as index:
         return tools_of(preset, index)
 
@@ -131,8 +127,6 @@ def _tools_json(tools: Mapping[str, Tool]) -> dict[str, object]:
 
 def _explained(preset: Preset, tools: Mapping[str, Tool]) -> str:
     """Explain every key with its value and meaning, then show the prompt and the tools."""
-    from arag_search.agent.presets import Preset, allowed_values
-
     lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
     for key, field in Preset.model_fields.items():
         if key in ("name", "description"):

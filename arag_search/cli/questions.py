@@ -5,17 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import orjson
 import typer
 
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.description import Description, Resolution, describe
+from arag_search.evaluation.unavailable import GONE, STILL_PRESENT, TakenAway, take_away
+from arag_search.questions.files import load_questions, read_questions
+from arag_search.questions.question import Hop, Question
+from arag_search.questions.record import plain_record
+from arag_search.search.index import open_index
+from arag_search.system.durable import write_atomically
 from arag_search.system.progress import counted
-
-if TYPE_CHECKING:
-    from arag_search.evaluation.description import Description, Resolution
-    from arag_search.evaluation.unavailable import TakenAway
-    from arag_search.questions.question import Hop, Question
-
 
 _LABEL_WIDTH = 13
 _UNRESOLVED_SHOWN = 5
@@ -61,11 +65,6 @@ def questions_command(
       arag-search questions q.jsonl --index my-index
       arag-search questions beir/scifact --json
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.evaluation.description import describe
-    from arag_search.questions.files import read_questions
-    from arag_search.search.index import open_index
-
     read = read_questions(file)
     if index is None:
         description = describe(read)
@@ -215,11 +214,6 @@ def unavailable_command(
         --preset logical_read --model gpt-4o-mini --out runs/gone
       arag-search score runs/gone --judge gpt-4o
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.evaluation.unavailable import take_away
-    from arag_search.questions.files import load_questions
-    from arag_search.search.index import open_index
-
     questions = load_questions(file)
     with open_index(index) as opened:
         taken = take_away(questions, opened.scan(), limit)
@@ -232,12 +226,6 @@ def unavailable_command(
 
 
 def _write(taken: TakenAway, out: Path) -> None:
-    import orjson
-
-    from arag_search.errors import ArgumentError
-    from arag_search.questions.record import plain_record
-    from arag_search.system.durable import write_atomically
-
     lines = [
         orjson.dumps(plain_record(question), option=orjson.OPT_APPEND_NEWLINE)
         for question in taken.questions
@@ -256,8 +244,6 @@ def _write(taken: TakenAway, out: Path) -> None:
 
 
 def _taken_counts(taken: TakenAway) -> dict[str, int]:
-    from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
-
     return {type: taken.count(type) for type in (GONE, STILL_PRESENT)}
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from arag_search.cli.options.index import IndexFolder
+from arag_search.cli.output.printing import print_json, print_text
 from arag_search.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from arag_search.search.documents import IndexDocument
-    from arag_search.search.index import Index
+from arag_search.search.documents import IndexDocument
+from arag_search.search.index import Index, open_index
+from arag_search.tools.base import DocumentSettings, ReadSet
+from arag_search.tools.chunk_read import chunk_header
+from arag_search.tools.find import Find
+from arag_search.tools.open_lines import OpenLines
+from arag_search.tools.references import NamedDocuments
+from arag_search.tools.rendering import header_line, metadata_text
 
 DEFAULT_LINES = 60
 """The number of lines that ``--line`` prints."""
@@ -86,10 +91,6 @@ def read_command(
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.search.index import open_index
-    from arag_search.tools.chunk_read import chunk_header
-
     if bool(chunk_ids) is (document is not None):
         raise ArgumentError(
             "There are ids of chunks and of a document." if chunk_ids else "There is no id.",
@@ -138,12 +139,6 @@ def _print_lines(
 ) -> int:
     """Print lines of a document, or the places of patterns, as the tools open and find show
     them."""
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.tools.base import DocumentSettings, ReadSet
-    from arag_search.tools.find import Find
-    from arag_search.tools.open_lines import OpenLines
-    from arag_search.tools.references import NamedDocuments
-
     whole = index.document_lines([doc_id])[0]
     if whole is None:
         index.document_read(doc_id)  # raises the error that suggests ids
@@ -177,8 +172,6 @@ def _print_lines(
 
 def _document_text(document: IndexDocument) -> str:
     """Return the title and metadata of a document, then its passages below their ids."""
-    from arag_search.tools.rendering import header_line, metadata_text
-
     header = header_line(document.id, document.title, 1, 1)
     about = metadata_text(document.metadata)
     lines = [f"{header}\n({about})" if about else header]

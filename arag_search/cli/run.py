@@ -5,18 +5,20 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
+from arag_search.agent.presets import load_preset
 from arag_search.cli.options.index import IndexFolder, Opening
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.parser import suggest_presets, with_groups
-from arag_search.cli.output.printing import INTERRUPTED
-from arag_search.system.progress import counted
-
-if TYPE_CHECKING:
-    from arag_search.runs.run import RunOutcome
+from arag_search.cli.output.printing import INTERRUPTED, print_text
+from arag_search.questions.files import load_questions
+from arag_search.runs.prices import Prices
+from arag_search.runs.run import RunOptions, RunOutcome, run
+from arag_search.system.progress import counted, duration, open_progress
 
 
 @with_groups
@@ -95,12 +97,6 @@ def run_command(
     The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
     failed or have not been asked, and 130 after an interruption.
     """
-    from arag_search.agent.presets import load_preset
-    from arag_search.questions.files import load_questions
-    from arag_search.runs.prices import Prices
-    from arag_search.runs.run import RunOptions, run
-    from arag_search.system.progress import open_progress
-
     options = RunOptions(workers, limit, max_cost, str(questions.absolute()), opening.filter)
     options.check()
     asked = load_questions(questions)
@@ -131,10 +127,6 @@ def run_command(
 
 def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
     """Report how the run ended, and return the exit code."""
-    from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
-    from arag_search.cli.output.printing import print_text
-    from arag_search.system.progress import duration
-
     tally = outcome.tally
     print_text(f"{counted(tally.total, 'question')}: {tally.to_text()}, {duration(tally.seconds)}.")
     if model == OFFLINE:

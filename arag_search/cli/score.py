@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from arag_search.agent.models.base import ChatModel
+from arag_search.agent.models.choose import OFFLINE, choose_model
 from arag_search.cli.options.index import SearchedIndex
 from arag_search.cli.options.model import BaseUrl
-
-if TYPE_CHECKING:
-    from arag_search.agent.models.base import ChatModel
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.cli.output.score_tables import details_text, measures_text, score_text
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.judging.agreement import read_labels
+from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.evaluation.measures import parse_measures
+from arag_search.evaluation.score import score
+from arag_search.search.index import open_index
 
 VERDICTS_FILE = "verdicts.jsonl"
 
@@ -113,15 +121,6 @@ def score_command(
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.cli.output.score_tables import details_text, measures_text, score_text
-    from arag_search.evaluation.judging.agreement import read_labels
-    from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
-    from arag_search.evaluation.judging.verdict_cache import VerdictCache
-    from arag_search.evaluation.measures import parse_measures
-    from arag_search.evaluation.score import score
-    from arag_search.search.index import open_index
-
     measures = parse_measures(measure or ())
     labels = None if judge_labels is None else read_labels(judge_labels)
     cache = judge_cache or folder / VERDICTS_FILE
@@ -153,9 +152,6 @@ def score_command(
 @contextmanager
 def _judging_model(name: str, base_url: str | None) -> Generator[ChatModel]:
     """Open the model that judges, and close it at the end."""
-    from arag_search.agent.models.choose import OFFLINE, choose_model
-    from arag_search.errors import ArgumentError
-
     if name == OFFLINE:
         raise ArgumentError(
             f"Model {OFFLINE!r} cannot judge: it only searches and reads.",

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from arag_search.cli.options.index import (
     DEFAULT_TIMEOUT_S,
+    DefaultOperator,
     EncoderName,
     IndexFolder,
+    OnOff,
     Opening,
     SearchTimeoutSeconds,
     VectorsFolder,
 )
 from arag_search.cli.options.parser import suggest_tools, with_groups
-from arag_search.errors import ArgumentError
+from arag_search.cli.output.printing import print_bytes, print_json, print_text, problem_list, say
+from arag_search.cli.queries import read_queries
+from arag_search.errors import ArgumentError, QueryTimeoutError
+from arag_search.query.problems import QueryError
+from arag_search.search.index import Index
+from arag_search.search.results import MAX_REACH, SearchHit, SearchResult
+from arag_search.tools.base import (
+    DEFAULT_RESULT_TOKENS,
+    FULL_TEXT_RESULT_TOKENS,
+    MAX_TOOL_TOP_K,
+    DocumentSettings,
+    ReadSet,
+)
+from arag_search.tools.document_search import DocumentSearch
+from arag_search.tools.references import NamedDocuments
 from arag_search.tools.registry import SEARCH_TOOLS
-
-if TYPE_CHECKING:
-    from arag_search.errors import QueryTimeoutError
-    from arag_search.query.problems import QueryError
-    from arag_search.search.index import Index
-    from arag_search.search.results import SearchHit, SearchResult
+from arag_search.tools.search import WHOLE_UP_TO_TOKENS, ReplyStyle, reply
 
 _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
@@ -43,9 +54,7 @@ _OF_PASSAGES = (
 _ENCODED_TOGETHER = 1_000
 MAX_DOCUMENTS = 20
 
-DefaultOperator = Literal["OR", "AND"]
 Granularity = Literal["chunk", "sentence"]
-OnOff = Literal["on", "off"]
 Unit = Literal["passage", "sentence"]
 OutputFormat = Literal["json", "trec"]
 
@@ -190,12 +199,6 @@ class SearchOptions(NamedTuple):
     @property
     def bound(self) -> int:
         """Tokens that a reply may have."""
-        from arag_search.tools.base import (
-            DEFAULT_RESULT_TOKENS,
-            FULL_TEXT_RESULT_TOKENS,
-            MAX_TOOL_TOP_K,
-        )
-
         if self.top_k > MAX_TOOL_TOP_K:
             return sys.maxsize
         return FULL_TEXT_RESULT_TOKENS if self.shows_full_text else DEFAULT_RESULT_TOKENS
@@ -315,12 +318,6 @@ def _without_effect(name: str, needs: str) -> ArgumentError:
 
 
 def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.query.problems import QueryError
-    from arag_search.search.results import MAX_REACH
-    from arag_search.tools.base import ReadSet
-    from arag_search.tools.search import WHOLE_UP_TO_TOKENS, ReplyStyle, reply
-
     query = tuple(words) if options.tool == "keyword" else " ".join(words)
     with options.opening.open(location) as index:
         try:
@@ -348,11 +345,6 @@ def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
 
 def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.tools.base import DocumentSettings, ReadSet
-    from arag_search.tools.document_search import DocumentSearch
-    from arag_search.tools.references import NamedDocuments
-
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
     settings = DocumentSettings(
         search_backend=backends.get(options.tool, "logical"), results_per_query=options.top_k
@@ -394,11 +386,6 @@ def _run_documents(location: str, query: str, options: SearchOptions) -> int:
 
 
 def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
-    from arag_search.cli.output.printing import print_bytes, print_json, say
-    from arag_search.cli.queries import read_queries
-    from arag_search.errors import QueryTimeoutError
-    from arag_search.query.problems import QueryError
-
     asked = read_queries(path, options.tool)
     trec = options.output_format == "trec"
     refused = stopped = 0
@@ -477,17 +464,7 @@ def stopped_json(
 
 def _nothing(query: str, offset: int) -> SearchResult:
     """Return the result of a query that was not run."""
-    from arag_search.search.results import SearchResult
-
     return SearchResult(query, "", 0, True, "passages", offset, (), (), None, None, 0.0)
-
-
-def problem_list(error: QueryError) -> list[dict[str, Any]]:
-    """Return all problems of a query."""
-    return [
-        {"column": problem.column, "piece": problem.piece, "message": problem.message}
-        for problem in error.problems
-    ]
 
 
 def explanation_text(hits: tuple[SearchHit, ...]) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from arag_search.cli.options.build import Json
 from arag_search.cli.options.index import IndexPlace, VectorsFolder
 from arag_search.cli.output.printing import run_job
-
-if TYPE_CHECKING:
-    from index_jobs.build.options import BuildOptions
+from arag_search.corpus import nfc
+from arag_search.errors import ArgumentError
+from index_jobs.build.options import BuildOptions
+from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 
 
 def delete_command(
@@ -55,8 +58,6 @@ def delete_command(
       arag-search delete my-index --from withdrawn.txt --missing-ok
       cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
     """
-    from index_jobs.updates.deletion import delete_documents
-
     wanted: list[str] = []
     for doc_id in doc_ids or []:
         is_input = doc_id == "-"
@@ -95,8 +96,6 @@ def compact_command(
       arag-search compact my-index
       arag-search compact http://localhost:9200/my-index --json
     """
-    from index_jobs.updates.maintenance import compact_index
-
     return run_job(lambda progress: compact_index(index, progress), json)
 
 
@@ -112,8 +111,6 @@ def update_command(
 ) -> int:
     """Add the sources to the index, or make it equal to them. Only build options that were passed
     count, and they must be those of the index."""
-    from arag_search.errors import ArgumentError
-    from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 
     def if_given(name: str, value: Any) -> Any:
         source = context.get_parameter_source(name)
@@ -154,9 +151,6 @@ def update_command(
 
 
 def _ids(data: bytes, where: str) -> list[str]:
-    from arag_search.corpus import nfc
-    from arag_search.errors import ArgumentError
-
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from arag_search.cli.options.index import SearchedIndex
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.cli.trajectories import trajectory_text
+from arag_search.errors import ArgumentError, RunError
+from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, read_description, read_records
+from arag_search.search.index import open_index
 from arag_search.system.progress import counted
+from arag_search.viewer.view import view
 
 PAGE_FILE = "view.html"
 COMPARISON_FILE = "compare.html"
@@ -65,11 +72,6 @@ def view_command(
       arag-search view runs/a --open
       arag-search view runs/a --compare runs/b --out a-and-b.html
     """
-    from arag_search.cli.output.printing import print_text
-    from arag_search.errors import ArgumentError
-    from arag_search.search.index import open_index
-    from arag_search.viewer.view import view
-
     if no_gold and questions is not None:
         raise ArgumentError(
             "--no-gold and --questions cannot be used together.", do="Leave one out."
@@ -90,10 +92,6 @@ def view_command(
 
 def _open(path: Path) -> None:
     """Open a page in the browser. Raises RunError if there is none."""
-    import webbrowser
-
-    from arag_search.errors import RunError
-
     if not webbrowser.open(path.absolute().as_uri()):
         raise RunError(
             "No browser could be started; the page is written.",
@@ -112,16 +110,6 @@ def show_command(
     Every step is printed as the model saw it, then the answer and the totals. If a question was
     asked more than once, its last record is shown.
     """
-    from arag_search.cli.output.printing import print_json, print_text
-    from arag_search.cli.trajectories import trajectory_text
-    from arag_search.errors import RunError
-    from arag_search.runs.folder import (
-        RECORDS_FILE,
-        RUN_FILE,
-        read_description,
-        read_records,
-    )
-
     path = folder / RECORDS_FILE
     if not path.is_file():
         raise RunError(

@@ -233,60 +233,6 @@ def test_a_folder_without_a_name_is_refused(arag: Command, command: str) -> None
     )
 
 
-# The list of clusters that were started
-
-
-@pytest.fixture
-def two_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
-    """Return the folders of two clusters in a list of their own, each with a process that stands
-    in for its node."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(cluster, "END_LIMIT_S", 0)
-    folders = [tmp_path / "first one", tmp_path / "second"]
-    with stand_in(folders[0]), stand_in(folders[1]):
-        for folder in folders:
-            note_started(folder)
-        yield folders
-
-
-def note_started(data: Path) -> None:
-    cluster._list_folder().mkdir(parents=True, exist_ok=True)
-    cluster._list_entry(data).write_text(str(data))
-
-
-def test_down_finds_the_cluster_that_runs_or_names_all_that_do(
-    arag: Command, two_clusters: list[Path]
-) -> None:
-    first, second = two_clusters
-    several = arag("opensearch", "down")
-    assert (several.code, several.err) == (
-        1,
-        "arag-search: 2 local clusters are running.\n"
-        f"Allowed: --data '{first}' or --data {second}\nDo: Name one with --data.\n",
-    )
-    assert arag("opensearch", "status").err == several.err
-    assert arag("opensearch", "down", "--data", str(first), "--json").json["ended"] == 1
-    assert arag("opensearch", "status", "--json").json["data"] == str(second)
-    ended = arag("opensearch", "down", "--json").json
-    assert (ended["data"], ended["ended"]) == (str(second), 1)
-    default = cluster.default_data()
-    nothing = f"No local cluster has been started in {default}.\n"
-    assert arag("opensearch", "down") == (0, nothing, "")
-
-
-def test_folders_in_the_list_that_are_gone_or_hold_something_else_are_passed_over(
-    arag: Command, two_clusters: list[Path]
-) -> None:
-    first, second = two_clusters
-    assert arag("opensearch", "down", "--data", str(first)).code == 0
-    note_started(first / "gone")
-    other = first / "other"
-    other.mkdir()
-    (other / "cluster.json").write_text("[]")
-    note_started(other)
-    assert arag("opensearch", "down", "--json").json["data"] == str(second)
-
-
 # Real nodes
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -70,6 +70,8 @@ EncoderName = Annotated[
     ),
 ]
 
+DefaultOperator = Literal["OR", "AND"]
+OnOff = Literal["on", "off"]
 DEFAULT_TIMEOUT_S = 10.0
 """The same as in arag_search/engines/deadline.py, which --help does not import."""
 

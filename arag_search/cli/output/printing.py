@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from arag_search.query.problems import QueryError
     from arag_search.system.progress import Progress
     from index_jobs.build.report import Report
 
@@ -70,3 +71,11 @@ def print_report(report: Report, json: bool) -> int:
             say(warning)
     print_text(report.to_json() if json else report.to_text())
     return 0
+
+
+def problem_list(error: QueryError) -> list[dict[str, Any]]:
+    """Return all problems of a query."""
+    return [
+        {"column": problem.column, "piece": problem.piece, "message": problem.message}
+        for problem in error.problems
+    ]

@@ -609,7 +609,7 @@ def test_the_command_shows_the_tools_over_an_index_as_a_model_gets_them(
     presets: PresetsCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = index_of(*VIVALDI)
-    monkeypatch.setattr("arag_search.search.index.open_index", lambda *_, **__: index)
+    monkeypatch.setattr("arag_search.cli.presets.open_index", lambda *_, **__: index)
     tools = tools_of(load_preset("logical_read"), index)
     text = presets("logical_read", "--index", "my-index")
     for name, tool in tools.items():

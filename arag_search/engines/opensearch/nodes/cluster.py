@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import http.client
 import json
 import os
@@ -95,25 +94,6 @@ def default_data() -> Path:
     return cache_folder() / "opensearch-nodes"
 
 
-def running_data() -> Path:
-    """Return the data folder of the local cluster that runs, or the default one if none does.
-
-    Raises ArgumentError if several run.
-    """
-    folders = {default_data()}
-    for entry in _list_folder().glob("*"):
-        with contextlib.suppress(OSError):
-            folders.add(Path(os.fsdecode(entry.read_bytes())))
-    running = sorted(folder for folder in folders if _runs(folder))
-    if len(running) > 1:
-        raise ArgumentError(
-            f"{len(running)} local clusters are running.",
-            allowed=" or ".join(f"--data {shlex.quote(str(folder))}" for folder in running),
-            do="Name one with --data.",
-        )
-    return running[0] if running else default_data()
-
-
 def stop_command(data: Path) -> str:
     """Return the command that stops the cluster of a data folder."""
     named = "" if data == default_data() else f" --data {shlex.quote(str(data))}"
@@ -147,10 +127,6 @@ def up(
         _check_free([all_ports[number] for number in stopped], 0 if is_new else _PORTS_LIMIT_S)
         class_path = jars.class_path() if stopped else []
         write_atomically(data / _CLUSTER_FILE, json.dumps(all_ports).encode())
-        if not owned:
-            with contextlib.suppress(OSError):  # without the list, --data finds the cluster
-                _list_folder().mkdir(parents=True, exist_ok=True)
-                write_atomically(_list_entry(data), os.fsencode(data.absolute()))
         try:
             for number in stopped:
                 node.prepare(
@@ -187,8 +163,6 @@ def down(data: Path) -> ClusterStatus | None:
         if ports is None:
             return None
         ended = _end(data, range(len(ports)))
-        with contextlib.suppress(OSError):
-            _list_entry(data).unlink(missing_ok=True)
         return _status(data, ports, ended=ended)
 
 
@@ -227,7 +201,7 @@ def _planned(data: Path, nodes: int | None, port: int | None) -> tuple[list[Port
             do="Leave --nodes out, or name another folder with --data.",
         )
     first = ports[0][0]
-    runs = _runs(data)
+    runs = any(_pid(data, number) is not None for number in range(len(ports)))
     if port in (None, first) or (port == 0 and runs):
         return ports, False
     if runs:
@@ -333,23 +307,6 @@ def _log_end(data: Path, number: int, start: int) -> str:
         text = log.read().decode("utf-8", "replace")
     shown = [line[:300] for line in text.splitlines()[-_LOG_LINES:]]
     return "\n  ".join([f"{path}, which ends:", *shown])
-
-
-def _list_folder() -> Path:
-    return cache_folder() / "opensearch-clusters"
-
-
-def _list_entry(data: Path) -> Path:
-    return _list_folder() / hashlib.sha256(os.fsencode(data.absolute())).hexdigest()[:16]
-
-
-def _runs(data: Path) -> bool:
-    """Return whether a node of the cluster of ``data`` runs."""
-    try:
-        ports = _read_ports(data) or []
-    except EngineError:
-        return False
-    return any(_pid(data, number) is not None for number in range(len(ports)))
 
 
 def _read_ports(data: Path) -> list[Ports] | None:
