@@ -31,7 +31,6 @@ from arag_search.vectors.storage.folders import (
     vectors_root,
 )
 from arag_search.vectors.storage.manifest import VectorManifest
-from arag_search.vectors.storage.sidecar import sidecar_files
 
 Statistics = IndexStatistics | ClusterStatistics
 Part = PartStatistics | ShardStatistics
@@ -328,7 +327,7 @@ def _described(
 ) -> DescribedSidecar:
     check = check_contents if checksums else check_sizes
     try:
-        check(sidecar_files(path, sidecar), "")
+        check(sidecar.files_in(path), "")
     except VectorsError as error:
         return _damaged(path, f"{error.what} ({error.where})")
     fits = fitting is not None and fitting.path == path

@@ -12,23 +12,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag_search.query.tree import Scope
-from arag_search.vectors.base import KEY_BYTES, Nearest, VectorUnit
+from arag_search.vectors.base import KEY_BYTES, FloatArray, Nearest, Ordinals, VectorUnit
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.shards import MappedRows
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Rows = NDArray[np.int64]
 
-    from arag_search.vectors.base import FloatArray
-
-    Rows = NDArray[np.int64]
-    from arag_search.vectors.base import Ordinals
-
-    Mask = NDArray[np.bool_]
+Mask = NDArray[np.bool_]
 
 
 _SLACK = 1e-5
@@ -63,8 +59,6 @@ def best_of_all(
 ) -> list[Rows]:
     """Return, for each query, the rows that may be among its ``n`` best. ``allowed`` is called with
     a first row and a count, and returns whether each of these rows counts; None allows all."""
-    import numpy as np
-
     pools = [_Pool(n) for _ in range(len(queries))]
     for first, scores in _scored(mapped, queries):
         rejected = None if allowed is None else ~allowed(first, scores.shape[1])
@@ -77,8 +71,6 @@ def best_of_all(
 
 def best_of_rows(mapped: MappedRows, queries: FloatArray, n: int, rows: Rows) -> list[Rows]:
     """Return, for each query, those of ``rows`` that may be among its ``n`` best."""
-    import numpy as np
-
     pools = [_Pool(n) for _ in range(len(queries))]
     size = block_rows(len(queries), mapped.dimension, converted=True)
     for first in range(0, len(rows), size):
@@ -92,8 +84,6 @@ def ranked(
     mapped: MappedRows, texts: RowTexts, query: FloatArray, rows: Rows, n: int
 ) -> list[Nearest]:
     """Return the ``n`` best of ``rows`` by their stored vectors; equal scores by ordinal."""
-    import numpy as np
-
     scores = np.empty(len(rows), np.float32)
     wanted = query.astype(np.float64)
     for start in range(0, len(rows), _RESCORED):
@@ -107,8 +97,6 @@ def ranked(
 
 def in_order(texts: RowTexts, rows: Rows, scores: FloatArray, n: int) -> list[Nearest]:
     """Return the ``n`` best of ``rows``, best first, equal scores in order of ordinal."""
-    import numpy as np
-
     ordinals = texts.ordinals[rows]
     order = np.lexsort((ordinals, -scores))[:n]
     keys = texts.keys[rows[order]].tobytes()
@@ -134,8 +122,6 @@ class _Pool:
 
     def add(self, first: int, scores: FloatArray) -> None:
         """Add the scores of the rows from ``first`` on."""
-        import numpy as np
-
         if self._kept < self._n and len(scores) > self._n:
             self._raise_to(scores)
         rows = np.flatnonzero(scores >= self._least - _SLACK)
@@ -148,20 +134,14 @@ class _Pool:
 
     def rows(self) -> Rows:
         """Return the remaining rows."""
-        import numpy as np
-
         self._shrink()
         return self._rows[0] if self._rows else np.empty(0, np.int64)
 
     def _raise_to(self, scores: FloatArray) -> None:
-        import numpy as np
-
         at = len(scores) - self._n
         self._least = max(self._least, float(np.partition(scores, at)[at]))
 
     def _shrink(self) -> None:
-        import numpy as np
-
         if not self._rows:
             return
         scores, rows = np.concatenate(self._scores), np.concatenate(self._rows)
@@ -187,8 +167,6 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
     to 16 queries as ``queries @ vectors.T``, and no slower for more. They are transposed while they
     are in the cache.
     """
-    import numpy as np
-
     products = np.empty((len(queries), len(vectors)), np.float32)
     for start in range(0, len(vectors), _STRIPE_ROWS):
         stripe = vectors[start : start + _STRIPE_ROWS]
@@ -219,8 +197,6 @@ class AllowedRows:
 
     def mask(self, first: int, count: int) -> Mask:
         """Return whether each of ``count`` rows from ``first`` on is allowed."""
-        import numpy as np
-
         if self.few is not None:
             mask = np.zeros(count, np.bool_)
             start, stop = np.searchsorted(self.few, (first, first + count))
@@ -284,8 +260,6 @@ class Allowance:
 
     def _chunks_at(self, ordinals: Ordinals) -> Mask:
         """Return, for each chunk, whether it has one of these ordinals."""
-        import numpy as np
-
         mask = np.zeros(len(self._ordinals), np.bool_)
         at = np.searchsorted(self._ordinals, ordinals)
         inside = at < len(mask)
@@ -295,8 +269,6 @@ class Allowance:
 
     def _of_chunks(self, unit: VectorUnit, chunks: Mask) -> AllowedRows:
         """Return the rows of the marked chunks; ``chunks`` is changed."""
-        import numpy as np
-
         ends, rows, total_rows = self._texts[unit]
         if self._deleted is not None:
             chunks &= ~self._deleted

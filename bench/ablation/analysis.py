@@ -12,7 +12,10 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag_search.evaluation.bootstrap import (
     LEVEL,
@@ -27,11 +30,7 @@ from bench.ablation.measure import Comparable, comparable
 from bench.ablation.values import Condition, SetValues
 from bench.report.rows import MACRO
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Table = NDArray[np.float64]
+Table = NDArray[np.float64]
 
 BEYOND = 10
 """The least number of resamples beyond each bound of an interval."""
@@ -232,8 +231,6 @@ class _Measured:
     ) -> _Measured | None:
         """Select the questions with a value in all conditions, and the data sets that have any;
         return None if no data set is left."""
-        import numpy as np
-
         conditions = [
             condition for condition in sets[0].conditions if set(stratum) <= set(condition)
         ]
@@ -257,8 +254,6 @@ class _Measured:
 
     def groups(self) -> Iterator[tuple[str, Sequence[_DataSet], Table]]:
         """Yield each data set, then all of them together if there are several."""
-        import numpy as np
-
         for data_set, means in zip(self.data, self.resampled, strict=True):
             yield data_set.name, [data_set], means
         if len(self.data) > 1:
@@ -276,8 +271,6 @@ class _Measured:
 
     def plain_means(self) -> dict[tuple[str, str, Condition], float]:
         """Return the arithmetic mean of every condition; nothing if the measure is not a ratio."""
-        import numpy as np
-
         if self.measure.scale != "ratio":
             return {}
         return {
@@ -298,8 +291,6 @@ class _Measured:
         level: float,
     ) -> dict[tuple[Contrast, str, Policy], Difference]:
         """Compare the sides of these contrasts under these policies where both were measured."""
-        import numpy as np
-
         at = {condition: column for column, condition in enumerate(self.conditions)}
         sign = -1.0 if self.measure.lower_is_better else 1.0
         differences: dict[tuple[Contrast, str, Policy], Difference] = {}
@@ -324,8 +315,6 @@ class _Measured:
 def _macro_means(tables: Sequence[Table]) -> list[float]:
     """Return the mean of each column: over the questions of each data set first, then over data
     sets, so that each data set counts the same."""
-    import numpy as np
-
     return np.mean([table.mean(axis=0) for table in tables], axis=0).tolist()
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
 from bench.ablation.analysis import Analysis
 from bench.ablation.design import Stratum
 from bench.ablation.tables import levels_text
 from bench.ablation.values import Condition, SetValues
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 TOKENS = ("TokensToEvidence", "RetrievedTokens")
 """The candidates for the axis of tokens; the first one that was measured is used."""
@@ -104,8 +103,6 @@ def _style(number: int) -> dict[str, Any]:
 
 def _column(data_set: SetValues, measure: str, condition: Condition) -> NDArray[np.float64] | None:
     """Return the known values of a condition, or None if the suite does not show the measure."""
-    import numpy as np
-
     if measure not in data_set.tables:
         return None
     column = data_set.tables[measure][:, data_set.conditions.index(condition)]
@@ -115,8 +112,6 @@ def _column(data_set: SetValues, measure: str, condition: Condition) -> NDArray[
 
 def _distribution(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stratum) -> bool:
     """Draw the share of questions whose evidence was complete by the number of tokens."""
-    import numpy as np
-
     drawn = False
     for number, level, condition in _levels(analysis, data_set, stratum):
         column = _column(data_set, TOKENS[0], condition)
@@ -141,8 +136,6 @@ def _distribution(analysis: Analysis, panel: Any, data_set: SetValues, stratum: 
 
 def _evidence(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stratum) -> bool:
     """Draw the mean share of the evidence shown by the number of tokens."""
-    import numpy as np
-
     drawn = False
     for number, level, condition in _levels(analysis, data_set, stratum):
         curves = [curve for curve in data_set.curves[condition] if curve]

@@ -8,17 +8,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Key, read_cell
 from bench.ablation.measure import comparable
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Table = NDArray[np.float64]
+Table = NDArray[np.float64]
 
 SET = "set"
 Condition = tuple[tuple[str, str], ...]
@@ -102,8 +101,6 @@ def load_values(
 def _set_values(
     name: str, cells: Sequence[tuple[Cell, list[CellRow]]], measures: Sequence[str]
 ) -> SetValues:
-    import numpy as np
-
     lines = _questions(name, cells)
     order = {question.id: at for at, question in enumerate(lines)}
     conditions = tuple(condition_of(cell.key) for cell, _ in cells)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.text_match import evidence_recall, gold_names, title_names
 from arag_search.query.problems import QueryError
@@ -190,8 +192,6 @@ Estimates = Mapping[str, Mapping[Column, Interval]]
 def estimates(sets: Sequence[Measured]) -> Estimates:
     """Estimate the mean of every column with its interval: of each data set, and of the average of
     several data sets, in which each counts the same."""
-    import numpy as np
-
     columns = columns_of(sets[0].answers)
     tables = [
         np.array([_row(measured, at, columns) for at in range(len(measured.questions))])

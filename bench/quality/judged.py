@@ -9,6 +9,8 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from arag_search.cli.queries import read_queries
 from arag_search.evaluation.bootstrap import LEVEL, SEED, intervals, resampled_means
 from arag_search.evaluation.measurement import ranking_values
@@ -141,8 +143,6 @@ def figure_of(
 ) -> Figure:
     """Estimate the mean of every measure with its interval, and the paired difference of each
     search from the words of the need. Raises BenchError if no need was judged."""
-    import numpy as np
-
     ids = list(values[REFERENCE])
     if not ids:
         raise BenchError("No need has a relevant document.", where=name)

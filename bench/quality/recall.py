@@ -19,7 +19,9 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest
@@ -47,11 +49,7 @@ from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 NAME = "recall"
 CORPORA = (*SETS, "medical")
@@ -157,8 +155,6 @@ def _kept(
 ) -> Vectors:
     """Return the vectors of the texts. Those of each block are kept in a file and loaded from it if
     the same encoder encoded the same texts before."""
-    import numpy as np
-
     made_by = repr((encoder.identity, encode.__name__)).encode()
     parts: list[Vectors] = []
     for start in range(0, len(texts), _ENCODED_AT_ONCE):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import orjson
 
 from arag_search.agent.presets import DEFAULT_PRESET, Preset, changed_preset, load_preset
@@ -354,8 +355,6 @@ def figure(name: str, runs: Sequence[Replayed]) -> Figure:
 def _interval(pairs: Sequence[tuple[str, float, float]]) -> tuple[float, float]:
     """Return the 95 % interval of a ratio of sums over questions (run, numerator, denominator),
     which are drawn again within their run."""
-    import numpy as np
-
     table = np.array([(over, under) for _, over, under in pairs], np.float64)
     means = resampled_means(table, [name for name, _, _ in pairs], "replies")
     means = means[means[:, 1] > 0]

@@ -20,7 +20,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
@@ -40,11 +43,7 @@ from bench.speed.indexing import size_of
 from bench.workbench import check_room, say
 from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 SIZES = (100_000, 1_000_000)
 FLAT_TARGET = Target("at most", 1.2)
@@ -155,8 +154,6 @@ def open_placement(
     folder: Path, units: Sequence[VectorUnit], metadata: Mapping[str, MetadataType]
 ) -> Generator[PlacementWriter]:
     """Write a placement to a folder: the n-th text of each unit has the n-th row."""
-    import numpy as np
-
     folder.mkdir(parents=True, exist_ok=True)
     with PlacementWriter(folder, units, metadata) as writer:
         yield writer
@@ -211,8 +208,6 @@ def manifest_of(chunks: int, sentences: int, digest: CorpusDigest) -> Manifest:
 
 def synthetic_vectors(rows: int, dimension: int, seed: int) -> Vectors:
     """Generate unit vectors around centres that are the same for every seed."""
-    import numpy as np
-
     centres = np.random.default_rng(0).standard_normal((_CENTRES, dimension), np.float32)
     generator = np.random.default_rng((1, seed))
     vectors = generator.standard_normal((rows, dimension), np.float32) * np.float32(_SPREAD)
@@ -331,7 +326,6 @@ def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
 def _bare(task: Task) -> Any:
     """Build an IndexFlatIP of the same vectors in memory."""
     import faiss
-    import numpy as np
 
     index: Any = faiss.IndexFlatIP(task.dimension)
     for path in sorted((task.work / "work").glob("shard-*.sentence.npy")):
@@ -341,8 +335,6 @@ def _bare(task: Task) -> Any:
 
 def _check_same(bare: Any, sidecar: Sidecar, queries: Vectors) -> None:
     """Raise BenchError unless both sides find the same rows."""
-    import numpy as np
-
     scores, _ = bare.search(queries, TOP)
     ours = sidecar.nearest("sentence", queries, TOP)
     our_scores = np.array([[neighbour.score for neighbour in some] for some in ours])

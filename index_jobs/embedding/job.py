@@ -50,7 +50,6 @@ from arag_search.vectors.storage.placement import (
 )
 from arag_search.vectors.storage.publish import publish_sidecar, restore_swapped
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
-from arag_search.vectors.storage.sidecar import Sidecar
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
 from index_jobs.embedding.making import (
     EncoderChoice,
@@ -208,6 +207,8 @@ class _Embedding:
     def _published(self) -> VectorManifest | None:
         """Return the published vectors if their files are complete, judged by their sizes. Raises
         VectorsMismatchError if they differ from what the options specify."""
+        from arag_search.vectors.storage.sidecar import Sidecar  # which needs numpy
+
         manifest, options = self._index.manifest, self._options
         folder = sidecar_folder(self._root, manifest.placement)
         if options.overwrite or not (folder / MANIFEST).exists():

@@ -11,6 +11,7 @@ from typing import Any, cast
 import orjson
 
 from arag_search.corpus import Document
+from arag_search.engines.lucene.foreign import ForeignIndex
 from arag_search.errors import SourceError
 from index_jobs.sources.formats import Fields, ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
@@ -111,8 +112,6 @@ class LuceneIndexFolder:
         self._check_stored()
 
     def _check_stored(self) -> None:
-        from arag_search.engines.lucene.foreign import ForeignIndex
-
         format = Stored(self._fields, self._metadata)
         names: set[str] = set()
         with ForeignIndex(Path(self.name), self.name) as index:
@@ -152,8 +151,6 @@ class LuceneIndexFolder:
         return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
-        from arag_search.engines.lucene.foreign import ForeignIndex
-
         self.bytes_read = 0
         format = Stored(self._fields, self._metadata)
         with ForeignIndex(Path(self.name), self.name) as index:

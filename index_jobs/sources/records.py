@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import os
 import re
 import zlib
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, cast
 
+import ijson
 import orjson
 
 from arag_search.errors import SourceError
@@ -191,8 +193,6 @@ def _reason(error: orjson.JSONDecodeError, line: bytes) -> str:
 
 
 def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
-    import json
-
     repeated: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
@@ -220,8 +220,6 @@ def array_records(
     The first ``skip`` items are passed to ``pass_over`` instead of being yielded. Raises
     SourceError where the rest of the array cannot be read.
     """
-    import ijson
-
     number = 0
     try:
         with readable(file.name):
@@ -273,8 +271,6 @@ class _Bounded:
 
 def _items(stream: _Bounded) -> Iterator[tuple[Any, str | None]]:
     """Yield the items of an array, each with a key that occurs twice in an object of it."""
-    import ijson
-
     around: list[Any] = []  # the array, and the containers around the next value
     key = ""
     repeated: str | None = None

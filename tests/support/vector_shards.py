@@ -28,7 +28,7 @@ from arag_search.vectors.storage.shards import (
     StoredType,
     write_shard,
 )
-from arag_search.vectors.storage.sidecar import Sidecar, open_vectors, sidecar_files
+from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench.speed.vectors import open_placement
 from bench.speed.vectors import stored_shards as shards_in
 from tests.support.oracle.engine import MemoryEngine
@@ -226,4 +226,4 @@ def nearly_equal(rows: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
 
 def verify(sidecar: Sidecar) -> None:
     """Read every file of a sidecar. Raises VectorsDamagedError if one is not as it was written."""
-    check_contents(sidecar_files(sidecar.path, sidecar.manifest), EMBED_AGAIN)
+    check_contents(sidecar.manifest.files_in(sidecar.path), EMBED_AGAIN)

@@ -66,7 +66,9 @@ class RecordingFile:
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
         try:
-            self._lines = JsonLinesFile(self.file, "question_id", _is_recorded)
+            self._lines = JsonLinesFile(
+                self.file, "question_id", lambda line: _parse_line(line) is not None
+            )
             self._lines.repair()
         except OSError as error:
             raise ConfigError(
@@ -151,10 +153,6 @@ def _parse_line(line: bytes) -> Recorded | None:
         return _adapter().validate_json(line)
     except ValidationError:
         return None
-
-
-def _is_recorded(line: bytes) -> bool:
-    return _parse_line(line) is not None
 
 
 @functools.cache
@@ -286,7 +284,8 @@ class ReplayModel:
             return "the recording is empty"
         times = sum(call.key.digest == key.digest for call in self._calls)
         if times:
-            return f"it is in the recording {_times(times)}, and is asked once more"
+            often = "once" if times == 1 else f"{times} times"
+            return f"it is in the recording {often}, and is asked once more"
         own = [call for call in self._calls if call.question_id == request.question_id]
         near = max(own or self._calls, key=lambda call: _common(call.key, key))
         common = _common(near.key, key)
@@ -330,7 +329,3 @@ def _common(recorded: RequestKey, other: RequestKey) -> int:
             break
         count += 1
     return count
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -193,7 +193,7 @@ class Client:
 
         hosts = self._connected()
         host = hosts.next()
-        sent = _as_bytes(body)
+        sent = body if isinstance(body, bytes) or body is None else encoded(body)
         params = dict(params or {})
         if path.endswith(_SEARCHES):  # the server can stop when we no longer wait
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
@@ -223,12 +223,9 @@ class Client:
         if isinstance(error, ConnectionTimeout):
             return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
         if isinstance(error, SSLError) or self._address.is_encrypted:
-            return self._tls_fault(error)
+            shown = self._options.client_cert is not None
+            return fault_of_tls(_message(error), self.server, shown=shown)
         return Fault(True, unavailable(f"No connection: {_message(error)}", self.server))
-
-    def _tls_fault(self, error: Any) -> Fault:
-        shown = self._options.client_cert is not None
-        return fault_of_tls(_message(error), self.server, shown=shown)
 
     def _connected(self) -> Hosts:
         if self._hosts is None or self._pid != os.getpid() or self._closed:
@@ -246,10 +243,6 @@ def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
     if isinstance(body, Mapping):
         return orjson.dumps(body)
     return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in body)
-
-
-def _as_bytes(body: Body) -> bytes | None:
-    return body if isinstance(body, bytes) or body is None else encoded(body)
 
 
 def _message(error: Any) -> str:

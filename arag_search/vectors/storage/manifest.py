@@ -16,7 +16,7 @@ from arag_search.vectors.storage.files import (
     FileRecord,
     read_record,
 )
-from arag_search.vectors.storage.shards import ShardRecord, StoredShard, StoredType
+from arag_search.vectors.storage.shards import ShardRecord, StoredShard, StoredType, shard_file
 
 MANIFEST = "vectors.json"
 FLAT = "flat"
@@ -61,6 +61,15 @@ class VectorManifest:
     def shards_in(self, folder: Path) -> list[StoredShard]:
         """Return the shards, whose files are in the folder of the sidecar."""
         return [StoredShard(folder, record) for record in self.shards]
+
+    def files_in(self, folder: Path) -> dict[Path, FileRecord]:
+        """Return all files of the sidecar in a folder but the manifest, with their sizes and
+        checksums."""
+        files = {folder / name: record for name, record in self.files.items()}
+        for shard in self.shards:
+            for role, record in shard.files.items():
+                files[shard_file(folder, shard.number, role)] = record
+        return files
 
     def to_json(self) -> str:
         """Return the manifest as one line of JSON."""

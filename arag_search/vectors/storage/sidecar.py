@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag_search.engines.base import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
@@ -12,12 +14,18 @@ from arag_search.query.tree import Scope
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors import exact, faiss_index
-from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.base import (
+    KEY_BYTES,
+    EncoderIdentity,
+    FloatArray,
+    Nearest,
+    Ordinals,
+    VectorUnit,
+)
 from arag_search.vectors.exact import Allowance, AllowedRows, TextRows
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
-    FileRecord,
     check_sizes,
     map_array,
 )
@@ -30,14 +38,7 @@ from arag_search.vectors.storage.manifest import (
     ordinals_file,
 )
 from arag_search.vectors.storage.placement import chunks_file, ends_file, rows_file
-from arag_search.vectors.storage.shards import MappedRows, shard_file
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from arag_search.vectors.base import FloatArray, Ordinals
-
+from arag_search.vectors.storage.shards import MappedRows
 
 _GATHERING = 4
 """The time to gather a row, as a multiple of the time to pass it in a scan of all rows."""
@@ -103,7 +104,7 @@ class Sidecar:
         self.path = path
         self.manifest = manifest
         self._calls = Calls(str(path))
-        check_sizes(sidecar_files(path, manifest), EMBED_AGAIN)
+        check_sizes(manifest.files_in(path), EMBED_AGAIN)
         threads = threads or share_cores()
         self._units: dict[VectorUnit, _Unit] = {
             unit: _Unit(path, manifest, unit, threads) for unit in manifest.units
@@ -142,8 +143,6 @@ class Sidecar:
         If those lists have fewer than ``n`` rows within, more lists are probed. Raises
         ArgumentError for queries of another shape or not finite, NotServedError, IndexClosedError.
         """
-        import numpy as np
-
         with self._calls:
             if unit not in self._units or self._allowance is None:
                 raise NotServedError(
@@ -186,8 +185,6 @@ class Sidecar:
         rescore: bool,
         nprobe: int | None,
     ) -> list[list[Nearest]]:
-        import numpy as np
-
         if stored.ivf is None:
             raise TypeError("flat vectors are searched exactly")
         candidates = n * (self.manifest.rescore if rescore else 1)
@@ -226,8 +223,6 @@ def _exactly(
 
 
 def _check(queries: FloatArray, n: int, dimension: int) -> None:
-    import numpy as np
-
     if queries.ndim != 2 or queries.shape[1] != dimension:
         shape = " x ".join(map(str, queries.shape))
         raise ArgumentError(
@@ -237,12 +232,3 @@ def _check(queries: FloatArray, n: int, dimension: int) -> None:
         raise ArgumentError("A query is not finite.", allowed="neither infinite nor NaN")
     if n < 1:
         raise ArgumentError(f"n is {n}.", allowed="1 or more")
-
-
-def sidecar_files(folder: Path, manifest: VectorManifest) -> dict[Path, FileRecord]:
-    """Return all files of a sidecar, except for its manifest, with their sizes and checksums."""
-    files = {folder / name: record for name, record in manifest.files.items()}
-    for shard in manifest.shards:
-        for role, record in shard.files.items():
-            files[shard_file(folder, shard.number, role)] = record
-    return files
