@@ -39,11 +39,11 @@ def split_lines(content: bytes) -> list[bytes]:
 class JsonLinesFile:
     """A file that lines are appended to.
 
-    Our lines begin with the field ``first_field``, and ``is_ours`` returns True for them. Methods
+    Our lines begin with the field ``first_field``, and ``is_ours`` is true of them. Methods
     raise OSError, whose ``strerror`` says what is wrong, and ForeignLineError.
     """
 
-    def __init__(self, path: Path, first_field: str, is_ours: Callable[[bytes], bool]) -> None:
+    def __init__(self, path: Path, first_field: str, is_ours: Callable[[bytes], object]) -> None:
         """Open the file, created if it is missing."""
         self.path = path
         self._begin = f'{{"{first_field}"'.encode()

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -37,7 +36,10 @@ class RequestKey:
     def of(cls, request: ModelRequest) -> RequestKey:
         """Summarise a request. O(request)."""
         messages = [_digest(_message_parts(message)) for message in request.messages]
-        tools = {_tool_name(tool): _digest([tool]) for tool in request.tools}
+        tools = {
+            str(tool.get("function", tool).get("name", "")): _digest([tool])
+            for tool in request.tools
+        }
         return cls(_digest([messages, list(request.tools)]), tuple(messages), tools)
 
 
@@ -66,9 +68,7 @@ class RecordingFile:
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
         try:
-            self._lines = JsonLinesFile(
-                self.file, "question_id", lambda line: _parse_line(line) is not None
-            )
+            self._lines = JsonLinesFile(self.file, "question_id", _parse_line)
             self._lines.repair()
         except OSError as error:
             raise ConfigError(
@@ -163,10 +163,6 @@ def _adapter() -> TypeAdapter[Recorded]:
 def _message_parts(message: Message) -> list[object]:
     calls = [[call.id, call.name, call.arguments] for call in message.tool_calls]
     return [message.role, message.content, calls, message.tool_call_id]
-
-
-def _tool_name(tool: Mapping[str, Any]) -> str:
-    return str(tool.get("function", tool).get("name", ""))
 
 
 def _digest(parts: Sequence[object]) -> str:
