@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
 from arag_search.engines.base import Calls, Deadline, SearchEngine, SearchRequest
@@ -37,12 +37,8 @@ from arag_search.search.results import (
     search_result,
 )
 from arag_search.search.snippets import NearPassage, NearPassages, near_passages
-from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.base import FloatArray, Ordinals, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray, Ordinals
-
 
 FUSION_DEPTH = 100
 """The number of passages of each part that are fused."""

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, split_at
 from arag_search.engines.base import Hit, Matching
@@ -19,11 +19,15 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import Node, Phrase, Scope, TextLeaf, positive_leaves
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
-from arag_search.vectors.base import Nearest, Vectors, VectorUnit, row_key, rows_of
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray, Ordinals
-
+from arag_search.vectors.base import (
+    FloatArray,
+    Nearest,
+    Ordinals,
+    Vectors,
+    VectorUnit,
+    row_key,
+    rows_of,
+)
 
 MAX_SENTENCES = 3
 """The number of sentences that a logical search shows of one chunk."""

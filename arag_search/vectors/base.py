@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from arag_search.corpus import Chunk
 from arag_search.errors import EncoderReplyError, VectorsMismatchError
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float32]
-    Ordinals = NDArray[np.int64]
-    """The ordinals of chunks, ascending, each once: those that an engine has selected."""
+FloatArray: TypeAlias = "NDArray[np.float32]"
+Ordinals: TypeAlias = "NDArray[np.int64]"
+"""The ordinals of chunks, ascending, each once: those that an engine has selected."""
 
 VectorUnit = Literal["sentence", "passage"]
 VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")

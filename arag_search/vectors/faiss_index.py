@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.durable import replacing, sync
 from arag_search.system.extras import check_extra
+from arag_search.vectors.base import FloatArray
 from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.shards import MappedRows
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from arag_search.vectors.base import FloatArray
 
 AUTO = "auto"
 MOST_FLAT_ROWS = 1_000_000

@@ -7,14 +7,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arag_search.errors import ArgumentError, IndexClosedError, VectorsMismatchError
 from arag_search.manifest import Manifest
-from arag_search.vectors.base import Encoder, EncoderIdentity, Vectors, check_same_encoder
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
+from arag_search.vectors.base import (
+    Encoder,
+    EncoderIdentity,
+    FloatArray,
+    Vectors,
+    check_same_encoder,
+)
 
 CACHED_QUERIES = 10_000
 

@@ -17,14 +17,13 @@ import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import orjson
 
 from arag_search.query.parser import parse
 from arag_search.query.tree import Scope
 from arag_search.search.index import Index, open_index
-from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.base import EncoderIdentity, FloatArray
 from arag_search.vectors.faiss_index import lists_for
 from bench import BenchError
 from bench.arguments import BenchParser, positive
@@ -36,9 +35,6 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.plan import EmbedOptions
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
 
 SIZES = (100_000, 1_000_000)
 SHARES = (0.001, 0.01, 0.1, 0.5, 1.0)

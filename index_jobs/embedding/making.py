@@ -7,16 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from arag_search.errors import BuildError
 from arag_search.system.processes import worker_environment
-from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit, row_key
+from arag_search.vectors.base import Encoder, EncoderIdentity, FloatArray, VectorUnit, row_key
 from arag_search.vectors.storage.shards import ShardRecord, StoredType, write_shard
 from index_jobs.workers.pool import Packing, PackingHere, PeakMemory, WorkerProcesses, own_peak
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
 
 TO_ENCODE = -1
 """A marker in place of a row to copy the vector from: the text must be encoded."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.errors import ArgumentError, VectorsError
-from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, VectorUnit
+from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, FloatArray, VectorUnit
 from arag_search.vectors.storage.folders import fitting_sidecar, readable_sidecars
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.placement import rows_file, wanted_keys
@@ -25,8 +25,6 @@ from index_jobs.embedding.plan import EmbedOptions, Plan, read_plan
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from arag_search.vectors.base import FloatArray
 
     Keys = NDArray[np.uint8]
     Numbers = NDArray[np.int64]

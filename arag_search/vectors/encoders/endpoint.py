@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 from arag_search.endpoints.calls import (
     KEY_VARIABLES,
@@ -24,10 +24,7 @@ from arag_search.errors import (
 )
 from arag_search.system.extras import check_extra
 from arag_search.tokens import count_tokens, cut_to, encodable
-from arag_search.vectors.base import EncoderIdentity, unit_rows
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
+from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
 
 KEY_VARIABLE = "ARAG_EMBEDDING_API_KEY"
 BASE_URL_VARIABLE = "ARAG_EMBEDDING_BASE_URL"

@@ -6,16 +6,12 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import terms
 from arag_search.system.extras import check_extra
 from arag_search.tokens import encodable
-from arag_search.vectors.base import EncoderIdentity, unit_rows
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
+from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
 
 DEFAULT_DIMENSION = 256
 _REVISION = "1"  # must change whenever a text gets another vector

@@ -9,17 +9,14 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.tokens import encodable
-from arag_search.vectors.base import EncoderIdentity, unit_rows
+from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder, revision_of
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16

@@ -19,7 +19,7 @@ import orjson
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.durable import sync, write_atomically
-from arag_search.vectors.base import KEY_BYTES, VectorUnit
+from arag_search.vectors.base import KEY_BYTES, FloatArray, VectorUnit
 from arag_search.vectors.storage.files import (
     VECTORS_VERSION,
     FileRecord,
@@ -35,8 +35,6 @@ from arag_search.vectors.storage.files import (
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from arag_search.vectors.base import FloatArray
 
     Keys = NDArray[np.uint8]
 
