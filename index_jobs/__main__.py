@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.app import main
+from arag_search.cli.app import SETTINGS, main
 from arag_search.cli.options.build import (
     Bm25,
     Json,
@@ -21,14 +21,7 @@ from arag_search.cli.options.build import (
     Workers,
     build_options,
 )
-from arag_search.cli.options.index import add_connection_options
 from arag_search.cli.options.parser import with_groups
-from arag_search.cli.output.printing import print_report, run_job
-from arag_search.engines.open import check_path
-from arag_search.engines.opensearch.address import is_address
-from index_jobs.stages.chunk import chunk_sources, parse_share
-from index_jobs.stages.chunk_report import folder_status
-from index_jobs.stages.load import load_chunks
 
 # Modules that read corpora and write indexes are imported when a command runs, to keep --help fast.
 
@@ -78,6 +71,10 @@ def chunk_command(
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --metadata year:number
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --share 2/4
     """
+    from arag_search.cli.output.printing import run_job
+    from arag_search.engines.open import check_path
+    from index_jobs.stages.chunk import chunk_sources, parse_share
+
     for name in source:
         check_path(name, "a source")
     check_path(str(out), "the folder of chunks")
@@ -116,6 +113,11 @@ def load_command(
       python -m index_jobs load chunks --to my-index
       python -m index_jobs load chunks --to http://localhost:9200/my-index --shards 3
     """
+    from arag_search.cli.output.printing import run_job
+    from arag_search.engines.open import check_path
+    from arag_search.engines.opensearch.address import is_address
+    from index_jobs.stages.load import load_chunks
+
     check_path(str(folder), "the folder of chunks")
     if not is_address(to):
         check_path(to, "the index")
@@ -133,6 +135,10 @@ def status_command(folder: Folder, json: Json = False) -> int:
     \b
       python -m index_jobs status chunks
     """
+    from arag_search.cli.output.printing import print_report
+    from arag_search.engines.open import check_path
+    from index_jobs.stages.chunk_report import folder_status
+
     check_path(str(folder), "the folder of chunks")
     return print_report(folder_status(folder), json)
 
@@ -140,12 +146,12 @@ def status_command(folder: Folder, json: Json = False) -> int:
 @functools.cache
 def stages() -> Any:
     """Return the commands and their options, derived from the functions that run them."""
+    from arag_search.cli.options.index import add_connection_options
+
     app = typer.Typer(
         name="index_jobs",
         add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        **SETTINGS,
     )
 
     @app.callback()
