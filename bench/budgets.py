@@ -18,20 +18,17 @@ import ast
 import json
 import math
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import arag_search
 from arag_search.search.index import open_index
 from bench import BenchError
 from bench.arguments import BenchParser, positive
@@ -183,7 +180,7 @@ class _Side:
         """Start the process; it builds its index first."""
         folder.mkdir()
         with subprocess.Popen(
-            (sys.executable, "-m", "bench.budgets", str(corpus), str(folder)),
+            (sys.executable, "-m", "bench.budgets_worker", str(corpus), str(folder)),
             env=_environment(tree),
             cwd=folder,
             stdin=subprocess.PIPE,
@@ -234,41 +231,3 @@ def _environment(tree: Path) -> dict[str, str]:
     """
     path = os.pathsep.join((str(tree), str(_ROOT)))
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""}
-
-
-def _serve(corpus: str, folder: str) -> None:
-    """Answer requests on standard input until it ends."""
-    from arag_search.agent.presets import load_preset
-    from arag_search.agent.toolbox import tools_of
-    from bench.trace import traced_search
-    from index_jobs.build.new_index import build_index
-
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    index: arag_search.Index | None = None
-    tool: Any = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        began = time.perf_counter()
-        if request["do"] == "build":
-            target = request.get("to") or str(Path(folder) / "again")
-            shutil.rmtree(target, ignore_errors=True)
-            began = time.perf_counter()
-            build_index([corpus], target)
-            answer: Any = time.perf_counter() - began
-        elif request["do"] == "trace":
-            answer = traced_search().to_dict()
-        else:
-            if index is None:
-                index = open_index(Path(folder) / "index", search_timeout_s=None)
-                tool = tools_of(load_preset("logical_read"), index)["logical_search"]
-            search = index.logical_search
-            began = time.perf_counter()
-            for text in request["texts"]:
-                search(text) if request["do"] == "search" else tool.run({"query": text})
-            answer = (time.perf_counter() - began) / len(request["texts"])
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-if __name__ == "__main__":
-    _serve(*sys.argv[1:])

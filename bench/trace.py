@@ -26,7 +26,6 @@ from types import FrameType
 
 import arag_search
 from arag_search.cli.app import run
-from bench.arguments import BenchParser
 
 QUERY = '"antonio vivaldi" AND librett* AND year:>=1690 NOT title:griselda'
 FIRST_QUERY = "opera PREFER venice"
@@ -52,6 +51,8 @@ class Trace:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the figures and return the exit code."""
+    from bench.arguments import BenchParser  # which needs the sources of today
+
     parser = BenchParser("trace", __doc__)
     parser.add_argument("--calls", action="store_true", help="list the files and changes of room")
     return parser.run(arguments, _printed)
