@@ -36,6 +36,7 @@ from bench.data import corpus_in
 from bench.report.rounds import interleaved, timed
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.speed.queries import SEED, logical_queries
+from index_jobs.build.new_index import build_index
 
 BASELINE = "4e6db13"
 PAIRS = 20
@@ -84,7 +85,8 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             name: stack.enter_context(_Side.started(tree, folder / f"work-{name}", corpus))
             for name, tree in trees.items()
         }
-        with open_index(sides[list(sides)[-1]].index, search_timeout_s=None) as index:
+        build_index([str(corpus)], folder / "index")
+        with open_index(folder / "index", search_timeout_s=None) as index:
             texts = [query.text for query in logical_queries(list(index.scan()), options.queries)]
             run = circumstances(command, index.manifest, seed=SEED)
         timings = {
@@ -207,8 +209,12 @@ class _Side:
         replies for one query."""
         if work == "first search":
             command = (sys.executable, "-c", _FIRST_SEARCH, str(self.index), texts[0])
-            return lambda: timed(lambda: subprocess.run(command, env=self._environment, check=True))
+            return lambda: timed(lambda: self._run(command))
         return lambda: self.ask({"do": work, "texts": texts})
+
+    def _run(self, command: Sequence[str]) -> None:
+        """Run a program with the sources of the tree, from where Python finds no others."""
+        subprocess.run(command, env=self._environment, cwd=self.index.parent, check=True)
 
     def sizes(self, tree: Path) -> dict[str, int]:
         """Return the figures of ``SIZES``."""
