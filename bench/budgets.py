@@ -3,12 +3,13 @@
     python -m bench budgets --column "less code"
     python -m bench budgets --baseline --against 4e6db13
 
-The commit is taken from git, and both sides run in processes of this environment: one search, one
-reply (logical_search of preset logical_read), one build, the size of the index, the first search of
-a fresh process, the way of a search through the code, and the size of the code. A ratio above 1 is
-slower or larger than the commit. Its range is an interval of the median of the pairs at 95 % (order
-statistics); where it contains 1, the difference is not resolved. A column is added to the file of
-results, beside the figures of the commit that ``--baseline`` took.
+The commit is taken from git, and both sides run in processes of this environment, which are started
+five times: one search, one reply (logical_search of preset logical_read), one build, the size of
+the index, the first search of a fresh process, the way of a search through the code, and the size
+of the code. A ratio above 1 is slower or larger than the commit. Its range is an interval of
+the median of the pairs at 95 % (order statistics); where it contains 1, the difference is not
+resolved. A column is added to the file of results, beside the figures of the commit that
+``--baseline`` took.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ from index_jobs.build.new_index import build_index
 
 BASELINE = "4e6db13"
 PAIRS = 20
-WARM_UP = {"search": 20, "reply": 20, "build": 4, "first search": 4}
-"""Pairs until Java has compiled the code in use; the times of searches fall for some 3,000 calls."""
+STARTS = 5
+"""How often both processes are started anew during the pairs: what Java compiles, and how, differs
+from start to start, and moves the time of a search by several percent."""
+WARM_UP = {"search": 20, "reply": 20, "build": 1, "first search": 1}
+"""Pairs after a start until Java has compiled the code in use, which takes some 3,000 searches."""
 QUERIES = 200
 SIZES = ("files entered", "changes of room", "index", "lines", "statements", "files")
 CODE = ("arag_search", "index_jobs", "bench")
@@ -81,24 +85,24 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         trees = {"then": _exported(options.against, folder / "then")}
         if not options.baseline:
             trees["now"] = _ROOT
-        sides = {
-            name: stack.enter_context(_Side.started(tree, folder / f"work-{name}", corpus))
-            for name, tree in trees.items()
-        }
         build_index([str(corpus)], folder / "index")
         with open_index(folder / "index", search_timeout_s=None) as index:
             texts = [query.text for query in logical_queries(list(index.scan()), options.queries)]
             run = circumstances(command, index.manifest, seed=SEED)
-        timings = {
-            work: interleaved(
-                {name: side.timer(work, texts) for name, side in sides.items()},
-                options.pairs,
-                warm_up=WARM_UP[work],
-            ).seconds
-            for work in _WORKS
+        timings: dict[str, dict[str, list[float]]] = {
+            work: {name: [] for name in trees} for work in _WORKS
         }
-        sizes = {name: side.sizes(tree) for (name, side), tree in zip(
-            sides.items(), trees.values(), strict=True)}  # fmt: skip
+        sizes: dict[str, dict[str, int]] = {}
+        starts = min(STARTS, options.pairs)
+        for number in range(starts):
+            pairs = (number + 1) * options.pairs // starts - number * options.pairs // starts
+            with _sides(trees, folder / str(number), corpus) as sides:
+                for work, seconds in timings.items():
+                    timers = {name: side.timer(work, texts) for name, side in sides.items()}
+                    measured = interleaved(timers, pairs, warm_up=WARM_UP[work]).seconds
+                    for name, spent in measured.items():
+                        seconds[name] += spent
+                sizes = sizes or {name: side.sizes(trees[name]) for name, side in sides.items()}
     if options.baseline:
         figure = _baseline(options.against, timings, sizes["then"])
     else:
@@ -108,6 +112,17 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 _WORKS = {"search": "ms", "reply": "ms", "build": "s", "first search": "s"}
+
+
+@contextmanager
+def _sides(trees: Mapping[str, Path], folder: Path, corpus: Path) -> Iterator[dict[str, _Side]]:
+    """Start a process for each tree; each builds its index first."""
+    folder.mkdir()
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(_Side.started(tree, folder / name, corpus))
+            for name, tree in trees.items()
+        }
 
 
 def _baseline(
