@@ -5,7 +5,7 @@ The file maps the SHA-256 of a token to a filter, or to a filter and a name for 
     5994...cfc5: acl:(everyone OR hr)
     a3b8...01e7: {filter: 'acl:(everyone OR alice) NOT deny:alice', name: Alice}
 
-A token is long and random, so that its hash needs no salt.
+A token is long (16 characters or more) and random, so that its hash needs no salt.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from starlette.requests import Request
 from arag_search.agent.presets import Preset
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server.catalogue import Catalogue
+from arag_search.mcp_server.listening import MIN_TOKEN_CHARACTERS
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
 from arag_search.system.yaml_file import numbered, read_mapping
@@ -37,7 +38,9 @@ _GRANT = "arag_search.grant"  # the key in the scope of a request
 _WHAT = "access file"
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _FORM = "HASH: FILTER, or HASH: {filter: FILTER, name: NAME}; a hash has 64 hexadecimal digits"
-_HASH_IT = 'Make the hash of a token with: printf %s "$SEARCH_TOKEN" | sha256sum'
+_HASH_IT = 'Make the hash of a token with: printf %s "${SEARCH_TOKEN:?is not set}" | sha256sum'
+_OF_NOTHING = frozenset(sha256(text).hexdigest() for text in (b"", b" ", b"\n", b"\r\n"))
+"""What the command makes of a variable that is not set: everybody knows these tokens."""
 _SETTLED_NS = 2_000_000_000
 """The age from which a file is identified by its times: a later change would have another time."""
 _logger = logging.getLogger(__name__)
@@ -68,7 +71,8 @@ class AccessFile:
         self._failure: ConfigError | None = None
 
     def grant(self, token: str) -> Grant | None:
-        """Return the current grant of a token, given as in the header; None if it is unknown.
+        """Return the current grant of a token, given as in the header; None if it is unknown, or
+        shorter than a token may be.
 
         All digests are compared, each in constant time. Raises AccessError while the file has
         problems.
@@ -79,6 +83,8 @@ class AccessFile:
                 "The server lets nobody in: its access file has problems.",
                 do="Tell who runs the server; its log names them.",
             )
+        if len(token) < MIN_TOKEN_CHARACTERS:
+            return None
         digest = sha256(token.encode("latin-1")).hexdigest()
         matching = [grant for grant in self._grants if hmac.compare_digest(grant.digest, digest)]
         return matching[0] if matching else None
@@ -116,6 +122,8 @@ def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]
         digest = str(key).lower()
         if not _SHA256.fullmatch(digest):
             problems.append(f"{entry}: its key is not a SHA-256. A token does not belong here.")
+        elif digest in _OF_NOTHING:
+            problems.append(f"{entry}: its key is the hash of no token, as of an unset variable.")
         elif digest in grants:
             problems.append(f"{entry}: an earlier entry has the same hash.")
         if unknown := [str(field) for field in fields if field not in ("filter", "name")]:

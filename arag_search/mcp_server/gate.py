@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 
 import anyio
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -94,14 +95,16 @@ class Gate:
         return _refused(404, ArgumentError("There is nothing at this path.", allowed=PATH))
 
     def _wrong_header(self, request: Request) -> Response | None:
-        """Check type, Host and Origin. Duplicate headers count as missing, because programs differ
-        in which one they take."""
+        """Check type, session, Host and Origin. Duplicate headers count as missing, because
+        programs differ in which one they take."""
         headers = request.headers
         types = [
             value.partition(";")[0].strip().lower() for value in headers.getlist("content-type")
         ]
         if request.method == "POST" and types != [_JSON]:
             return _refused(400, _wrong_type(headers))
+        if len(headers.getlist(MCP_SESSION_ID_HEADER)) > 1:
+            return _refused(400, _several_sessions())
         hosts = [name_in_host(value) for value in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in self._names:
             return _refused(421, _wrong_host(headers))
@@ -111,8 +114,10 @@ class Gate:
         return None
 
     def _wrong_token(self, request: Request) -> Response | None:
-        """Check the token, and store in the request what the access file grants it."""
-        kind, _, shown = request.headers.get("authorization", "").partition(" ")
+        """Check the token, and store in the request what the access file grants it. Duplicate
+        headers count as missing."""
+        headers = request.headers.getlist("authorization")
+        kind, _, shown = (headers[0] if len(headers) == 1 else "").partition(" ")
         token = shown.strip() if kind.lower() == "bearer" else ""
         if self._access is not None:
             return self._without_grant(request, token, self._access)
@@ -173,6 +178,15 @@ def _wrong_token(do: str) -> Response:
         "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
     )
     return _refused(401, error, {"WWW-Authenticate": "Bearer"})
+
+
+def _several_sessions() -> AragError:
+    return ArgumentError(
+        "The request names several sessions.",
+        where=MCP_SESSION_ID_HEADER,
+        allowed="one header with the id that the server gave",
+        do="Send each message in the session that it belongs to.",
+    )
 
 
 def _wrong_type(headers: Headers) -> AragError:

@@ -327,11 +327,39 @@ def test_all_problems_of_a_file_are_listed_and_no_token_is_shown(tmp_path: Path)
         f"Where: {file}\n"
         "Allowed: HASH: FILTER, or HASH: {filter: FILTER, name: NAME}; a hash has 64 hexadecimal "
         "digits\n"
-        'Do: Make the hash of a token with: printf %s "$SEARCH_TOKEN" | sha256sum'
+        'Do: Make the hash of a token with: printf %s "${SEARCH_TOKEN:?is not set}" | sha256sum'
     )
     file.write_text("")
     with pytest.raises(ConfigError, match=r"The access file holds no token\."):
         AccessFile(file, checked)
+
+
+@pytest.mark.parametrize("nothing", ["", "\n", "\r\n", " "])
+def test_the_hash_of_a_variable_that_is_not_set_is_refused(file: Path, nothing: str) -> None:
+    write(file, {nothing: "acl:hr", ANN: "acl:hr"})
+    with pytest.raises(ConfigError, match="entry 1: its key is the hash of no token"):
+        AccessFile(file, checked)
+
+
+def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
+    write(file, {"short": "acl:everyone", ANN: "acl:hr", BOB: "acl:hr"})
+    ann, bob = ("Authorization", f"Bearer {ANN}"), ("Authorization", f"Bearer {BOB}")
+
+    async def talk(listening: Listening) -> None:
+        async def status(*headers: tuple[str, str]) -> int:
+            async with web_client() as http:
+                given = [*HEADERS.items(), *headers]
+                return (await http.post(listening.url, json=INITIALIZE, headers=given)).status_code
+
+        assert await status() == 401
+        for shown in ("", "Bearer", "Bearer short", f"Basic {ANN}", ANN):
+            assert await status(("Authorization", shown)) == 401
+        for several in ((ann, bob), (ann, ann), (ann, ("Authorization", ""))):
+            assert await status(*several) == 401
+        assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 400
+        assert await status(ann) == 200
+
+    over_http(talk, served=server(file))
 
 
 def test_a_request_that_no_gate_has_seen_is_answered_from_no_index(file: Path) -> None:
@@ -408,7 +436,7 @@ def test_clients_with_random_parts_get_the_replies_of_their_passages_alone(
     corpus = guarded_corpus(random)
     index = index_of_documents(tuple(chunk for document in corpus for chunk in document))
     parts = [part_of(index, corpus, random, (0,)) for _ in range(3)]
-    tokens = {f"token-number-{number}": str(part.part.scope) for number, part in enumerate(parts)}
+    tokens = {f"token-number-{number:08}": str(part.part.scope) for number, part in enumerate(parts)}
     preset = load_preset("logical_read")
 
     async def talk(listening: Listening) -> None:
