@@ -317,7 +317,6 @@ _LABEL = re.compile(
     r"[ \t*_`]*[:：][ \t*_`]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_THINKING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 Exists = Callable[[Sequence[str]], Collection[str]]
 """A function that returns which of the given ids are ids of passages in the index."""
@@ -364,7 +363,7 @@ def parse_answer(
     in all three parts by one grammar (``CitedText``). With ``scored``, a number after a source is
     read as its score.
     """
-    parts = _parts(_THINKING.sub("", text))
+    parts = _parts(text)
     scores: dict[str, float] = {}
     if scored:
         parts["sources"], scores = split_scores(parts["sources"])
@@ -397,7 +396,7 @@ def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, Cit
 
 def has_answer_line(text: str) -> bool:
     """Return whether some line begins with ``Answer:``."""
-    return any(label["answer"] for label in _LABEL.finditer(_THINKING.sub("", text)))
+    return any(label["answer"] for label in _LABEL.finditer(text))
 
 
 def _parts(text: str) -> dict[str, str]:

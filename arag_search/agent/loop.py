@@ -30,13 +30,14 @@ from arag_search.agent.answers import (
 from arag_search.agent.calls import CallRunner, history_call
 from arag_search.agent.context import SUMMARIZE, Context
 from arag_search.agent.models.base import (
+    NO_CALL,
     ChatModel,
-    Cut,
     Message,
     ModelReply,
     ModelRequest,
     ToolCall,
     Usage,
+    Verdict,
 )
 from arag_search.agent.presets import Preset, read_route, route_by_rules
 from arag_search.agent.prompts import prompt_text
@@ -61,10 +62,26 @@ OnStep = Callable[[Step], None]
 
 ONE_A_STEP = "One tool a step: this call was not run."
 LEFT_OUT = "(Left out: the conversation is too long for the model.)"
-_CUT_OFF: dict[Cut, str] = {
+_CUT_OFF = {
     "length": "it reached the token limit of a reply",
     "content_filter": "the endpoint's content filter withheld the rest",
 }
+
+_NO_ANSWER: dict[Verdict, tuple[str, str]] = {
+    "calls": (
+        "a tool call where only an answer was left",
+        "Try another model, or allow more turns (max_loops of the preset).",
+    ),
+    "thoughts": (
+        "thoughts and no answer",
+        "Allow the model longer replies, or switch its thoughts off.",
+    ),
+    "unread call": (
+        "the markup of a tool call that its server did not read",
+        "The server needs a tool parser for this model (vLLM: --tool-call-parser).",
+    ),
+}
+_NOTHING = ("neither text nor a tool call", "Try another model, or other settings of it.")
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +232,7 @@ class Agent:
                 state.add(Message("user", prompt_text("plan_accepted")))
                 continue
             state.loops += 1
-            if not (reply.tool_calls and self._schemas):
+            if reply.verdict != "calls":
                 state.add(Message("assistant", reply.text))
                 return self._end_of(reply, "answered")
             self._take(state, reply)
@@ -269,7 +286,7 @@ class Agent:
         if reply.cut is None:
             return _Ended(reply.text, status)
         error = ModelReplyError(
-            f"The answer was cut off: {_CUT_OFF[reply.cut]}.",
+            f"The answer was cut off: {_cut_off(reply.cut)}.",
             where=f"model {self.model.name}, finish reason {reply.cut}",
             do="Allow the model longer replies, or try another model.",
         )
@@ -293,17 +310,24 @@ class Agent:
     def _reply(
         self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None
     ) -> ModelReply:
-        """Return the next reply to the messages; ask once more if it is empty."""
+        """Return the next reply to the messages; ask once more if it is neither a call, where one
+        is allowed, nor text for an answer."""
+        takes_calls = bool(schemas) and tool_choice != NO_CALL
         reply = ModelReply("")
         for _ in range(2):
             reply = self._call_model(state, schemas, tool_choice)
-            if reply.text.strip() or (reply.tool_calls and schemas):
+            verdict = reply.verdict
+            if verdict == "calls" and not takes_calls and has_answer_line(reply.text):
+                return replace(reply, tool_calls=())
+            is_partial = verdict == "broken off" and bool(reply.text.strip())
+            if verdict == "answer" or is_partial or (verdict == "calls" and takes_calls):
                 return reply
-        cut_off = "" if reply.cut is None else f"; {_CUT_OFF[reply.cut]}"
+        cut_off = "" if reply.cut is None else f"; {_cut_off(reply.cut)}"
+        what, do = _NO_ANSWER.get(reply.verdict, _NOTHING)
         raise ModelReplyError(
-            f"The model replied twice with neither text nor a tool call{cut_off}.",
+            f"The model replied twice with {what}{cut_off}.",
             where=f"model {self.model.name}, turn {state.loops + 1}",
-            do="Try another model, or other settings of it.",
+            do=do,
         )
 
     def _call_model(
@@ -319,7 +343,7 @@ class Agent:
         )
         given = self.model.reply(request)
         calls = tuple(
-            ToolCall(call.id, _valid(call.name), _valid(call.arguments))
+            replace(call, name=_valid(call.name), arguments=_valid(call.arguments))
             for call in given.tool_calls
         )
         reply = replace(
@@ -374,6 +398,7 @@ class Agent:
         step = _step_of(
             number, pending.call.name, ran.arguments, pending.reasoning, result, began, turn
         )
+        step = replace(step, from_text=pending.call.from_text)
         state.steps.append(step)
         state.messages_of_steps.append(len(state.messages))
         state.add(Message("tool", result.text, (), pending.id), result.result_tokens)
@@ -483,7 +508,7 @@ class Agent:
         raise too_long
 
     def _final_reply(self, state: State) -> ModelReply:
-        reply = self._reply(state, ())
+        reply = self._reply(state, self._schemas, NO_CALL)
         state.add(Message("assistant", reply.text))
         return reply
 
@@ -554,6 +579,10 @@ def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ende
     except Exception as error:  # a bug of ours ends one question and is logged; the run continues
         _log.exception("Question %s failed.", state.question_id or state.question)
         return _Ended("", "failed", _failure(error))
+
+
+def _cut_off(ending: str) -> str:
+    return _CUT_OFF.get(ending, f"it ended with {ending[:80]!r}")
 
 
 def _failure(error: Exception) -> str:

@@ -37,7 +37,8 @@ class Step:
     passage is in ``tool_output``, and ``total_is_exact`` is false if there are more than
     ``total_hits``. ``turn`` is the
     turn of the model in which the call was made, if a turn may have several calls; ``references``
-    are the documents that the output names.
+    are the documents that the output names. ``from_text`` says that the call was read from the text
+    of the reply.
     """
 
     step: int
@@ -55,6 +56,7 @@ class Step:
     total_is_exact: bool = True
     turn: int | None = None
     references: tuple[ShownReference, ...] = ()
+    from_text: bool = False
 
     def __post_init__(self) -> None:
         check_spans(self.passages, self.tool_output)

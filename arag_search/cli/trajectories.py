@@ -124,7 +124,8 @@ def trajectory_text(record: Record, model: str) -> str:
         lines.append(step.tool_output)
         lines.append(
             f"  (step {step.step}: {step.status}, {hits_text(step)}, {step.retrieved_tokens:,} "
-            f"retrieved of {step.result_tokens:,} tokens, {step.seconds:.1f} s)"
+            f"retrieved of {step.result_tokens:,} tokens, {step.seconds:.1f} s"
+            f"{'; the call was read from text' if step.from_text else ''})"
         )
     lines.append("")
     if record.failure is not None:

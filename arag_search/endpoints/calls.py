@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
-from arag_search.endpoints.refusals import Failures, Refusal, Secrets, refusal_error, refusal_of
+from arag_search.endpoints.refusals import (
+    LONGEST_RETRY_AFTER_S,
+    Failures,
+    Refusal,
+    Secrets,
+    refusal_error,
+    refusal_of,
+)
 from arag_search.errors import ConfigError
 
 # The environment variables with the key and the base URL of an endpoint
@@ -24,7 +31,6 @@ DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_RETRIES = 5
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
-LONGEST_RETRY_AFTER_S = 120.0
 MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language model
 SHORTEST_HIDDEN_KEY = 8  # in replies: keys of local servers may be words such as "none"
 NO_KEY = "none"  # sent to a local server that requires no key
@@ -83,7 +89,8 @@ class Endpoint:
     ``max_reply_bytes``. A redirect to another scheme, host or port is not followed.
 
     Rate limits, timeouts, statuses 408, 409, 425 and 5xx and broken connections are retried up to
-    ``max_retries`` times: after the time in Retry-After, at most LONGEST_RETRY_AFTER_S, otherwise
+    ``max_retries`` times: after the time in Retry-After (one above LONGEST_RETRY_AFTER_S fails at
+    once), otherwise
     after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, each shortened by up to half at
     random. ``on_retry`` is called before each wait, in the waiting thread; ``sleep`` waits, and
     ``chance`` returns random numbers in [0, 1).
@@ -140,7 +147,8 @@ class Endpoint:
                 return outcome
             if request.again(outcome):
                 continue
-            if not outcome.retryable or attempt == self._attempts:
+            waits_long = (outcome.retry_after_s or 0) > LONGEST_RETRY_AFTER_S
+            if not outcome.retryable or waits_long or attempt == self._attempts:
                 raise refusal_error(
                     outcome,
                     self._failures,
@@ -240,7 +248,7 @@ class Endpoint:
     def _wait_s(self, attempt: int, retry_after_s: float | None) -> float:
         if retry_after_s is not None:
             # Spread the threads out in time.
-            return min(retry_after_s * (1 + 0.1 * self._chance()), LONGEST_RETRY_AFTER_S)
+            return retry_after_s * (1 + 0.1 * self._chance())
         wait_s = min(FIRST_WAIT_S * 2.0 ** (attempt - 1), LONGEST_WAIT_S)
         return wait_s * (1 - 0.5 * self._chance())
 

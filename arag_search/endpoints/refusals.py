@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import email.utils
 import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote
 
 from arag_search.errors import AragError
+from arag_search.system.progress import duration
 
+LONGEST_RETRY_AFTER_S = 120.0
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _KEY_STATUSES = frozenset({401, 403})
@@ -41,20 +44,58 @@ _LENGTH_WORDS = (
     "`max_new_tokens` must be <=",
     "tokens per request",
     "maximum allowed batch size",
+    "model token limit",
+    "context the overflows",
+    "maximum prompt length",
+    "range of input length",
+    "too many input tokens",
 )
+_TOO_LONG = re.compile(
+    r"(?:input|prompt|request)(?: length)? [\d,]* ?(?:tokens )?exceeds?(?: the)? max"
+    r"|longer than the (?:model's )?(?:maximum )?context"
+)
+_STATUS_OF_CODE = {
+    "server_error": 500,
+    "internal_server_error": 500,
+    "internal_error": 500,
+    "api_error": 500,
+    "bad_gateway": 502,
+    "service_unavailable": 503,
+    "overloaded_error": 503,
+    "overloaded": 503,
+    "unavailable": 503,
+    "timeout": 504,
+    "timeout_error": 504,
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "resource_exhausted": 429,
+    "too_many_requests": 429,
+    "insufficient_quota": 429,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "model_not_found": 404,
+    "not_found_error": 404,
+}
+"""The statuses that go with the names of errors, for endpoints that send errors with status 200."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """The reason why there is no reply. ``status`` is 0 if the endpoint did not answer;
     ``retryable`` means that another attempt may succeed, after ``retry_after_s`` seconds if the
-    endpoint says so."""
+    endpoint says so. ``codes`` are all names that the endpoint gives the error, ``param`` what it
+    says is wrong, and ``whole`` is all of its text."""
 
     words: str
     retryable: bool
     status: int = 0
-    code: str = ""
+    codes: frozenset[str] = frozenset()
     retry_after_s: float | None = None
+    param: str = ""
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,43 +114,87 @@ class Failures:
 def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
     """Return the refusal in a response, in the endpoint's words without the secrets.
 
-    If the body holds an error with its own status, as gateways wrap them, that status counts.
+    If the body holds an error with its own status, as gateways wrap them, that status counts; so
+    does the name of an error that came with a good status.
     """
-    words, code = body, ""
     try:
-        content: object = json.loads(body)
+        content: object = json.loads(body.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         content = None
-    if isinstance(content, dict):
-        fields = cast(dict[str, object], content)
-        inner = fields.get("error")
-        if isinstance(inner, dict):
-            fields = cast(dict[str, object], inner)
-        elif isinstance(inner, str):
-            fields = {"message": inner, **fields}
-        raw_code = fields.get("code") or fields.get("type") or ""
-        code = str(raw_code)
-        if status < 400 and type(raw_code) is int and 400 <= raw_code < 600:
-            status = raw_code
-        message = fields.get("message") or fields.get("detail")
-        if message:
-            is_text = isinstance(message, str)
-            words = message if is_text else json.dumps(message, ensure_ascii=False)
+    error = _error_in(content)
+    codes = frozenset(
+        str(value).lower()
+        for key in ("code", "type", "status")
+        if (value := error.get(key)) and isinstance(value, str | int)
+    )
+    if status < 400:
+        meant = [known for known in map(_status_of, sorted(codes)) if known]
+        status = meant[0] if meant else status
+    words = _words_of(error) or body
     if 300 <= status < 400:
         words = unquote(_location(headers))
-    retryable = (status in _RETRYABLE_STATUSES or status >= 500) and code not in _PAYMENT_CODES
+    whole = f"{words} {body}"
+    waits = (status in _RETRYABLE_STATUSES or status >= 500) and not codes & _PAYMENT_CODES
     return Refusal(
         words=_shown(words, secrets) or "no explanation",
-        retryable=retryable and not _is_too_long(code, words),
+        retryable=waits and not _is_too_long(codes, whole),
         status=status,
-        code=secrets.hide(code),
-        retry_after_s=_retry_after_s(headers),
+        codes=frozenset(map(secrets.hide, codes)),
+        retry_after_s=_retry_after_s(headers, error),
+        param=str(error.get("param") or ""),
+        whole=secrets.hide(whole),
     )
 
 
+def _error_in(content: object) -> Mapping[str, object]:
+    """Return the fields of the error in a body: its own, those of its first choice, or the body's;
+    empty if it is no JSON object, nor a list with one."""
+    if isinstance(content, list):
+        content = next(iter(cast(list[object], content)), None)
+    if not isinstance(content, dict):
+        return {}
+    fields = cast(dict[str, object], content)
+    choices = fields.get("choices")
+    if not fields.get("error") and isinstance(choices, list) and choices:
+        first = cast(list[object], choices)[0]
+        fields = cast(dict[str, object], first) if isinstance(first, dict) else fields
+    inner = fields.get("error")
+    if isinstance(inner, dict):
+        return cast(dict[str, object], inner)
+    return {"message": inner, **fields} if isinstance(inner, str) else fields
+
+
+def _status_of(code: str) -> int:
+    """Return the status that the code of an error means; 0 for none."""
+    if code.isdecimal() and len(code) == 3:
+        return int(code) if code >= "400" else 0
+    return _STATUS_OF_CODE.get(code, 0)
+
+
+def _words_of(error: Mapping[str, object]) -> str:
+    """Return the message of an error, and behind it what the provider behind a gateway said."""
+    message = error.get("message") or error.get("detail")
+    words = message if isinstance(message, str) else ""
+    if message and not words:
+        words = json.dumps(message, ensure_ascii=False)
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict):
+        fields = cast(dict[str, object], metadata)
+        raw, provider = fields.get("raw"), fields.get("provider_name")
+        if isinstance(raw, str) and raw:
+            try:
+                inner = _words_of(_error_in(json.loads(raw)))
+            except (ValueError, RecursionError):
+                inner = ""
+            named = f" ({provider})" if isinstance(provider, str) else ""
+            words = f"{words}{named}: {inner or raw}"
+    return words
+
+
 def is_about(refusal: Refusal, option: str) -> bool:
-    """Return whether the endpoint refuses an option, by its name."""
-    return refusal.status in (400, 422) and option in refusal.words
+    """Return whether the endpoint refuses an option, by its name anywhere in the error."""
+    is_named = option == refusal.param or option in refusal.whole
+    return refusal.status in (400, 404, 422, 501) and is_named
 
 
 def refusal_error(
@@ -124,6 +209,14 @@ def refusal_error(
 ) -> AragError:
     """Return the error to raise for a refusal that is not retried."""
     status, words = refusal.status, refusal.words
+    if refusal.retryable and (refusal.retry_after_s or 0) > LONGEST_RETRY_AFTER_S:
+        return failures.unavailable(
+            f"The endpoint asks to wait {duration(refusal.retry_after_s or 0)} (status {status}): "
+            f"{words}",
+            where=where,
+            allowed=f"waits of up to {LONGEST_RETRY_AFTER_S:.0f} s",
+            do=f"Run the same command again in {duration(refusal.retry_after_s or 0)}.",
+        )
     if refusal.retryable:
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         shown = f"status {status}: {words}" if status else words
@@ -143,7 +236,7 @@ def refusal_error(
             allowed="redirects within one scheme, host and port",
             do="Make that address the base URL, if questions and passages may go there.",
         )
-    if status == 413 or _is_too_long(refusal.code, words):
+    if status == 413 or _is_too_long(refusal.codes, refusal.whole):
         return failures.length(f"The request is too long for the model: {words}", where=where)
     if status in _KEY_STATUSES or _says(words, _KEY_WORDS):
         refused = "refused the key" if has_key else "requires a key"
@@ -152,11 +245,11 @@ def refusal_error(
             where=where,
             do=f"Set {' or '.join(failures.key_variables)} to a key that {base_url} accepts.",
         )
-    if status == 402 or refusal.code in _PAYMENT_CODES:
+    if status == 402 or refusal.codes & _PAYMENT_CODES:
         return failures.access(
             f"The endpoint requires payment (status {status}): {words}", where=where
         )
-    if status == 404 or refusal.code in _MODEL_CODES or _says(words, _MODEL_WORDS):
+    if status == 404 or refusal.codes & _MODEL_CODES or _says(words, _MODEL_WORDS):
         return failures.access(
             f"The endpoint does not know model {model!r} (status {status}): {words}",
             where=where,
@@ -168,8 +261,9 @@ def refusal_error(
     )
 
 
-def _is_too_long(code: str, words: str) -> bool:
-    return _says(f"{code} {words}", _LENGTH_WORDS)
+def _is_too_long(codes: Collection[str], words: str) -> bool:
+    said = f"{' '.join(codes)} {words}".lower()
+    return _says(said, _LENGTH_WORDS) or _TOO_LONG.search(said) is not None
 
 
 def _says(words: str, phrases: tuple[str, ...]) -> bool:
@@ -191,17 +285,24 @@ def _location(headers: Mapping[str, str]) -> str:
     return f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
 
 
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, object]) -> float | None:
     """Return the seconds after which the endpoint asks for a retry; None if it does not say.
 
-    Retry-After is a number of seconds or a date; ``retry-after-ms`` is more exact if present.
+    Retry-After is a number of seconds (also written "37s") or a date; ``retry-after-ms`` is more
+    exact if present. Google writes ``retryDelay`` in the details of the error.
     """
-    for header, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(header)
-        if value is None:
+    details = error.get("details")
+    delays = [
+        cast(dict[str, object], item).get("retryDelay")
+        for item in (cast(list[object], details) if isinstance(details, list) else ())
+        if isinstance(item, dict)
+    ]
+    given = [(headers.get("retry-after-ms"), 0.001), (headers.get("retry-after"), 1.0)]
+    for value, unit_s in (*given, *((delay, 1.0) for delay in delays)):
+        if not isinstance(value, str):
             continue
         try:
-            seconds = float(value) * unit_s
+            seconds = float(value.strip().removesuffix("s")) * unit_s
         except ValueError:
             try:
                 seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()

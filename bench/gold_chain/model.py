@@ -55,7 +55,7 @@ class GoldChainModel:
         except StopIteration as end:
             shown = sum(hop.shown for hop in end.value)
             return ModelReply(f"{shown} of {len(chain.links)} hops were found.")
-        if not request.tools:
+        if not request.may_call:
             return ModelReply("The search was ended.")
         written = json.dumps(call.arguments, ensure_ascii=False)
         return ModelReply("", (ToolCall(f"gold-chain-{len(results) + 1}", call.tool, written),))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
-from arag_search.agent.models.wire import read_reply
+from arag_search.agent.models.replies import read_reply
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.cli.trajectories import trajectory_text
@@ -63,6 +63,12 @@ def body(choice: object = None, **more: Any) -> str:
         ("content_filter", "content_filter"),
         ("SAFETY", "content_filter"),
         (None, None),
+        ("", None),
+        ("eos", None),
+        ("function_call", None),
+        ("error", "error"),
+        ("insufficient_system_resource", "insufficient_system_resource"),
+        ("repetition_truncation", "repetition_truncation"),
         (7, None),
         (["length"], None),
         ({}, None),
@@ -226,10 +232,9 @@ def test_any_reply_is_read_or_refused_with_a_message_of_ours(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"choices": []}', "The endpoint's reply holds no choices"),
-        ('{"choices": {}}', "The endpoint's reply holds no choices"),
+        ("{}", "The endpoint's reply holds no choices"),
+        ('{"choices": {}}', "The endpoint's reply is not a chat completion (at choices)"),
         ('{"choices": "ab"}', "The endpoint's reply is not a chat completion (at choices)"),
-        ('{"choices": [null]}', "The endpoint's reply is not a chat completion (at choices.0)"),
         ("[]", "The endpoint's reply holds no choices"),
         ("[" * 100_000, "The endpoint's reply is not JSON"),
     ],

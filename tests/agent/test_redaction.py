@@ -35,7 +35,7 @@ def test_no_error_of_an_endpoint_repeats_the_key(endpoint: Endpoint, form: str) 
         Answer(400, f"<p>Bad key {form}</p>"),
         Answer(400, {"detail": [{form: [form]}]}),
         Answer(200, f"no JSON {form}"),
-        Answer(200, {"choices": [form]}),
+        Answer(200, {"choices": form}),
     ):
         endpoint.reply_with(answer)
         with pytest.raises(AragError) as caught:

@@ -436,7 +436,9 @@ def test_clients_with_random_parts_get_the_replies_of_their_passages_alone(
     corpus = guarded_corpus(random)
     index = index_of_documents(tuple(chunk for document in corpus for chunk in document))
     parts = [part_of(index, corpus, random, (0,)) for _ in range(3)]
-    tokens = {f"token-number-{number:08}": str(part.part.scope) for number, part in enumerate(parts)}
+    tokens = {
+        f"token-number-{number:08}": str(part.part.scope) for number, part in enumerate(parts)
+    }
     preset = load_preset("logical_read")
 
     async def talk(listening: Listening) -> None:

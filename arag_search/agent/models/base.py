@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
-Cut = Literal["length", "content_filter"]
-"""Why a reply is incomplete: it reached the maximum number of tokens, or the endpoint's content
-filter withheld the rest."""
+Verdict = Literal["answer", "calls", "thoughts", "broken off", "unread call", "nothing"]
+"""What a reply is; an "unread call" is the markup of a call that the server did not read."""
+NO_CALL = "none"
+"""The choice of tools of a request whose reply must be the answer."""
 
 MAX_USAGE_TOKENS = 1_000_000_000
 """An upper bound on the tokens of any call: an endpoint that reports more counts something else."""
@@ -21,11 +22,13 @@ MAX_USAGE_TOKENS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call as the model wrote it. ``arguments`` is its text, which may be invalid JSON."""
+    """A tool call as the model wrote it. ``arguments`` is its text, which may be invalid JSON.
+    ``from_text`` says that the reply's text was the call, which the server had not read."""
 
     id: str
     name: str
     arguments: str
+    from_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,10 @@ class Usage:
 class ModelRequest:
     """A request to a model: all messages so far, and the tools it may call (OpenAI schemas).
 
-    Without tools, the reply must be the answer. ``question_id`` names the question in errors.
-    ``tool_choice`` is a tool that the model must call; if an endpoint rejects it, the request is
-    sent without it. With ``parallel_calls`` one reply may hold several calls.
+    Without tools, and with ``tool_choice`` NO_CALL, the reply must be the answer: some endpoints
+    refuse a history with calls if the tools are missing. ``question_id`` names the question in
+    errors. Any other ``tool_choice`` is a tool that the model must call; if an endpoint rejects it,
+    the request is sent without it. With ``parallel_calls`` one reply may hold several calls.
     """
 
     messages: Sequence[Message]
@@ -69,21 +73,42 @@ class ModelRequest:
     tool_choice: str | None = None
     parallel_calls: bool = False
 
+    @property
+    def may_call(self) -> bool:
+        """Whether the reply may hold calls."""
+        return bool(self.tools) and self.tool_choice != NO_CALL
+
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One reply: text, calls, or both. ``reasoning`` is what an endpoint returns apart from
-    the text.
+    """One reply: text, calls, or both. ``reasoning`` is what the model thought, apart from the
+    text.
 
-    ``usage`` is None if the endpoint reports none. ``cut`` says why the reply is
-    incomplete; it is None if the reply is complete, or if the endpoint does not say.
+    ``usage`` is None if the endpoint reports none. ``cut`` is the ending of a reply that did not
+    end well: "length" (the maximum number of tokens), "content_filter", or the endpoint's own word;
+    None if it is complete, or if the endpoint does not say. ``is_unread`` says that the text, or
+    the ending, is that of a call which the server did not read.
     """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     usage: Usage | None = None
-    cut: Cut | None = None
+    cut: str | None = None
+    is_unread: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the reply is. Calls count although the maximum length was reached behind them."""
+        if self.tool_calls and self.cut in (None, "length"):
+            return "calls"
+        if self.cut is not None:
+            return "broken off"
+        if self.is_unread:
+            return "unread call"
+        if self.text.strip():
+            return "answer"
+        return "thoughts" if self.reasoning.strip() else "nothing"
 
 
 class ChatModel(Protocol):

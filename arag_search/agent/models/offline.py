@@ -159,7 +159,7 @@ class OfflineModel:
         reading = _Reading(text, _shown(request.messages, start))
         calls = [call for message in request.messages[start:] for call in message.tool_calls]
         made = [(call.name, call.arguments) for call in calls]
-        call = _next_call(reading, request.tools, made)
+        call = _next_call(reading, request.tools, made) if request.may_call else None
         if call is None:
             return ModelReply(_answer(reading))
         return ModelReply("", (ToolCall(f"offline-{len(made) + 1}", *call),))

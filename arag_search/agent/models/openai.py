@@ -6,8 +6,9 @@ import hashlib
 import json
 from typing import Any, Unpack
 
-from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.agent.models.wire import read_reply, write_messages
+from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest
+from arag_search.agent.models.replies import offered_names, read_reply
+from arag_search.agent.models.wire import write_messages
 from arag_search.endpoints.calls import (
     KEY_VARIABLES,
     Endpoint,
@@ -90,7 +91,9 @@ class OpenAIModel:
             tools = {"tools": list(request.tools)} if request.tools else {}
             create: Any = client.chat.completions.with_raw_response.create
             messages = write_messages(request.messages)
-            return create(model=self.name, messages=messages, **self._sampling, **tools, **sent)
+            return create(
+                model=self.name, messages=messages, stream=False, **self._sampling, **tools, **sent
+            )
 
         def again(refusal: Refusal) -> bool:
             refused = [name for name in sent if is_about(refusal, name)]
@@ -101,7 +104,7 @@ class OpenAIModel:
         return self._endpoint.ask(
             Request(
                 send,
-                lambda body: read_reply(body, len(request.messages)),
+                lambda body: read_reply(body, len(request.messages), offered_names(request.tools)),
                 f"{question}{self._endpoint.where}",
                 request.question_id,
                 again=again,
@@ -128,6 +131,8 @@ def _call_options(request: ModelRequest) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if request.tools and not request.parallel_calls:
         options["parallel_tool_calls"] = False
-    if request.tools and request.tool_choice is not None:
+    if request.tools and request.tool_choice == NO_CALL:
+        options["tool_choice"] = NO_CALL
+    elif request.tools and request.tool_choice is not None:
         options["tool_choice"] = {"type": "function", "function": {"name": request.tool_choice}}
     return options

@@ -68,6 +68,7 @@ def test_a_key_may_also_be_refused_as_a_bad_request(
     [
         (402, refusal(402, "Insufficient balance")),
         (429, refusal(429, "Insufficient balance", code="insufficient_quota")),
+        (429, refusal(429, "Insufficient balance", code=429, type="insufficient_quota")),
     ],
 )
 def test_an_account_without_money_is_not_retried(
@@ -92,6 +93,22 @@ def test_an_account_without_money_is_not_retried(
         Answer(400, {"object": "error", "message": "maximum context length is 10"}),
         Answer(422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096"}),
         Answer(413, "Payload too large"),
+        refusal(400, "Your request exceeded model token limit: 8192"),
+        refusal(400, "Trying to keep the first 9000 tokens when context the overflows."),
+        refusal(400, "Input length 9000 exceeds the maximum"),
+        refusal(400, "The input (9000 tokens) is longer than the model's context length"),
+        refusal(400, "Range of input length should be [1, 30720]"),
+        refusal(400, "This model's maximum prompt length is 8192"),
+        refusal(
+            400,
+            "Provider returned error",
+            code=400,
+            metadata={
+                "provider_name": "Acme",
+                "raw": '{"error": {"message": "This model\'s maximum context length is 9"}}',
+            },
+        ),
+        refusal(400, f"{'x' * 400} maximum context length is 10"),
     ],
 )
 def test_a_request_that_is_too_long_is_recognised(
@@ -130,13 +147,16 @@ def test_any_other_bad_request_shows_the_words_of_the_endpoint_and_is_not_retrie
         ("<p>Welcome</p>", "The endpoint's reply is not JSON: <p>Welcome</p>"),
         ("[" * 200_000, f"The endpoint's reply is not JSON: {'[' * 297}..."),
         ([], "The endpoint's reply holds no choices: []"),
-        ({"choices": []}, 'The endpoint\'s reply holds no choices: {"choices": []}'),
-        ({"error": {"message": "overfull"}}, "The endpoint's reply holds no choices: overfull"),
         (
-            {"choices": [{"text": "Ada"}]},
-            "The endpoint's reply is not a chat completion (at choices.0.message): "
-            '{"choices": [{"text": "Ada"}]}',
+            {"choices": {}},
+            'The endpoint\'s reply is not a chat completion (at choices): {"choices": {}}',
         ),
+        (
+            'data: {"choices": []}',
+            "The endpoint's reply is an event stream, although the request asked for one piece: "
+            'data: {"choices": []}',
+        ),
+        ({"error": {"message": "overfull"}}, "The endpoint's reply holds no choices: overfull"),
     ],
 )
 def test_a_body_that_is_not_a_completion_is_shown(

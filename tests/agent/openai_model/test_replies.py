@@ -14,7 +14,7 @@ from arag_search.agent.models.base import (
     Usage,
 )
 from arag_search.agent.models.openai import OpenAIModel
-from tests.support.endpoint import Endpoint, completion, refusal
+from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, KEY, QUESTION, SEARCH
 
 
@@ -23,7 +23,8 @@ def test_a_reply_in_words_has_its_usage(shared: OpenAIModel, endpoint: Endpoint)
     assert shared.reply(FINAL) == ModelReply("Ada", usage=Usage(12, 3, "endpoint"))
     assert endpoint.paths == ["/v1/chat/completions"]
     assert endpoint.keys == [f"Bearer {KEY}"]
-    assert endpoint.requests == [{"model": "m", "messages": [{"role": "user", "content": "Who?"}]}]
+    messages = [{"role": "user", "content": "Who?"}]
+    assert endpoint.requests == [{"model": "m", "messages": messages, "stream": False}]
 
 
 def test_a_tool_call_is_asked_for_one_at_a_time(shared: OpenAIModel, endpoint: Endpoint) -> None:
@@ -143,6 +144,7 @@ def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
         "model",
         "reasoning_effort",
         "seed",
+        "stream",
         "temperature",
         "top_p",
     ]
@@ -175,3 +177,20 @@ def test_threads_share_one_model(shared: OpenAIModel, endpoint: Endpoint) -> Non
     with ThreadPoolExecutor(8) as threads:
         replies = list(threads.map(lambda _: shared.reply(QUESTION).text, range(40)))
     assert replies == ["Ada"] * 40
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(400, "Bad request", param="parallel_tool_calls"),
+        refusal(400, f"{'x' * 400} parallel_tool_calls is not supported"),
+        refusal(404, "No endpoints found that support the provided 'parallel_tool_calls' value"),
+    ],
+)
+def test_an_option_may_be_refused_anywhere_in_an_error(endpoint: Endpoint, answer: Answer) -> None:
+    endpoint.reply_with(answer, completion("Ada"))
+    model = OpenAIModel("m", base_url=endpoint.base_url)
+    assert model.reply(QUESTION).text == "Ada"
+    model.close()
+    sent = ["parallel_tool_calls" in request for request in endpoint.requests]
+    assert sent == [True, False]

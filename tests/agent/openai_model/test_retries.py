@@ -31,7 +31,7 @@ def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
     ("headers", "expected_s"),
     [
         ({"Retry-After": "0"}, 0.0),
-        ({"Retry-After": "3600"}, 120.0),
+        ({"Retry-After": "37s"}, 37.0),
         ({"Retry-After": "-4"}, 0.0),
         ({"Retry-After": "soon"}, 1.0),
         ({"Retry-After": "nan"}, 1.0),
@@ -39,7 +39,7 @@ def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
         ({}, 1.0),
     ],
 )
-def test_retry_after_is_seconds_and_capped(
+def test_retry_after_is_seconds(
     patient: OpenAIModel,
     endpoint: Endpoint,
     waits: WaitLog,
@@ -49,6 +49,29 @@ def test_retry_after_is_seconds_and_capped(
     endpoint.reply_with(refusal(429, "Slow down", headers=headers), completion("Ada"))
     patient.reply(QUESTION)
     assert waits.seconds == [expected_s]
+
+
+def test_the_delay_that_google_asks_for_is_read(
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
+) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}]
+    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Quota", "details": details}
+    endpoint.reply_with(Answer(429, [{"error": error}]), completion("Ada"))
+    assert patient.reply(QUESTION).text == "Ada"
+    assert waits.seconds == [37.0]
+
+
+def test_a_wait_that_is_too_long_fails_at_once_and_says_when_to_come_back(
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
+) -> None:
+    endpoint.reply_with(refusal(429, "Slow down", headers={"Retry-After": "7500"}))
+    assert raised_message(patient, ModelUnavailableError) == (
+        "The endpoint asks to wait 2 h 5 min (status 429): Slow down"
+        f"{where_line(endpoint)}\n"
+        "Allowed: waits of up to 120 s\n"
+        "Do: Run the same command again in 2 h 5 min."
+    )
+    assert (waits.seconds, len(endpoint.requests)) == ([], 1)
 
 
 def test_retry_after_may_be_a_date(
@@ -149,3 +172,23 @@ def test_closing_a_model_ends_its_waits(endpoint: Endpoint) -> None:
         with pytest.raises(ModelUnavailableError, match=r"^The model was closed\."):
             call.result(5)
     model.close()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "server_error", "message": "x"},
+        {"code": "502", "message": "x"},
+        {"code": 503, "message": "x"},
+        {"type": "overloaded_error", "message": "x"},
+        {"code": "rate_limit_exceeded", "message": "x"},
+    ],
+)
+def test_an_error_with_a_good_status_is_retried_as_its_code_says(
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog, error: dict[str, object]
+) -> None:
+    half = {"choices": [{"error": error, "message": {"content": "Half"}}]}
+    for body in ({"error": error}, half):
+        endpoint.reply_with(Answer(200, body), completion("Ada"))
+        assert patient.reply(QUESTION).text == "Ada"
+    assert len(waits.seconds) == 2

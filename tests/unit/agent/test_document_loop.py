@@ -121,7 +121,7 @@ def test_after_fifteen_turns_the_answer_is_forced(index: Index) -> None:
     script = [calls(search(f"property {number}")) for number in range(15)]
     record, model = ask(index, agentic(), *script, FINAL)
     assert (record.status, record.loops, len(record.trajectory)) == ("forced", 15, 15)
-    assert model.requests[-1].tools == ()
+    assert not model.requests[-1].may_call
 
 
 # Answers
@@ -290,7 +290,7 @@ def test_a_context_that_stays_full_forces_the_answer(index: Index) -> None:
     )
     assert [event.kind for event in record.context] == ["forced", "exhausted"]
     assert record.status == "forced"
-    assert model.requests[-1].tools == ()
+    assert not model.requests[-1].may_call
 
 
 # Resuming

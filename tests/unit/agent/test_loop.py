@@ -144,7 +144,8 @@ def test_after_max_loops_an_answer_without_tools_is_forced(ask: Ask) -> None:
     session = ask(search("griselda"), search("goldoni"), FINAL, max_loops=2)
     assert (session.record.status, session.record.answer_short) == ("forced", "Paris")
     assert session.record.loops == 2
-    assert [len(request.tools) for request in session.requests] == [2, 2, 0]
+    assert [request.may_call for request in session.requests] == [True, True, False]
+    assert [len(request.tools) for request in session.requests] == [2, 2, 2]
     assert session.last[-1] == Message("user", prompt_text("forced_answer"))
 
 
@@ -180,7 +181,7 @@ def test_a_request_that_is_too_long_leads_to_an_answer_without_the_newest_result
     assert (session.record.status, session.record.answer_short) == ("forced", "Paris")
     results = [message.content for message in session.last if message.role == "tool"]
     assert results == [session.steps[0].tool_output, LEFT_OUT]
-    assert session.requests[-1].tools == ()
+    assert not session.requests[-1].may_call
 
 
 def test_older_results_are_left_out_while_a_request_is_too_long_and_then_the_question_fails(
@@ -224,7 +225,7 @@ def test_an_empty_reply_is_asked_for_again_once(ask: Ask) -> None:
     session = ask(ModelReply(" "), FINAL)
     assert session.record.status == "answered"
     assert session.requests[0] == session.requests[1]
-    failed = ask(search("griselda"), ModelReply(""), ModelReply("", reasoning="Hm."), FINAL)
+    failed = ask(search("griselda"), ModelReply(""), ModelReply(""), FINAL)
     assert failed.record.status == "failed"
     assert failed.record.failure == (
         "ModelReplyError: The model replied twice with neither text nor a tool call.\n"
@@ -233,6 +234,37 @@ def test_an_empty_reply_is_asked_for_again_once(ask: Ask) -> None:
     )
     assert (failed.record.answer, failed.record.citation) == ("", None)
     assert len(failed.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "what"),
+    [
+        (ModelReply("", reasoning="Hm."), "thoughts and no answer"),
+        (
+            ModelReply("[TOOL_CALLS]", is_unread=True),
+            "the markup of a tool call that its server did not read",
+        ),
+        (ModelReply("", cut="error"), "neither text nor a tool call; it ended with 'error'"),
+    ],
+)
+def test_what_is_no_answer_is_asked_for_again_and_then_fails(
+    ask: Ask, reply: ModelReply, what: str
+) -> None:
+    assert ask(reply, FINAL).record.status == "answered"
+    failure = ask(reply, reply).record.failure or ""
+    assert failure.startswith(f"ModelReplyError: The model replied twice with {what}.\n")
+
+
+def test_a_call_where_only_an_answer_was_left_is_reported_as_one(ask: Ask) -> None:
+    again = search("griselda")
+    failure = ask(again, again, again, again, max_loops=2).record.failure or ""
+    assert "replied twice with a tool call where only an answer was left." in failure
+
+
+def test_an_ending_that_is_not_known_is_named(ask: Ask) -> None:
+    record = ask(ModelReply("Answer: Vie", cut="insufficient_system_resource")).record
+    assert record.status == "failed"
+    assert "it ended with 'insufficient_system_resource'" in (record.failure or "")
 
 
 def test_an_error_of_the_model_is_a_failed_record_with_its_cause(ask: Ask) -> None:

@@ -68,6 +68,7 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
         "total_is_exact": True,
         "turn": None,
         "references": [],
+        "from_text": False,
     }
     assert fields["usage"] == {
         "prompt_tokens": 100, "completion_tokens": 10, "source": "counted"

@@ -1,0 +1,323 @@
+"""What a reply of a model is: an answer, calls, thoughts, broken off, or nothing.
+
+Endpoints differ in what they add, leave out and name otherwise. This module decides from the whole
+structure of a reply, so that the agent sees only the verdict. Only known endings end a reply well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from arag_search.agent.models.base import ModelReply, ToolCall, Usage
+
+_MAX_DIGITS = 4_000  # Python converts no more than 4,300
+_GOOD_ENDINGS = frozenset(
+    {
+        *("", "stop", "tool_calls", "function_call", "eos"),  # OpenAI's, and none
+        *("eos_token", "stop_sequence", "end_turn", "tool_use", "complete"),  # passed through
+    }
+)
+_CUTS = {
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+}
+"""Other names of OpenAI's two endings of an incomplete reply, which servers pass on."""
+
+_THOUGHTS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+)
+"""How models mark thoughts that their server does not set apart."""
+_FINAL = re.compile(
+    r"\s*(?:<\|start\|>assistant)?<\|channel\|>final(?:<\|constrain\|>\w+)?<\|message\|>"
+)
+_END_MARK = re.compile(r"\s*<\|(?:return|end|eot_id|im_end|END_RESPONSE)\|>\s*\Z")
+_THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacted_thinking")
+
+_RAW_CALLS = (
+    re.compile(r"<tool_call>\s*(?P<json>.*?)\s*</tool_call>", re.DOTALL),
+    re.compile(r"<\|tool_call\|>\s*(?P<json>.*?)\s*(?:<\|/tool_call\|>|\Z)", re.DOTALL),
+    re.compile(r"<function=(?P<name>[\w.:-]+)>\s*(?P<json>.*?)\s*</function>", re.DOTALL),
+    re.compile(
+        r"\[TOOL_CALLS\]\s*(?P<name>[\w.:-]+)\s*\[ARGS\]\s*(?P<json>\{.*?\})"
+        r"(?=\s*(?:\[TOOL_CALLS\]|\Z))",
+        re.DOTALL,
+    ),
+    re.compile(r"\[TOOL_CALLS\]\s*(?P<json>[\[{].*[\]}])", re.DOTALL),
+    re.compile(
+        r"(?:<\|start\|>assistant)?<\|channel\|>commentary to=(?P<name>[\w.:-]+)[^{]*"
+        r"(?P<json>\{.*\})\s*(?:<\|call\|>)?",
+        re.DOTALL,
+    ),
+    re.compile(r"(?:<\|python_tag\|>|functools)\s*(?P<json>[\[{].*[\]}])", re.DOTALL),
+    re.compile(r"```(?:json|tool_call)?\s*(?P<json>[\[{].*[\]}])\s*```", re.DOTALL),
+    re.compile(r"(?P<json>[\[{].*[\]}])", re.DOTALL),
+)
+"""How models write calls that their server does not read: Hermes and Qwen, Granite, Llama, Mistral,
+harmony, Phi, and plain JSON."""
+_MARKUP = re.compile(
+    r"<tool_call>|<\|?tool_calls?(?:_section)?(?:_begin)?\|>|<function=|<｜tool|\[TOOL_CALLS\]"
+    r"|<\|python_tag\|>|<\|channel\|>commentary to=",
+)
+_PARAMETERS = re.compile(r"<parameter=(?P<name>\w+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_DECODER = json.JSONDecoder()
+_FUNCTION = re.compile(r"<function=(?P<name>[\w.:-]+)>")
+
+
+def read_reply(body: str, position: int, offered: Collection[str] = ()) -> ModelReply:
+    """Return the reply in the body of a response to a request that ``offered`` tools.
+
+    Arguments stay as the model wrote them. A call without an id gets one, made from ``position``
+    (the number of messages so far) and its number in the reply. A body without a reply is an empty
+    one. Raises ValueError, saying what is wrong, for a body that is no chat completion, or one that
+    holds an error.
+    """
+    text = body.removeprefix("\ufeff").strip()
+    if not text:
+        return ModelReply("")
+    if text.startswith(("data:", "event:", ":")):
+        raise ValueError(
+            "The endpoint's reply is an event stream, although the request asked for one piece"
+        )
+    try:
+        content: object = json.loads(text, parse_int=_number)
+    except (ValueError, RecursionError):
+        raise ValueError("The endpoint's reply is not JSON") from None
+    completion = _fields(content)
+    if "choices" not in completion or completion.get("error"):
+        raise ValueError("The endpoint's reply holds no choices")
+    choices = completion["choices"]
+    if choices is not None and not isinstance(choices, list):
+        raise ValueError("The endpoint's reply is not a chat completion (at choices)")
+    choice = _fields(next(iter(cast(list[object], choices or ())), None))
+    if choice.get("error"):
+        raise ValueError("The endpoint's reply broke off with an error")
+    return _understood(choice, position, offered, _usage(completion.get("usage")))
+
+
+def _understood(
+    choice: Mapping[str, object], position: int, offered: Collection[str], usage: Usage | None
+) -> ModelReply:
+    message = _fields(choice.get("message"))
+    written, thoughts = _text_and_thoughts(message)
+    text, own_thoughts = split_thoughts(written)
+    calls = _calls(message, position, offered)
+    reason = choice.get("finish_reason")
+    ending = reason.lower() if isinstance(reason, str) else ""
+    is_unread = False
+    if not calls:
+        calls = raw_calls(text, position, offered)
+        is_unread = not calls and (
+            _is_markup(text, offered) or (ending in ("tool_calls", "tool_use") and not text.strip())
+        )
+    from_text = bool(calls) and calls[0].from_text
+    refusal = message.get("refusal")
+    reasoning = "\n".join(filter(None, (thoughts, own_thoughts, text if from_text else "")))
+    return ModelReply(
+        text="" if from_text else text or (refusal if isinstance(refusal, str) else ""),
+        tool_calls=calls,
+        reasoning=reasoning,
+        usage=usage,
+        cut=None if ending in _GOOD_ENDINGS else _CUTS.get(ending, ending),
+        is_unread=is_unread,
+    )
+
+
+# Text and thoughts
+
+
+def _text_and_thoughts(message: Mapping[str, object]) -> tuple[str, str]:
+    """Return the text of a message, and what the endpoint sets apart from it."""
+    thoughts = next(
+        (
+            value
+            for value in (message.get("reasoning_content"), message.get("reasoning"))
+            if isinstance(value, str) and value
+        ),
+        "",
+    )
+    content = message.get("content")
+    if isinstance(content, dict):
+        content = [cast(object, content)]
+    if not isinstance(content, list):
+        return (content if isinstance(content, str) else ""), thoughts
+    texts: list[str] = []
+    for part in cast(list[object], content):
+        fields = _fields(part)
+        value = part if isinstance(part, str) else fields.get("text")
+        if fields.get("type") in _THOUGHT_PARTS:
+            own = value or fields.get("thinking") or fields.get("reasoning")
+            thoughts += own if isinstance(own, str) else ""
+        elif isinstance(value, str):
+            texts.append(value)
+    return "".join(texts), thoughts
+
+
+def split_thoughts(text: str) -> tuple[str, str]:
+    """Return a text without the thoughts at its beginning, and these thoughts.
+
+    Thoughts stand between a pair of marks. A mark that is never closed makes all of the text
+    thoughts; one that nothing opens, and every mark behind other text, is text.
+    """
+    thoughts: list[str] = []
+    rest = text
+    while pair := next((pair for pair in _THOUGHTS if rest.lstrip().startswith(pair[0])), None):
+        inner, closing, behind = rest.lstrip().removeprefix(pair[0]).partition(pair[1])
+        thoughts.append(inner.strip())
+        rest = behind if closing else ""
+    if final := _FINAL.match(rest):
+        rest = rest[final.end() :]
+    if thoughts or final:
+        rest = rest.lstrip()
+    return _END_MARK.sub("", rest), "\n".join(filter(None, thoughts))
+
+
+# Calls
+
+
+def _calls(
+    message: Mapping[str, object], position: int, offered: Collection[str]
+) -> tuple[ToolCall, ...]:
+    listed = message.get("tool_calls")
+    calls: list[ToolCall] = []
+    items = cast(list[object], listed) if isinstance(listed, list) else []
+    for number, item in enumerate(items, 1):
+        call = _fields(item)
+        function = _fields(call.get("function"))
+        id_, name = call.get("id"), function.get("name")
+        calls.append(
+            ToolCall(
+                id="" if id_ is None else str(id_),
+                name=_offered_name(name if isinstance(name, str) else "", offered),
+                arguments=_arguments(function.get("arguments")),
+            )
+        )
+        if not calls[-1].id:
+            calls[-1] = ToolCall(f"call_{position}_{number}", calls[-1].name, calls[-1].arguments)
+    return tuple(calls)
+
+
+def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolCall, ...]:
+    """Return the calls of offered tools that a text is, in one of the forms in which models write
+    them; none if the text is anything else as well."""
+    text = text.strip()
+    for form in _RAW_CALLS:
+        matches = list(form.finditer(text))
+        if not matches or form.sub("", text).strip(" \n,;"):
+            continue
+        named = [pair for match in matches for pair in _named_arguments(match)]
+        names = [_offered_name(name, offered) for name, _ in named]
+        if named and set(names) <= set(offered):
+            return tuple(
+                ToolCall(f"call_{position}_{number}", name, arguments, from_text=True)
+                for number, (name, (_, arguments)) in enumerate(zip(names, named, strict=True), 1)
+            )
+    return ()
+
+
+def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and arguments of each call in a piece of markup; an empty name for none."""
+    groups = match.groupdict()
+    name, inner = groups.get("name"), groups["json"]
+    if function := _FUNCTION.search(inner):
+        name = function["name"]
+    if name and (given := list(_PARAMETERS.finditer(inner))):
+        yield name, json.dumps({item["name"]: item["value"] for item in given})
+        return
+    values = _values(inner)
+    if name and len(values) == 1:
+        yield name, _arguments(values[0])
+        return
+    if len(values) == 1:
+        listed = _fields(values[0]).get("tool_calls", values[0])
+        values = cast(list[object], listed) if isinstance(listed, list) else values
+    if not values or name:
+        yield "", ""
+    for item in values:
+        fields = _fields(item)
+        fields = _fields(fields.get("function")) or fields
+        written = next((fields[key] for key in ("arguments", "parameters") if key in fields), None)
+        own = fields.get("name")
+        yield (own if isinstance(own, str) and written is not None else ""), _arguments(written)
+
+
+def _values(text: str) -> list[object]:
+    """Return the JSON values that a text is, one after another; none if it is anything else."""
+    values: list[object] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        values.append(value)
+        at += len(text[at:]) - len(text[at:].lstrip(" \n\t,;"))
+    return values
+
+
+def _is_markup(text: str, offered: Collection[str]) -> bool:
+    """Return whether a text is the markup of a call that cannot be run."""
+    text = text.strip()
+    if _MARKUP.match(text):
+        return True
+    form = _RAW_CALLS[-1].fullmatch(text)
+    named = list(_named_arguments(form)) if form else []
+    return bool(named and offered) and all(name for name, _ in named)
+
+
+def _offered_name(name: str, offered: Collection[str]) -> str:
+    """Return a name without a wrapper such as ``functions.``, if one offered tool is left."""
+    if name in offered:
+        return name
+    left = [
+        tool for tool in offered if re.fullmatch(rf"(?:.*[.:/])?{re.escape(tool)}(?::\d+)?", name)
+    ]
+    return left[0] if len(left) == 1 else name
+
+
+def _arguments(written: object) -> str:
+    """Return arguments as text; none, and an empty list, are no arguments."""
+    if isinstance(written, str):
+        return written
+    return json.dumps(written or {}, ensure_ascii=False)
+
+
+# Values
+
+
+def _fields(value: object) -> Mapping[str, object]:
+    """Return a JSON object; an empty one for anything else."""
+    return cast(dict[str, object], value) if isinstance(value, dict) else {}
+
+
+def _number(digits: str) -> float:
+    """Read an integer; one with too many digits becomes a float."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
+
+
+def _usage(reported: object) -> Usage | None:
+    """Return the usage; None if the endpoint reports none, only part of it, or an implausible
+    one."""
+    counts: Mapping[str, Any] = _fields(reported)
+    usage = Usage(counts.get("prompt_tokens", -1), counts.get("completion_tokens", -1), "endpoint")
+    return usage if usage.is_plausible else None
+
+
+def offered_names(tools: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the names of tools as a request describes them."""
+    return tuple(str(tool.get("function", tool).get("name", "")) for tool in tools)

@@ -1,0 +1,235 @@
+"""What a reply is, in the forms of the servers that people run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.replies import raw_calls, read_reply, split_thoughts
+
+OFFERED = ("logical_search", "chunk_read")
+ARGUMENTS = {"query": "vivaldi AND opera"}
+CALL = {"name": "logical_search", "arguments": ARGUMENTS}
+WRITTEN = json.dumps(CALL)
+
+
+def read(message: object, ending: object = "stop", **choice: object) -> ModelReply:
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": ending, **choice}]}
+    return read_reply(json.dumps(body), 3, OFFERED)
+
+
+def text(content: object, ending: object = "stop", **message: object) -> ModelReply:
+    return read({"role": "assistant", "content": content, **message}, ending)
+
+
+def called(*calls: object) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+def function(name: object, arguments: object, id: object = "a") -> dict[str, object]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+# Answers
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text("Vivaldi"),
+        text("Vivaldi", "STOP"),  # Gemini
+        text("Vivaldi", None),  # older servers
+        text("Vivaldi", ""),
+        text("Vivaldi", "eos_token"),  # TGI
+        text("Vivaldi", "end_turn"),  # Anthropic behind a proxy
+        text([{"type": "text", "text": "Vivaldi"}]),
+        text({"type": "text", "text": "Vivaldi"}),
+        text("Vivaldi", tool_calls=[]),
+        text("Vivaldi", tool_calls={}),
+        text("Vivaldi", tool_calls=None, function_call=None, refusal=None),
+        text("Vivaldi<|im_end|>"),
+        text("<think>Who?</think>\n\nVivaldi"),  # vLLM without a reasoning parser
+        text("<think>a</think><think>b</think>Vivaldi"),
+        text("[THINK]Who?[/THINK]Vivaldi"),  # Magistral
+        text("<seed:think>Who?</seed:think>Vivaldi"),
+        text("◁think▷Who?◁/think▷Vivaldi"),  # Kimi
+        text("<|channel|>analysis<|message|>Who?<|end|><|start|>assistant<|channel|>final"
+             "<|message|>Vivaldi<|return|>"),  # gpt-oss
+        text([{"type": "reasoning", "text": "Who?"}, {"type": "text", "text": "Vivaldi"}]),
+        text([{"type": "thinking", "thinking": "Who?"}, {"type": "text", "text": "Vivaldi"}]),
+        text("Vivaldi", reasoning_content="Who?"),  # DeepSeek
+        text("Vivaldi", reasoning="Who?"),  # OpenRouter, Ollama
+    ],
+)  # fmt: skip
+def test_an_answer_is_its_text_without_thoughts(reply: ModelReply) -> None:
+    assert (reply.verdict, reply.text, reply.cut) == ("answer", "Vivaldi", None)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The tag </think> ends thoughts.",
+        "Vivaldi</think>",
+        "Vivaldi <think>or Goldoni?</think>",
+        f"He wrote {WRITTEN} there.",
+        f"The passage says <tool_call>{WRITTEN}</tool_call>, and no more.",
+        '{"answer": "Vivaldi"}',
+        "[1] Vivaldi",
+        "Answer: Vivaldi\nSources: [TOOL_CALLS]",
+    ],
+)
+def test_marks_within_an_answer_are_its_text(answer: str) -> None:
+    reply = text(answer)
+    assert (reply.verdict, reply.text, reply.reasoning) == ("answer", answer, "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text("<think>Who wrote it?"),
+        text("<think>Who wrote it?</think>"),
+        text("[THINK]Who wrote it?[/THINK]\n"),
+        text("<|channel|>analysis<|message|>Who wrote it?"),
+        text([{"type": "reasoning", "text": "Who wrote it?"}]),
+        text("", reasoning_content="Who wrote it?"),
+        text(None, reasoning="Who wrote it?"),
+    ],
+)
+def test_a_reply_of_thoughts_alone_is_no_answer(reply: ModelReply) -> None:
+    assert (reply.verdict, reply.reasoning) == ("thoughts", "Who wrote it?")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", "  \n", '{"choices": []}', '{"choices": null}', '{"choices": [null]}',
+        '{"choices": [{}]}', '{"choices": [{"text": "Ada"}]}', '{"choices": [{"message": null}]}',
+        '{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}',
+        '{"choices": [{"message": {"content": " "}}]}',
+    ],
+)  # fmt: skip
+def test_a_reply_without_anything_is_nothing(body: str) -> None:
+    assert read_reply(body, 1, OFFERED).verdict == "nothing"
+
+
+@pytest.mark.parametrize("ending", ["error", "insufficient_system_resource", "abort", "length"])
+def test_a_reply_with_another_ending_is_broken_off(ending: str) -> None:
+    reply = text("Half a", ending)
+    assert (reply.verdict, reply.cut) == ("broken off", ending)
+    assert read(called(function("logical_search", "{}")), "error").verdict == "broken off"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_reply() -> None:
+    assert read_reply('\ufeff{"choices": [{"message": {"content": "Ada"}}]}', 1).text == "Ada"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "no"}},
+        {"error": "no", "choices": []},
+        {"choices": [{"error": {"code": 502, "message": "no"}, "message": {"content": "Half"}}]},
+    ],
+)
+def test_an_error_with_a_good_status_is_no_reply(body: object) -> None:
+    with pytest.raises(ValueError, match=r"^The endpoint's reply "):
+        read_reply(json.dumps(body), 1)
+
+
+# Calls
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        read(called(function("logical_search", json.dumps(ARGUMENTS))), "tool_calls"),
+        read(called(function("logical_search", ARGUMENTS)), "stop"),  # Ollama
+        read(called(function("functions.logical_search", ARGUMENTS))),
+        read(called(function("default_api.logical_search", ARGUMENTS))),  # Gemini
+        read(called(function("functions.logical_search:0", ARGUMENTS, 7))),  # Kimi
+        text(f"<tool_call>\n{WRITTEN}\n</tool_call>", "tool_calls"),  # Hermes, Qwen
+        text(f"<think>Search.</think><tool_call>{WRITTEN}</tool_call>"),
+        text(WRITTEN),  # Llama 3
+        text(json.dumps({"name": "logical_search", "parameters": ARGUMENTS})),
+        text(json.dumps({"type": "function", "function": CALL})),
+        text(json.dumps({"tool_calls": [CALL]})),
+        text(f"```json\n{WRITTEN}\n```"),
+        text(f"<|python_tag|>{WRITTEN}"),
+        text(f"<|tool_call|>[{WRITTEN}]"),  # Granite
+        text(f"functools[{WRITTEN}]"),  # Phi
+        text(f"[TOOL_CALLS] [{WRITTEN}]"),  # Mistral
+        text(f"[TOOL_CALLS]logical_search[ARGS]{json.dumps(ARGUMENTS)}"),
+        text(f"<function=logical_search>{json.dumps(ARGUMENTS)}</function>"),
+        text("<tool_call>\n<function=logical_search>\n<parameter=query>\nvivaldi AND opera\n"
+             "</parameter>\n</function>\n</tool_call>"),  # Qwen3-Coder
+        text("<|channel|>commentary to=functions.logical_search <|constrain|>json<|message|>"
+             f"{json.dumps(ARGUMENTS)}<|call|>"),  # gpt-oss
+    ],
+)  # fmt: skip
+def test_a_call_is_read_from_its_place_or_from_a_text_that_is_all_call(reply: ModelReply) -> None:
+    (call,) = reply.tool_calls
+    assert (reply.verdict, reply.text, call.name) == ("calls", "", "logical_search")
+    assert json.loads(call.arguments) == ARGUMENTS
+    assert call.id
+    assert call.from_text is ("vivaldi" in reply.reasoning)
+
+
+def test_several_calls_in_a_text_are_read_in_order() -> None:
+    reads = json.dumps({"name": "chunk_read", "arguments": {"chunk_ids": ["a.1"]}})
+    for written in (
+        f"<tool_call>{WRITTEN}</tool_call>\n<tool_call>{reads}</tool_call>",
+        f"{WRITTEN}\n{reads}",
+        f"{WRITTEN}; {reads}",
+        f"[{WRITTEN}, {reads}]",
+        f"[TOOL_CALLS]logical_search[ARGS]{json.dumps(ARGUMENTS)}"
+        '[TOOL_CALLS]chunk_read[ARGS]{"chunk_ids": ["a.1"]}',
+    ):
+        calls = raw_calls(written, 3, OFFERED)
+        assert [call.name for call in calls] == ["logical_search", "chunk_read"], written
+        assert [call.id for call in calls] == ["call_3_1", "call_3_2"]
+
+
+@pytest.mark.parametrize("arguments", [[], {}, None, ""])
+def test_no_arguments_are_an_empty_object(arguments: object) -> None:
+    (call,) = read(called(function("logical_search", arguments))).tool_calls
+    assert call.arguments in ("{}", "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text("", "tool_calls"),
+        text(None, "tool_use"),
+        text('<tool_call>{"name": "google", "arguments": {}}</tool_call>'),
+        text('<tool_call>{"name": "logical_search", "arg'),
+        text('{"name": "google", "parameters": {"q": "x"}}'),
+        text("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function"),  # DeepSeek
+        text("[TOOL_CALLS]google[ARGS]{}"),
+    ],
+)
+def test_markup_of_a_call_that_cannot_be_run_is_no_answer(reply: ModelReply) -> None:
+    assert (reply.verdict, reply.tool_calls) == ("unread call", ())
+
+
+def test_a_name_with_a_wrapper_is_taken_only_where_one_tool_is_left() -> None:
+    names = ("search", "a.search")
+    body = {"choices": [{"message": called(function("x.a.search", {}))}]}
+    assert read_reply(json.dumps(body), 1, names).tool_calls[0].name == "x.a.search"
+    (call,) = read(called(function("google", {}))).tool_calls
+    assert call.name == "google"
+
+
+# Any text
+
+
+@given(st.text(st.sampled_from('<>think/[]THINK{}|"a: \n')))
+def test_thoughts_and_text_are_all_that_a_text_holds(written: str) -> None:
+    rest, thoughts = split_thoughts(written)
+    assert rest in written
+    assert all(line in written for line in thoughts.split("\n"))
+    assert raw_calls(written, 1, OFFERED) == ()
