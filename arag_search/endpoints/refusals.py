@@ -49,6 +49,9 @@ _LENGTH_WORDS = (
     "maximum prompt length",
     "range of input length",
     "too many input tokens",
+    "too many tokens",
+    "input tokens exceed",
+    "length of all messages is too long",
 )
 _TOO_LONG = re.compile(
     r"(?:input|prompt|request)(?: length)? [\d,]* ?(?:tokens )?exceeds?(?: the)? max"

@@ -64,15 +64,21 @@ _RAW_CALLS = (
         r"(?P<json>\{.*\})\s*(?:<\|call\|>)?",
         re.DOTALL,
     ),
-    re.compile(r"(?:<\|python_tag\|>|functools)\s*(?P<json>[\[{].*[\]}])", re.DOTALL),
+    re.compile(
+        r"(?:<\|(?:python_tag|python_start|action_start)\|>(?:\s*<\|plugin\|>)?|functools)"
+        r"\s*(?P<json>[\[{].*[\]}])\s*(?:<\|(?:python_end|action_end)\|>)?",
+        re.DOTALL,
+    ),
+    re.compile(r"<\|tool_call>call:(?P<name>[\w.:-]+)(?P<json>\{.*?\})<tool_call\|>", re.DOTALL),
     re.compile(r"```(?:json|tool_call)?\s*(?P<json>[\[{].*[\]}])\s*```", re.DOTALL),
     re.compile(r"(?P<json>[\[{].*[\]}])", re.DOTALL),
 )
 """How models write calls that their server does not read: Hermes and Qwen, Granite, Llama, Mistral,
-harmony, Phi, and plain JSON."""
+harmony, Phi, InternLM, Gemma, and plain JSON."""
 _MARKUP = re.compile(
     r"<tool_call>|<\|?tool_calls?(?:_section)?(?:_begin)?\|>|<function=|<｜tool|\[TOOL_CALLS\]"
-    r"|<\|python_tag\|>|<\|channel\|>commentary to=",
+    r"|<\|(?:python_tag|python_start|action_start)\|>|<\|tool_call>call:"
+    r"|<\|channel\|>commentary to=",
 )
 _PARAMETERS = re.compile(r"<parameter=(?P<name>\w+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _DECODER = json.JSONDecoder()
@@ -251,7 +257,9 @@ def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
     for item in values:
         fields = _fields(item)
         fields = _fields(fields.get("function")) or fields
-        written = next((fields[key] for key in ("arguments", "parameters") if key in fields), None)
+        written = next(
+            (fields[key] for key in ("arguments", "parameters", "args") if key in fields), None
+        )
         own = fields.get("name")
         yield (own if isinstance(own, str) and written is not None else ""), _arguments(written)
 

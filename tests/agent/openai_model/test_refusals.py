@@ -99,6 +99,8 @@ def test_an_account_without_money_is_not_retried(
         refusal(400, "The input (9000 tokens) is longer than the model's context length"),
         refusal(400, "Range of input length should be [1, 30720]"),
         refusal(400, "This model's maximum prompt length is 8192"),
+        refusal(400, "Input tokens exceed the configured limit of 272000 tokens."),
+        refusal(400, "The total length of all messages is too long."),
         refusal(
             400,
             "Provider returned error",
@@ -129,6 +131,10 @@ def test_a_request_that_is_too_long_is_recognised(
         (Answer(400, "<p>Bad\n  request</p>"), "<p>Bad request</p>"),
         (Answer(400, ""), "no explanation"),
         (refusal(400, "x" * 400), "x" * 297 + "..."),
+        (
+            refusal(400, "Invalid 'tools[1].function.description': string too long."),
+            "Invalid 'tools[1].function.description': string too long.",
+        ),
     ],
 )
 def test_any_other_bad_request_shows_the_words_of_the_endpoint_and_is_not_retried(

@@ -160,6 +160,10 @@ def test_an_error_with_a_good_status_is_no_reply(body: object) -> None:
         text(json.dumps({"tool_calls": [CALL]})),
         text(f"```json\n{WRITTEN}\n```"),
         text(f"<|python_tag|>{WRITTEN}"),
+        text(f"<|python_start|>{WRITTEN}<|python_end|>"),  # Llama 4
+        text(f"<|action_start|><|plugin|>{WRITTEN}<|action_end|>"),  # InternLM
+        text(f"<|tool_call>call:logical_search{json.dumps(ARGUMENTS)}<tool_call|>"),  # Gemma
+        text(json.dumps({"name": "logical_search", "args": ARGUMENTS})),
         text(f"<|tool_call|>[{WRITTEN}]"),  # Granite
         text(f"functools[{WRITTEN}]"),  # Phi
         text(f"[TOOL_CALLS] [{WRITTEN}]"),  # Mistral
