@@ -134,7 +134,9 @@ class _Answers:
     async def _run(self, call: Call, session: Session) -> ToolResult:
         before = session.read_set(call.served.name)
         seen = before.copy()
-        result = await self.workers.run(lambda: call.tool.run(call.arguments, seen))
+        result = await self.workers.run(
+            lambda: call.tool.run(call.arguments, seen, skips_unknown=True)
+        )
         before.add(seen)
         return result
 

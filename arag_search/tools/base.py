@@ -27,6 +27,7 @@ from arag_search.errors import (
 )
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.lenient import taken
 from arag_search.tools.references import References, ShownReference
 from arag_search.tools.rendering import PassageSpan, bounded, clipped
 from arag_search.vectors.base import VectorUnit
@@ -219,14 +220,20 @@ class Tool(ABC):
             },
         }
 
-    def run(self, arguments: object, read_set: ReadSet | None = None) -> ToolResult:
+    def run(
+        self, arguments: object, read_set: ReadSet | None = None, *, skips_unknown: bool = False
+    ) -> ToolResult:
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
+        Arguments that only a client can have got wrong are taken as meant, with a note (see
+        ``lenient.taken``); ``skips_unknown`` leaves out those that no such tool has, too.
         Wrong arguments, and a query that takes too long, give a result with status "error". Raises
         only errors that a model cannot correct.
         """
         try:
-            result = self._run(arguments, read_set if read_set is not None else ReadSet())
+            result = self._run(
+                arguments, read_set if read_set is not None else ReadSet(), skips_unknown
+            )
         except QueryTimeoutError as error:
             result = error_result(f"{error.what} {error.do}".strip())
         if result.result_tokens <= self.max_result_tokens:
@@ -235,14 +242,18 @@ class Tool(ABC):
         passages = clipped(result.passages, len(text))
         return replace(result, text=text, result_tokens=count_tokens(text), passages=passages)
 
-    def _run(self, arguments: object, read_set: ReadSet) -> ToolResult:
+    def _run(self, arguments: object, read_set: ReadSet, skips_unknown: bool) -> ToolResult:
+        known = self.parameters["properties"]
         if not isinstance(arguments, Mapping):
-            names = ", ".join(self.parameters["properties"])
+            names = ", ".join(known)
             problem = f"the arguments, {_preview(arguments)}. Allowed: a JSON object of {names}."
             return error_result(not_run([problem]))
-        given = cast(Mapping[object, object], arguments)
-        known = self.parameters["properties"]
-        problems = [unknown_argument(name, list(known)) for name in given if name not in known]
+        given, notes = taken(cast(Mapping[object, object], arguments), self.parameters)
+        problems: list[str] = []
+        for name in given:
+            if name not in known:
+                is_skipped = skips_unknown and name not in self.arguments.model_fields
+                (notes if is_skipped else problems).append(unknown_argument(name, list(known)))
         try:
             checked = self.arguments.model_validate(
                 {name: value for name, value in given.items() if name in known}
@@ -251,8 +262,8 @@ class Tool(ABC):
             problems += self._problem_texts(error)
         else:
             if not problems:
-                return self._call(checked, read_set)
-        return error_result(not_run(problems))
+                return _noted(self._call(checked, read_set), notes)
+        return _noted(error_result(not_run(problems)), notes)
 
     @abstractmethod
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
@@ -314,6 +325,13 @@ def error_result(text: str) -> ToolResult:
     """Return a result that tells the model what it did wrong."""
     text = text.encode("utf-8", "replace").decode("utf-8")  # a piece may be half a character
     return ToolResult(text, "error", (), None, True, 0, count_tokens(text), 0.0)
+
+
+def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:
+    if not notes:
+        return result
+    text = "\n".join([result.text, *(f"Note: {note}" for note in notes)])
+    return replace(result, text=text, result_tokens=count_tokens(text))
 
 
 def not_run(problems: Sequence[str]) -> str:

@@ -118,6 +118,20 @@ def test_two_sessions_have_separate_read_sets_and_reset_clears_one() -> None:
     served.run(main)
 
 
+def test_what_only_a_client_can_have_got_wrong_is_taken_as_meant() -> None:
+    async def talk(client: ClientSession) -> None:
+        given = {"query": "opera", "top_k": "2", "sort": None, "offset": "", "toolCallId": "7"}
+        result = await client.call_tool("logical_search", given)
+        assert not result.isError
+        assert text_of(result).endswith(
+            '\nNote: argument "top_k" was taken as 2.\n'
+            'Note: argument "toolCallId": there is no such argument. Arguments: query, '
+            "default_operator, top_k, offset, granularity, sort, per_document."
+        )
+
+    LocalServer().serve(talk)
+
+
 def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
     async def talk(client: ClientSession) -> None:
         assert await error_text(client, "logical_search", query="a OR NOT opera") == (
@@ -126,10 +140,10 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             "Write: (a AND NOT opera)"
         )
         assert await error_text(client, "logical_search", top_k=99, limit=3) == (
-            'Tool not run: 3 problems.\n1. argument "limit": there is no such argument. Arguments: '
-            "query, default_operator, top_k, offset, granularity, sort, per_document.\n"
-            '2. argument "query" is missing. Allowed: a string.\n'
-            '3. argument "top_k", 99. Allowed: a whole number from 1 to 20.'
+            'Tool not run: 2 problems.\n1. argument "query" is missing. Allowed: a string.\n'
+            '2. argument "top_k", 99. Allowed: a whole number from 1 to 20.\n'
+            'Note: argument "limit": there is no such argument. Arguments: query, '
+            "default_operator, top_k, offset, granularity, sort, per_document."
         )
         assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'

@@ -225,13 +225,15 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
              'argument "offset", 981. Allowed: a whole number from 0 to 980.'],
         ),
         (
-            {"keywords": ["opera"], "top_k": True, "offset": None},
+            {"keywords": ["opera"], "top_k": True, "offset": "two"},
             ['argument "top_k", true. Allowed: a whole number from 1 to 20.',
-             'argument "offset", null. Allowed: a whole number from 0 to 980.'],
+             'argument "offset", "two". Allowed: a whole number from 0 to 980.'],
         ),
         (
-            {"keywords": ["opera"], "top_k": "5", "offset": 2.0},
-            ['argument "top_k", "5". Allowed: a whole number from 1 to 20.',
+            {"keywords": "opera", "top_k": "true", "offset": 2.0},
+            ['argument "keywords", "opera". Allowed: a list of 1 to 20 strings of at most 200 '
+             "characters each.",
+             'argument "top_k", "true". Allowed: a whole number from 1 to 20.',
              'argument "offset", 2.0. Allowed: a whole number from 0 to 980.'],
         ),
         (

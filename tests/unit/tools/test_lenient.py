@@ -1,0 +1,73 @@
+"""Arguments that a client has changed: they are taken as they were meant, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.tools.lenient import taken
+
+SCHEMA = {
+    "properties": {
+        "query": {"type": "string"},
+        "chunk_ids": {"type": "array", "items": {"type": "string"}},
+        "reference_id": {"type": "string"},
+        "top_k": {"type": "integer"},
+        "share": {"type": "number"},
+        "whole": {"type": "boolean"},
+        "granularity": {"type": "string", "enum": ["chunk", "sentence"]},
+        "sort": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["query"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "meant"),
+    [
+        ("chunk_ids", '["a.1", "b.2"]', ["a.1", "b.2"]),
+        ("top_k", "5", 5),
+        ("share", "0.5", 0.5),
+        ("share", "1", 1),
+        ("whole", "true", True),
+    ],
+)
+def test_the_text_of_a_value_is_the_value(name: str, given: object, meant: object) -> None:
+    values, (note,) = taken({name: given}, SCHEMA)
+    assert values == {name: meant}
+    assert note.startswith(f'argument "{name}" was taken as ')
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "meant"),
+    [
+        ("chunk_ids", ["[a.1]", "b.2"], ["a.1", "b.2"]),
+        ("chunk_ids", "[a.1]", ["a.1"]),
+        ("chunk_ids", "[a.1], [b.2]", ["a.1", "b.2"]),
+        ("reference_id", "[turn0search1]", "turn0search1"),
+    ],
+)
+def test_ids_lose_the_brackets_in_which_replies_print_them(
+    name: str, given: object, meant: object
+) -> None:
+    assert taken({name: given}, SCHEMA) == ({name: meant}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("sort", None), ("top_k", None), ("top_k", ""), ("granularity", ""), ("whole", "")],
+)
+def test_nothing_given_is_the_default(name: str, given: object) -> None:
+    assert taken({name: given}, SCHEMA) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": "[1, 2]"}, {"query": "5"}, {"query": ""}, {"query": None}, {"top_k": "true"},
+        {"top_k": "five"}, {"top_k": "1.5"}, {"whole": "1"}, {"chunk_ids": "a.1"},
+        {"chunk_ids": '{"a": 1}'}, {"granularity": "passage"}, {"sort": "year"}, {"limit": "5"},
+        {"reference_id": "see [a]"}, {"reference_id": "[a][b]"}, {"chunk_ids": ["see [a.1]", 7]},
+    ],
+)  # fmt: skip
+def test_anything_else_stays_as_it_is(given: dict[object, object]) -> None:
+    assert taken(given, SCHEMA) == (given, [])
