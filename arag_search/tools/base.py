@@ -323,15 +323,20 @@ def describe(name: str) -> str:
 
 def error_result(text: str) -> ToolResult:
     """Return a result that tells the model what it did wrong."""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # a piece may be half a character
+    text = _whole(text)
     return ToolResult(text, "error", (), None, True, 0, count_tokens(text), 0.0)
 
 
 def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:
     if not notes:
         return result
-    text = "\n".join([result.text, *(f"Note: {note}" for note in notes)])
+    text = "\n".join([result.text, *(f"Note: {_whole(note)}" for note in notes)])
     return replace(result, text=text, result_tokens=count_tokens(text))
+
+
+def _whole(text: str) -> str:
+    """Replace halves of characters, which pieces of arguments may hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def not_run(problems: Sequence[str]) -> str:

@@ -395,3 +395,12 @@ def test_whole_passages_are_shown_at_sentence_granularity_too(index: Index) -> N
     tool = LogicalSearch(index, style=ReplyStyle(full_text=True, chunk_read=False))
     reply = tool.run({"query": "libretto", "granularity": "sentence"}).text
     assert "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice." in reply
+
+
+def test_half_a_character_in_an_argument_that_is_converted_or_left_out_is_replaced(
+    keyword: KeywordSearch,
+) -> None:
+    given = {"keywords": '["\\ud800"]', "\ud800": 1}
+    text = keyword.run(given, skips_unknown=True).text
+    assert 'argument "keywords" was taken as ["?"].' in text
+    assert 'argument "?": there is no such argument.' in text
