@@ -12,7 +12,6 @@ from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 from arag_search.endpoints.refusals import (
-    LONGEST_RETRY_AFTER_S,
     Failures,
     Refusal,
     Secrets,
@@ -147,8 +146,8 @@ class Endpoint:
                 return outcome
             if request.again(outcome):
                 continue
-            waits_long = (outcome.retry_after_s or 0) > LONGEST_RETRY_AFTER_S
-            if not outcome.retryable or waits_long or attempt == self._attempts:
+            is_final = not outcome.retryable or outcome.asks_too_long_a_wait
+            if is_final or attempt == self._attempts:
                 raise refusal_error(
                     outcome,
                     self._failures,

@@ -100,6 +100,11 @@ class Refusal:
     param: str = ""
     whole: str = ""
 
+    @property
+    def asks_too_long_a_wait(self) -> bool:
+        """Whether the endpoint asks for a longer wait than a command takes upon itself."""
+        return self.retry_after_s is not None and self.retry_after_s > LONGEST_RETRY_AFTER_S
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
@@ -149,22 +154,27 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
     )
 
 
+def fields_of(value: object) -> Mapping[str, object]:
+    """Return a JSON object; an empty one for anything else."""
+    return cast(dict[str, object], value) if isinstance(value, dict) else {}
+
+
+def items_of(value: object) -> list[object]:
+    """Return a JSON list; an empty one for anything else."""
+    return cast(list[object], value) if isinstance(value, list) else []
+
+
 def _error_in(content: object) -> Mapping[str, object]:
     """Return the fields of the error in a body: its own, those of its first choice, or the body's;
     empty if it is no JSON object, nor a list with one."""
-    if isinstance(content, list):
-        content = next(iter(cast(list[object], content)), None)
-    if not isinstance(content, dict):
-        return {}
-    fields = cast(dict[str, object], content)
-    choices = fields.get("choices")
-    if not fields.get("error") and isinstance(choices, list) and choices:
-        first = cast(list[object], choices)[0]
-        fields = cast(dict[str, object], first) if isinstance(first, dict) else fields
+    fields = fields_of(next(iter(items_of(content)), content))
+    choices = items_of(fields.get("choices"))
+    if not fields.get("error") and choices and isinstance(choices[0], dict):
+        fields = fields_of(cast(object, choices[0]))
     inner = fields.get("error")
-    if isinstance(inner, dict):
-        return cast(dict[str, object], inner)
-    return {"message": inner, **fields} if isinstance(inner, str) else fields
+    if isinstance(inner, str):
+        return {"message": inner, **fields}
+    return fields_of(cast(object, inner)) if isinstance(inner, dict) else fields
 
 
 def _status_of(code: str) -> int:
@@ -180,17 +190,15 @@ def _words_of(error: Mapping[str, object]) -> str:
     words = message if isinstance(message, str) else ""
     if message and not words:
         words = json.dumps(message, ensure_ascii=False)
-    metadata = error.get("metadata")
-    if isinstance(metadata, dict):
-        fields = cast(dict[str, object], metadata)
-        raw, provider = fields.get("raw"), fields.get("provider_name")
-        if isinstance(raw, str) and raw:
-            try:
-                inner = _words_of(_error_in(json.loads(raw)))
-            except (ValueError, RecursionError):
-                inner = ""
-            named = f" ({provider})" if isinstance(provider, str) else ""
-            words = f"{words}{named}: {inner or raw}"
+    metadata = fields_of(error.get("metadata"))
+    raw, provider = metadata.get("raw"), metadata.get("provider_name")
+    if isinstance(raw, str) and raw:
+        try:
+            inner = _words_of(_error_in(json.loads(raw)))
+        except (ValueError, RecursionError):
+            inner = ""
+        named = f" ({provider})" if isinstance(provider, str) else ""
+        words = f"{words}{named}: {inner or raw}"
     return words
 
 
@@ -212,13 +220,13 @@ def refusal_error(
 ) -> AragError:
     """Return the error to raise for a refusal that is not retried."""
     status, words = refusal.status, refusal.words
-    if refusal.retryable and (refusal.retry_after_s or 0) > LONGEST_RETRY_AFTER_S:
+    if refusal.retryable and refusal.asks_too_long_a_wait:
+        wait = duration(refusal.retry_after_s or 0)
         return failures.unavailable(
-            f"The endpoint asks to wait {duration(refusal.retry_after_s or 0)} (status {status}): "
-            f"{words}",
+            f"The endpoint asks to wait {wait} (status {status}): {words}",
             where=where,
             allowed=f"waits of up to {LONGEST_RETRY_AFTER_S:.0f} s",
-            do=f"Run the same command again in {duration(refusal.retry_after_s or 0)}.",
+            do=f"Run the same command again in {wait}.",
         )
     if refusal.retryable:
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
@@ -294,12 +302,7 @@ def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, object]) -> f
     Retry-After is a number of seconds (also written "37s") or a date; ``retry-after-ms`` is more
     exact if present. Google writes ``retryDelay`` in the details of the error.
     """
-    details = error.get("details")
-    delays = [
-        cast(dict[str, object], item).get("retryDelay")
-        for item in (cast(list[object], details) if isinstance(details, list) else ())
-        if isinstance(item, dict)
-    ]
+    delays = [fields_of(item).get("retryDelay") for item in items_of(error.get("details"))]
     given = [(headers.get("retry-after-ms"), 0.001), (headers.get("retry-after"), 1.0)]
     for value, unit_s in (*given, *((delay, 1.0) for delay in delays)):
         if not isinstance(value, str):

@@ -74,6 +74,11 @@ class ModelRequest:
     parallel_calls: bool = False
 
     @property
+    def offered(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return tuple(str(tool.get("function", tool).get("name", "")) for tool in self.tools)
+
+    @property
     def may_call(self) -> bool:
         """Whether the reply may hold calls."""
         return bool(self.tools) and self.tool_choice != NO_CALL

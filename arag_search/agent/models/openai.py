@@ -7,7 +7,7 @@ import json
 from typing import Any, Unpack
 
 from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest
-from arag_search.agent.models.replies import offered_names, read_reply
+from arag_search.agent.models.replies import read_reply
 from arag_search.agent.models.wire import write_messages
 from arag_search.endpoints.calls import (
     KEY_VARIABLES,
@@ -104,7 +104,7 @@ class OpenAIModel:
         return self._endpoint.ask(
             Request(
                 send,
-                lambda body: read_reply(body, len(request.messages), offered_names(request.tools)),
+                lambda body: read_reply(body, len(request.messages), request.offered),
                 f"{question}{self._endpoint.where}",
                 request.question_id,
                 again=again,

@@ -36,10 +36,8 @@ class RequestKey:
     def of(cls, request: ModelRequest) -> RequestKey:
         """Summarise a request. O(request)."""
         messages = [_digest(_message_parts(message)) for message in request.messages]
-        tools = {
-            str(tool.get("function", tool).get("name", "")): _digest([tool])
-            for tool in request.tools
-        }
+        digests = (_digest([tool]) for tool in request.tools)
+        tools = dict(zip(request.offered, digests, strict=True))
         return cls(_digest([messages, list(request.tools)]), tuple(messages), tools)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
 from arag_search.agent.models.base import ModelReply, ToolCall, Usage
+from arag_search.endpoints.refusals import fields_of, items_of
 
 _MAX_DIGITS = 4_000  # Python converts no more than 4,300
 _GOOD_ENDINGS = frozenset(
@@ -46,13 +47,13 @@ _THOUGHTS = (
 _FINAL = re.compile(
     r"\s*(?:<\|start\|>assistant)?<\|channel\|>final(?:<\|constrain\|>\w+)?<\|message\|>"
 )
-_END_MARK = re.compile(r"\s*<\|(?:return|end|eot_id|im_end|END_RESPONSE)\|>\s*\Z")
+_END_MARKS = ("<|return|>", "<|end|>", "<|eot_id|>", "<|im_end|>", "<|END_RESPONSE|>")
 _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacted_thinking")
 
 _RAW_CALLS = (
-    re.compile(r"<tool_call>\s*(?P<json>.*?)\s*</tool_call>", re.DOTALL),
-    re.compile(r"<\|tool_call\|>\s*(?P<json>.*?)\s*(?:<\|/tool_call\|>|\Z)", re.DOTALL),
-    re.compile(r"<function=(?P<name>[\w.:-]+)>\s*(?P<json>.*?)\s*</function>", re.DOTALL),
+    re.compile(r"<tool_call>(?P<json>.*?)</tool_call>", re.DOTALL),
+    re.compile(r"<\|tool_call\|>(?P<json>.*?)(?:<\|/tool_call\|>|\Z)", re.DOTALL),
+    re.compile(r"<function=(?P<name>[\w.:-]+)>(?P<json>.*?)</function>", re.DOTALL),
     re.compile(
         r"\[TOOL_CALLS\]\s*(?P<name>[\w.:-]+)\s*\[ARGS\]\s*(?P<json>\{.*?\})"
         r"(?=\s*(?:\[TOOL_CALLS\]|\Z))",
@@ -81,6 +82,9 @@ _MARKUP = re.compile(
     r"|<\|channel\|>commentary to=",
 )
 _PARAMETERS = re.compile(r"<parameter=(?P<name>\w+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_SPACE = re.compile(r"\s*")
+_BETWEEN_CALLS = re.compile(r"[ \n,;]*")
+_BETWEEN_VALUES = re.compile(r"[ \n\t,;]*")
 _DECODER = json.JSONDecoder()
 _FUNCTION = re.compile(r"<function=(?P<name>[\w.:-]+)>")
 
@@ -104,13 +108,13 @@ def read_reply(body: str, position: int, offered: Collection[str] = ()) -> Model
         content: object = json.loads(text, parse_int=_number)
     except (ValueError, RecursionError):
         raise ValueError("The endpoint's reply is not JSON") from None
-    completion = _fields(content)
+    completion = fields_of(content)
     if "choices" not in completion or completion.get("error"):
         raise ValueError("The endpoint's reply holds no choices")
     choices = completion["choices"]
     if choices is not None and not isinstance(choices, list):
         raise ValueError("The endpoint's reply is not a chat completion (at choices)")
-    choice = _fields(next(iter(cast(list[object], choices or ())), None))
+    choice = fields_of(next(iter(cast(list[object], choices or ())), None))
     if choice.get("error"):
         raise ValueError("The endpoint's reply broke off with an error")
     return _understood(choice, position, offered, _usage(completion.get("usage")))
@@ -119,7 +123,7 @@ def read_reply(body: str, position: int, offered: Collection[str] = ()) -> Model
 def _understood(
     choice: Mapping[str, object], position: int, offered: Collection[str], usage: Usage | None
 ) -> ModelReply:
-    message = _fields(choice.get("message"))
+    message = fields_of(choice.get("message"))
     written, thoughts = _text_and_thoughts(message)
     text, own_thoughts = split_thoughts(written)
     calls = _calls(message, position, offered)
@@ -164,7 +168,7 @@ def _text_and_thoughts(message: Mapping[str, object]) -> tuple[str, str]:
         return (content if isinstance(content, str) else ""), thoughts
     texts: list[str] = []
     for part in cast(list[object], content):
-        fields = _fields(part)
+        fields = fields_of(part)
         value = part if isinstance(part, str) else fields.get("text")
         if fields.get("type") in _THOUGHT_PARTS:
             own = value or fields.get("thinking") or fields.get("reasoning")
@@ -181,16 +185,26 @@ def split_thoughts(text: str) -> tuple[str, str]:
     thoughts; one that nothing opens, and every mark behind other text, is text.
     """
     thoughts: list[str] = []
-    rest = text
-    while pair := next((pair for pair in _THOUGHTS if rest.lstrip().startswith(pair[0])), None):
-        inner, closing, behind = rest.lstrip().removeprefix(pair[0]).partition(pair[1])
-        thoughts.append(inner.strip())
-        rest = behind if closing else ""
+    at = 0
+    while True:
+        begin = _behind(_SPACE, text, at)
+        pair = next((pair for pair in _THOUGHTS if text.startswith(pair[0], begin)), None)
+        if pair is None:
+            break
+        opening, closing = pair
+        begin += len(opening)
+        end = text.find(closing, begin)
+        thoughts.append(text[begin : end if end >= 0 else None].strip())
+        at = end + len(closing) if end >= 0 else len(text)
+    rest = text[at:]
     if final := _FINAL.match(rest):
         rest = rest[final.end() :]
     if thoughts or final:
         rest = rest.lstrip()
-    return _END_MARK.sub("", rest), "\n".join(filter(None, thoughts))
+    ended = rest.rstrip()
+    if mark := next(filter(ended.endswith, _END_MARKS), ""):
+        rest = ended.removesuffix(mark).rstrip()
+    return rest, "\n".join(filter(None, thoughts))
 
 
 # Calls
@@ -199,22 +213,18 @@ def split_thoughts(text: str) -> tuple[str, str]:
 def _calls(
     message: Mapping[str, object], position: int, offered: Collection[str]
 ) -> tuple[ToolCall, ...]:
-    listed = message.get("tool_calls")
     calls: list[ToolCall] = []
-    items = cast(list[object], listed) if isinstance(listed, list) else []
-    for number, item in enumerate(items, 1):
-        call = _fields(item)
-        function = _fields(call.get("function"))
+    for number, item in enumerate(items_of(message.get("tool_calls")), 1):
+        call = fields_of(item)
+        function = fields_of(call.get("function"))
         id_, name = call.get("id"), function.get("name")
         calls.append(
             ToolCall(
-                id="" if id_ is None else str(id_),
+                id=f"call_{position}_{number}" if id_ in (None, "") else str(id_),
                 name=_offered_name(name if isinstance(name, str) else "", offered),
                 arguments=_arguments(function.get("arguments")),
             )
         )
-        if not calls[-1].id:
-            calls[-1] = ToolCall(f"call_{position}_{number}", calls[-1].name, calls[-1].arguments)
     return tuple(calls)
 
 
@@ -223,10 +233,7 @@ def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolC
     them; none if the text is anything else as well."""
     text = text.strip()
     for form in _RAW_CALLS:
-        matches = list(form.finditer(text))
-        if not matches or form.sub("", text).strip(" \n,;"):
-            continue
-        named = [pair for match in matches for pair in _named_arguments(match)]
+        named = [pair for match in _matches(form, text) for pair in _named_arguments(match)]
         names = [_offered_name(name, offered) for name, _ in named]
         if named and set(names) <= set(offered):
             return tuple(
@@ -236,10 +243,24 @@ def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolC
     return ()
 
 
+def _matches(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """Return the matches of a form that a text is, one after another; none if it is anything else.
+    Where it breaks off, nothing behind is tried. O(text)."""
+    matches: list[re.Match[str]] = []
+    at = _behind(_BETWEEN_CALLS, text, 0)
+    while at < len(text):
+        match = form.match(text, at)
+        if match is None:
+            return []
+        matches.append(match)
+        at = _behind(_BETWEEN_CALLS, text, match.end())
+    return matches
+
+
 def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
     """Yield name and arguments of each call in a piece of markup; an empty name for none."""
     groups = match.groupdict()
-    name, inner = groups.get("name"), groups["json"]
+    name, inner = groups.get("name"), groups["json"].strip()
     if function := _FUNCTION.search(inner):
         name = function["name"]
     if name and (given := list(_PARAMETERS.finditer(inner))):
@@ -250,13 +271,13 @@ def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
         yield name, _arguments(values[0])
         return
     if len(values) == 1:
-        listed = _fields(values[0]).get("tool_calls", values[0])
+        listed = fields_of(values[0]).get("tool_calls", values[0])
         values = cast(list[object], listed) if isinstance(listed, list) else values
     if not values or name:
         yield "", ""
     for item in values:
-        fields = _fields(item)
-        fields = _fields(fields.get("function")) or fields
+        fields = fields_of(item)
+        fields = fields_of(fields.get("function")) or fields
         written = next(
             (fields[key] for key in ("arguments", "parameters", "args") if key in fields), None
         )
@@ -274,8 +295,14 @@ def _values(text: str) -> list[object]:
         except (ValueError, RecursionError):
             return []
         values.append(value)
-        at += len(text[at:]) - len(text[at:].lstrip(" \n\t,;"))
+        at = _behind(_BETWEEN_VALUES, text, at)
     return values
+
+
+def _behind(separators: re.Pattern[str], text: str, at: int) -> int:
+    """Return where the separators at an offset end."""
+    match = separators.match(text, at)
+    return at if match is None else match.end()
 
 
 def _is_markup(text: str, offered: Collection[str]) -> bool:
@@ -308,11 +335,6 @@ def _arguments(written: object) -> str:
 # Values
 
 
-def _fields(value: object) -> Mapping[str, object]:
-    """Return a JSON object; an empty one for anything else."""
-    return cast(dict[str, object], value) if isinstance(value, dict) else {}
-
-
 def _number(digits: str) -> float:
     """Read an integer; one with too many digits becomes a float."""
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
@@ -321,11 +343,6 @@ def _number(digits: str) -> float:
 def _usage(reported: object) -> Usage | None:
     """Return the usage; None if the endpoint reports none, only part of it, or an implausible
     one."""
-    counts: Mapping[str, Any] = _fields(reported)
+    counts: Mapping[str, Any] = fields_of(reported)
     usage = Usage(counts.get("prompt_tokens", -1), counts.get("completion_tokens", -1), "endpoint")
     return usage if usage.is_plausible else None
-
-
-def offered_names(tools: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the names of tools as a request describes them."""
-    return tuple(str(tool.get("function", tool).get("name", "")) for tool in tools)

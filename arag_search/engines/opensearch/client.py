@@ -1,8 +1,8 @@
 """Calls to a cluster: connections, time limits, retries and errors.
 
-An attempt waits at most a few seconds for the server, and all attempts of a
-call together at most its budget. Each uses another host. Nothing else retries, and only calls in
-``REPEATABLE`` are sent again.
+An attempt waits at most a few seconds for the server, and all attempts of a call together at most
+its budget. Each uses another host. Nothing else retries, and only calls in ``REPEATABLE`` are sent
+again.
 """
 
 from __future__ import annotations

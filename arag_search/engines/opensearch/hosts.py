@@ -88,7 +88,7 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     from opensearchpy.transport import Transport
 
     class Http(Urllib3HttpConnection):
-        """The library's connections. Bodies of refusals may have any shape."""
+        """The library's connections, for refusals whose body has any shape."""
 
         def _raise_error(
             self, status_code: int, raw_data: str | bytes, content_type: str | None = None

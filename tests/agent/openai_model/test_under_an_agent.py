@@ -23,11 +23,16 @@ from tests.support.oracle.engine import MemoryEngine
 # Under an agent
 
 
+def agent_of(model: OpenAIModel) -> Agent:
+    """Return an agent over an index of one passage."""
+    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+    return Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), model)
+
+
 def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
-    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    agent = agent_of(shared)
     query = '{"query": "griselda"}'
     endpoint.reply_with(
         completion("Two at once.", ("logical_search", query), ("logical_search", query)),
@@ -63,8 +68,7 @@ def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
 def test_a_call_that_the_server_did_not_read_is_run_and_recorded_as_such(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
-    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    agent = agent_of(shared)
     written = '{"name": "logical_search", "arguments": {"query": "griselda"}}'
     endpoint.reply_with(
         completion(f"<think>Search.</think><tool_call>{written}</tool_call>"),
@@ -83,8 +87,7 @@ def test_a_call_that_the_server_did_not_read_is_run_and_recorded_as_such(
 def test_a_refused_key_is_a_failed_question_that_does_not_show_it(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
-    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    agent = agent_of(shared)
     endpoint.reply_with(refusal(401, f"Incorrect API key provided: {KEY}."))
     record = agent.ask("Who wrote Griselda?", "q1")
     assert record.status == "failed"

@@ -237,3 +237,20 @@ def test_thoughts_and_text_are_all_that_a_text_holds(written: str) -> None:
     assert rest in written
     assert all(line in written for line in thoughts.split("\n"))
     assert raw_calls(written, 1, OFFERED) == ()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<tool_call>", "<tool_call> \n", "<function=a>", "[TOOL_CALLS]", "{}", "{", "[1", " ", "\n",
+     "<|tool_call|>", "<|tool_call>call:a{", "<think>", "</think>", "<|end|>", "```json"],
+)  # fmt: skip
+def test_a_long_text_is_read_once(piece: str) -> None:
+    """Check texts on which reading from every offset to the end would take hours."""
+    written = f"a{piece * 300_000}b"
+    assert text(written).text == written
+    assert raw_calls(piece * 300_000, 1, OFFERED) == ()
+
+
+def test_many_thoughts_are_read_once() -> None:
+    rest, thoughts = split_thoughts("<think>a</think> \n" * 300_000 + "Vivaldi")
+    assert (rest, thoughts.count("a")) == ("Vivaldi", 300_000)
