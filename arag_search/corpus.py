@@ -88,6 +88,7 @@ class Document:
     source has its own sentences, else None. A ``whole`` document is pre-chunked: it is never split
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
     ``is_file`` is true if the document is a whole file, and false if it is a record.
+    ``unread`` counts the parts of it that were not read, by kind.
     ``ready`` are, for a document that was chunked before, its chunks and the number of their
     tokens; the chunks are kept as they are.
     """
@@ -101,6 +102,7 @@ class Document:
     where: str = ""
     ready: tuple[tuple[Chunk, ...], int] | None = None
     is_file: bool = False
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,6 +333,7 @@ class _Build:
             skipped_files=state.skipped_files,
             skipped_file_examples=tuple(state.skipped_file_examples),
             large_files=self._corpus.large_files(),
+            unread=state.unread,
         )
 
     def _notes(self) -> tuple[str, ...]:

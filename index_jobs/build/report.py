@@ -14,12 +14,12 @@ from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import counted, duration
 from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
-from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
+from index_jobs.sources.reading import SHOWN_EXAMPLES, Position, Unread
 from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 
 _POSITION = tuple(field.name for field in dataclasses.fields(Position))
 
-CHECKPOINT_VERSION = 3
+CHECKPOINT_VERSION = 4
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 
@@ -44,6 +44,7 @@ class BuildState:
     seconds: float = 0.0
     skipped_files: int = 0
     skipped_file_examples: Sequence[str] = ()
+    unread: Unread = field(default_factory=dict[str, list[Any]])
     fields: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
 
     @property
@@ -117,6 +118,7 @@ class SourcesReport(Report):
     skipped_files: int
     skipped_file_examples: tuple[str, ...]
     large_files: tuple[str, ...]
+    unread: Unread
 
     def warnings(self) -> list[str]:
         """Return what was left out, one line for each item."""
@@ -139,6 +141,9 @@ class SourcesReport(Report):
         if self.skipped_files:
             lines.append(f"skipped: {counted(self.skipped_files, 'bad file')}")
             lines += _with_rest(self.skipped_file_examples, self.skipped_files)
+        for kind, (count, *ids) in sorted(self.unread.items()):
+            more = ", ..." if count > len(ids) else ""
+            lines.append(f"not read: {count:,} {kind}: {', '.join(ids)}{more}")
         return lines
 
 
@@ -180,6 +185,7 @@ class BuildReport(SourcesReport):
     skipped_files: int
     skipped_file_examples: tuple[str, ...]
     large_files: tuple[str, ...]
+    unread: Unread
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""

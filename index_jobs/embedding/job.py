@@ -36,6 +36,7 @@ from arag_search.vectors.faiss_index import check_factory, factory_of
 from arag_search.vectors.storage.files import map_array
 from arag_search.vectors.storage.folders import (
     is_own_root,
+    outgrown_sidecars,
     readable_sidecars,
     sidecar_folder,
     sidecars,
@@ -408,8 +409,9 @@ class _Embedding:
         return manifest
 
     def _remove_earlier(self) -> None:
-        """Remove the sidecars of earlier states from the index's own folder, except for the newest,
-        which readers that opened the index before may still open."""
+        """Remove the sidecars of earlier states from the index's own folder, and from another one
+        those of states that an update has changed, to which no rollback leads. The newest stays,
+        because readers that opened the index before may still open it."""
         if is_own_root(self._index.location, self._root):
             placement = self._index.manifest.placement
             previous = [
@@ -417,8 +419,10 @@ class _Embedding:
                 for path, manifest in readable_sidecars(self._root)
                 if manifest.placement != placement
             ]
-            for path in previous[1:]:
-                shutil.rmtree(path, ignore_errors=True)
+        else:
+            previous = outgrown_sidecars(self._root)
+        for path in previous[1:]:
+            shutil.rmtree(path, ignore_errors=True)
 
     def _note_index_changes(self) -> None:
         """Add a note to the report if the index has changed since it was opened."""

@@ -142,7 +142,7 @@ class LuceneIndexFolder:
                     line = f"{entry.name}\0{status.st_size}\0{status.st_mtime_ns}\n"
                     digest.update(line.encode())
         return {
-            "source": os.path.realpath(self.name),
+            "source": os.path.abspath(self.name),
             "size": size,
             "digest": digest.hexdigest(),
         }

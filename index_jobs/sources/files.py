@@ -113,10 +113,12 @@ _CHECKED_ROWS = 4_096
 
 class LeftOut:
     """The entries of a source that are not read: their number by ending or kind, and the first that
-    are too large."""
+    are too large. ``existing`` are the files, by their ids, whose type needs a package that is not
+    installed."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
+        self.existing: set[str] = set()
         self.large: list[str] = []
 
     def count(self, kind: str) -> None:
@@ -181,7 +183,7 @@ class FileSource:
         self.format = format
         self.recognised = recognised
         self.bytes_read = 0
-        self._identity = os.path.realpath(name) if name != STDIN else SpooledInput.where
+        self._identity = os.path.abspath(name) if name != STDIN else SpooledInput.where
         self._listing = listing
         self._fields = fields
         self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
@@ -189,6 +191,7 @@ class FileSource:
         self._metadata = metadata
         self._checks_files = files.skip_bad
         self._options = files.signature()
+        self.damaged: set[str] = set()
         metadata.expect_files()
         left_out = LeftOut()
         self._first_signature: dict[str, Any] | None = self._look(left_out)
@@ -228,7 +231,8 @@ class FileSource:
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
         self.bytes_read = 0
-        for number, file in enumerate(self._listing(LeftOut()), 1):
+        left_out = LeftOut()
+        for number, file in enumerate(self._listing(left_out), 1):
             if number >= first:
                 done = rows if number == first else 0
                 position = (number << _ROW_BITS) + done
@@ -236,6 +240,7 @@ class FileSource:
                     position += entry is not None
                     yield position, entry
             self.bytes_read += file.size
+        self.damaged |= left_out.existing
 
     def _entries(self, file: SourceFile, skip: int) -> Iterator[Document | SourceError | None]:
         """Yield the documents of a file and its bad records after the first ``skip`` of them, or
@@ -254,8 +259,12 @@ class FileSource:
                     skip -= 1
                     continue
                 own = own if own is not None else self._file_values(file, identifier)
-                yield self._document(file, identifier, entry, own)
+                document = self._document(file, identifier, entry, own)
+                if isinstance(document, SourceError):
+                    self.damaged.add(identifier)
+                yield document
         except SourceError as error:
+            self.damaged.add(nfc(file.relative))
             if not skip:
                 yield bad_file(error)
 
@@ -331,7 +340,15 @@ class FileSource:
             if is_file:
                 raise
             return error
-        return Document(identifier, title, text, {**own, **metadata}, where=where, is_file=is_file)
+        return Document(
+            identifier,
+            title,
+            text,
+            {**own, **metadata},
+            where=where,
+            is_file=is_file,
+            unread=converted.unread,
+        )
 
 
 class _FolderListing:
@@ -359,6 +376,9 @@ class _FolderListing:
                 yield self._unreadable(relative, entry, problem)
                 continue
             type = self._type(relative, entry.name)
+            if type is not None and not self._is_installed(type):
+                left_out.existing.add(nfc(self._prefix + relative))
+                type = None
             if type is None:
                 left_out.count(os.path.splitext(entry.name)[1].lower() or "without ending")
                 continue
@@ -389,7 +409,7 @@ class _FolderListing:
             self._types[ending] = file_type_of(f"x{ending}")
         type = self._types[ending]
         if type is not None and (type is PLAIN_TEXT or not self._only_text):
-            return type if self._is_installed(type) else None
+            return type
         is_included = self._include is not None and self._include.match_file(relative)
         return PLAIN_TEXT if is_included else None
 

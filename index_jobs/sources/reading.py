@@ -4,9 +4,10 @@ position after it, and ids that were seen before."""
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arag_search.corpus import Document
@@ -38,10 +39,16 @@ class Source(Protocol):
 
     left_out: Mapping[str, int]
     """The number of files that are not read, by ending, and of other entries, by kind (see
-    files/folder.py)."""
+    selection.py)."""
 
     large_files: Sequence[str]
     """The first files that are left out because they are too large, each with its size."""
+
+    @property
+    def damaged(self) -> Collection[str]:
+        """What could not be read of the source so far: the ids of files and folders, or an empty
+        text for bad records, which may be any document of it."""
+        ...
 
     @property
     def bytes_read(self) -> int:
@@ -137,6 +144,20 @@ KEPT_FILES = 1_000
 """How many bad files a report names as JSON; in words, it names SHOWN_EXAMPLES."""
 
 
+NO_TEXT = "documents without text"
+Unread = dict[str, list[Any]]
+"""The number of parts that were not read, by kind and type of file, each number followed by the ids
+of the first documents."""
+
+
+def count_unread(total: Unread, more: Mapping[str, Sequence[Any]]) -> None:
+    """Add what was not read of further documents."""
+    for kind, (count, *ids) in more.items():
+        entry = total.setdefault(kind, [0])
+        entry[0] += count
+        entry += ids[: SHOWN_EXAMPLES + 1 - len(entry)]
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """The progress of reading, and what was left out so far.
@@ -144,7 +165,8 @@ class Position:
     ``shard`` is the number of the source being read, ``records`` is the position in it (see
     ``source.Entry``), and ``shard_documents`` counts the documents numbered in it. ``skipped``
     counts bad records, and ``skipped_files`` bad files. ``undeclared`` and ``seen`` are those of
-    MetadataReader.
+    MetadataReader. ``unread`` has, for each kind of part that was not read, its number and the
+    ids of the first documents.
     """
 
     shard: int
@@ -156,6 +178,7 @@ class Position:
     seen: list[str]
     skipped_files: int = 0
     skipped_file_examples: Sequence[str] = ()
+    unread: Unread = field(default_factory=dict[str, list[Any]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +234,8 @@ class CorpusReader:
         self._examples = start.skipped_examples
         self._skipped_files = start.skipped_files
         self._file_examples = start.skipped_file_examples
+        self._unread: Unread = {}
+        count_unread(self._unread, start.unread)
         self._unbatched = 0
         self._documents: list[tuple[int, int, Document]] = []
         self._characters = 0
@@ -257,7 +282,15 @@ class CorpusReader:
         self._shard_documents += 1
         self._documents.append((self._shard, number, document))
         self._characters += len(document.text)
+        if document.unread or not document.text:
+            self._count_unread(document)
         return None
+
+    def _count_unread(self, document: Document) -> None:
+        ending = os.path.splitext(document.where)[1].lower() if document.is_file else "records"
+        missing = document.unread if document.text else {NO_TEXT: 1}
+        kinds = {f"{kind} ({ending or 'no ending'})": n for kind, n in missing.items()}
+        count_unread(self._unread, {kind: [n, document.id] for kind, n in kinds.items()})
 
     def _duplicate(self, document: Document) -> DuplicateIdError:
         do = _RENAME if document.is_file else SKIP
@@ -295,6 +328,7 @@ class CorpusReader:
             seen=sorted(self._metadata.seen),
             skipped_files=self._skipped_files,
             skipped_file_examples=self._file_examples,
+            unread={kind: list(entry) for kind, entry in self._unread.items()},
         )
         batch = Batch(self._documents, position, read_bytes)
         self._documents, self._characters, self._unbatched = [], 0, 0

@@ -37,6 +37,7 @@ class RecordFile:
 
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
+    damaged: Sequence[str] = ()
 
     def __init__(
         self,
@@ -88,11 +89,13 @@ class RecordFile:
                     records = row_records(file, self._detected.columns, skip)
             for number, record in records:
                 if isinstance(record, SourceError):
+                    self.damaged = ("",)
                     yield number, record
                     continue
                 try:
                     document = format.document(record, number, f"{self._where}, {place} {number}")
                 except SourceError as error:
+                    self.damaged = ("",)
                     yield number, error
                 else:
                     yield number, document

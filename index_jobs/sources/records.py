@@ -84,7 +84,7 @@ def file_signature(name: str) -> dict[str, Any]:
     with readable(name):
         status = os.stat(name)
     return {
-        "source": os.path.realpath(name),
+        "source": os.path.abspath(name),
         "size": status.st_size,
         "modified": status.st_mtime_ns,
     }

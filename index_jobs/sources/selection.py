@@ -175,6 +175,7 @@ PIPE = "named pipes"
 SOCKET = "sockets"
 DEVICE = "devices"
 HIDDEN = "hidden"
+LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
 TOO_LARGE = "too large"
 SHOWN_LARGE_FILES = 20
@@ -193,6 +194,7 @@ NOT_READ = frozenset(
             SOCKET,
             DEVICE,
             HIDDEN,
+            LOCK_FILE,
             IGNORED,
             TOO_LARGE,
         ),
@@ -223,7 +225,8 @@ def folder_entries(name: str, root: Path, *, no_ignore: bool = False) -> Iterato
     """Return the entries below a folder, sorted by path, one folder at a time.
 
     Hidden entries (their names begin with a dot), IGNORED_FOLDERS, and entries that .gitignore
-    files exclude are left out, unless ``no_ignore``. Links to files of the folder count as files of
+    files exclude are left out, unless ``no_ignore``; the files with which Office marks an open
+    document (``~$report.docx``) always are. Links to files of the folder count as files of
     it; other links are not followed. Messages call the folder ``name``. Raises SourceError if the
     folder cannot be read.
     """
@@ -293,7 +296,11 @@ class _Walk:
                 return entry.name
             if rules is not None and rules.ignore(self._below + relative):
                 return IGNORED
-        if relative.endswith("/") or entry.is_file(follow_symlinks=False):
+        if relative.endswith("/"):
+            return ""
+        if entry.name.startswith("~$"):
+            return LOCK_FILE
+        if entry.is_file(follow_symlinks=False):
             return ""
         with readable(f"{self._name}/{relative}"):
             return _kind(entry, self._root)

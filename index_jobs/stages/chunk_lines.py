@@ -51,6 +51,8 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
     }
     if document.is_file:
         record["is_file"] = True
+    if document.unread:
+        record["unread"] = dict(document.unread)
     line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
     if len(line) >= MAX_LINE_BYTES:
         raise BuildError(
@@ -118,4 +120,5 @@ def _document(record: dict[str, Any]) -> Document:
         where=record["where"],
         ready=ready,
         is_file=bool(record.get("is_file")),
+        unread=record.get("unread", {}),
     )

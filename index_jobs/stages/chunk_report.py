@@ -12,7 +12,7 @@ from arag_search.system.progress import counted, duration
 from index_jobs.build.corpus import first_large, summed
 from index_jobs.build.report import Report, SourcesReport
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import KEPT_FILES, SHOWN_EXAMPLES
+from index_jobs.sources.reading import KEPT_FILES, SHOWN_EXAMPLES, Unread, count_unread
 from index_jobs.stages.chunk_folder import ChunkFolder
 
 Stage = Literal["finished", "under way", "missing", "damaged"]
@@ -93,6 +93,7 @@ class ChunkReport(SourcesReport):
     skipped_files: int
     skipped_file_examples: tuple[str, ...]
     large_files: tuple[str, ...]
+    unread: Unread
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""
@@ -170,6 +171,9 @@ def chunk_report(
     examples = [example for record in records for example in record.state.skipped_examples]
     bad_files = [name for record in records for name in record.state.skipped_file_examples]
     documents = sum(shard.documents for shard in shards)
+    unread: Unread = {}
+    for record in records:
+        count_unread(unread, record.state.unread)
     return ChunkReport(
         folder=status.folder,
         sources=len(shards),
@@ -190,4 +194,5 @@ def chunk_report(
         skipped_files=sum(record.state.skipped_files for record in records),
         skipped_file_examples=tuple(bad_files[:KEPT_FILES]),
         large_files=first_large(record.large_files for record in records),
+        unread=unread,
     )

@@ -78,6 +78,7 @@ class ReadySource:
     """
 
     recognised = False
+    damaged: Sequence[str] = ()
 
     def __init__(
         self, folder: ChunkFolder, number: int, record: ShardRecord, metadata: MetadataReader
@@ -101,7 +102,7 @@ class ReadySource:
     def signature(self) -> dict[str, Any]:
         with readable(str(self._path)):
             modified = self._path.stat().st_mtime_ns
-        source = os.path.realpath(self.name)
+        source = os.path.abspath(self.name)
         return {"source": source, "sha256": self._record.sha256, "modified": modified}
 
     def where_of(self, doc_id: str) -> str:

@@ -7,9 +7,10 @@ same, and replaced otherwise. A synchronisation also deletes what its sources no
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +42,7 @@ from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source, Unread
 from index_jobs.sources.registry import PRE_CHUNKED, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
 from index_jobs.updates.tally import (
@@ -95,8 +96,10 @@ class AddReport(SourcesReport):
     """The documents added, replaced, left alone and deleted, their sources, and the index
     afterwards.
 
-    ``kept`` counts the documents that their source no longer shows, but that are kept because bad
-    records or files of it were skipped. ``changes`` has the ids of a ``dry_run``, by "added",
+    ``kept`` counts the documents that a source no longer shows, but that may be in a part of it
+    that could not be read. ``others`` counts the documents of the index that came from none of the
+    sources, by source, in a synchronisation; those whose source is not known have an empty name.
+    ``unread`` is that of Position. ``changes`` has the ids of a ``dry_run``, by "added",
     "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
     before it was interrupted. ``vectors`` says in words whether the vectors of the index fit it;
     it is empty if there are none.
@@ -111,6 +114,7 @@ class AddReport(SourcesReport):
     unchanged: int
     deleted: int
     kept: int
+    others: Mapping[str, int]
     dry_run: bool
     changes: Mapping[str, Sequence[str]]
     finished_before: bool
@@ -130,6 +134,7 @@ class AddReport(SourcesReport):
     skipped_files: int
     skipped_file_examples: tuple[str, ...]
     large_files: tuple[str, ...]
+    unread: Unread
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
@@ -150,9 +155,11 @@ class AddReport(SourcesReport):
         lines += source_lines(self.sources)
         if self.kept:
             lines.append(
-                f"kept: {counted(self.kept, 'document')} that may be in the bad records or files;"
-                " nothing is deleted of a source that cannot be read as a whole"
+                f"kept: {counted(self.kept, 'document')} that may be in what could not be read"
             )
+        for name, count in list(self.others.items())[:SHOWN_EXAMPLES]:
+            source = name or "sources that the index does not know"
+            lines.append(f"left alone: {counted(count, 'document')} of {source}")
         if self.finished_before:
             lines.append("An earlier run of the same command had already done this.")
         if (self.replaced or self.deleted) and not self.dry_run:
@@ -194,8 +201,12 @@ def sync_documents(
     """Make the index at ``location`` equal to ``sources`` as they are now.
 
     New and changed documents are added as in ``add_documents``; those that came from one of these
-    sources and are no longer in it are deleted. Documents of other sources are left alone. If bad
-    records or files of a source are skipped, no document of this source is deleted.
+    sources and are no longer in it are deleted. Documents of other sources are left alone, and
+    counted in the report. Of a file or folder that cannot be read and is skipped, no document is
+    deleted; nor of a whole file of records in which bad records are skipped. A source is what its
+    name stands for, made absolute. A source of the index that is the same file or folder under
+    another name, or that is gone while one of these sources has documents of its ids, counts as
+    this one from then on.
 
     Reads every passage of the index once; memory grows with the number of documents of the sources.
     Raises what ``add_documents`` raises; ArgumentError if it would delete all documents, or more
@@ -248,6 +259,7 @@ class _Addition:
         self._has_begun = False
         self._ids: set[str] = set()
         self._unchanged = self._kept = 0
+        self._others: Counter[str] = Counter()
         self._changes: dict[str, list[str]] = {"added": [], "replaced": [], "deleted": []}
 
     def run(self) -> AddReport:
@@ -340,7 +352,7 @@ class _Addition:
         replace."""
         cuts: list[Cut] = packed.packed
         self._ids.update(chunks[0].doc_id for chunks, _ in cuts)
-        previous = self._previous([chunks[0].doc_id for chunks, _ in cuts])
+        previous = self._previous(cuts)
         written: list[Cut] = []
         replaced: list[str] = []
         for chunks, tokens in cuts:
@@ -365,8 +377,9 @@ class _Addition:
             self._target.remove(replaced)
             self._target.add([chunk for chunks, _ in written for chunk in chunks])
 
-    def _previous(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
+    def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
         """Return the chunks that these documents have in the index."""
+        doc_ids = [chunks[0].doc_id for chunks, _ in cuts]
         previous: dict[str, list[Chunk]] = {}
         for chunk in existing_chunks(self._target, doc_ids):
             previous.setdefault(chunk.doc_id, []).append(chunk)
@@ -412,6 +425,7 @@ class _Addition:
             unchanged=self._unchanged,
             deleted=self._record.deleted,
             kept=self._kept,
+            others=dict(self._others.most_common()),
             dry_run=dry_run,
             changes={name: tuple(ids) for name, ids in self._changes.items()} if dry_run else {},
             finished_before=finished,
@@ -425,6 +439,7 @@ class _Addition:
             skipped_files=self._state.skipped_files,
             skipped_file_examples=tuple(self._state.skipped_file_examples),
             large_files=self._corpus.large_files(),
+            unread=self._state.unread,
             **index_counts(after),
         )
 
@@ -437,31 +452,37 @@ class _Sync(_Addition):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._owners = self._target.manifest.shard_sources
-        self._before_batch = self._state.position
-        self._damaged: set[str] = set()
+        real = {os.path.realpath(name): name for name in self._corpus.identities}
+        known = set(self._corpus.identities)
+        self._renamed = {
+            owner: real[os.path.realpath(owner)]
+            for owner in set(self._owners) - known
+            if os.path.isabs(owner) and os.path.realpath(owner) in real
+        }
 
-    def _write(self, packed: Packed, position: Position) -> None:
-        """Write a batch, and remember which sources have bad records or files."""
-        super()._write(packed, position)
-        before = self._before_batch
-        if (position.skipped, position.skipped_files) != (before.skipped, before.skipped_files):
-            # a batch may span sources
-            spanned = slice(self._before_batch.shard, position.shard + 1)
-            self._damaged.update(self._corpus.identities[spanned])
-        self._before_batch = position
-
-    def _previous(self, doc_ids: Sequence[str]) -> dict[str, list[Chunk]]:
-        previous = super()._previous(doc_ids)
-        for doc_id, chunks in previous.items():
-            owner = self._owner(chunks[0])
-            if owner not in self._corpus.identities:
-                raise SourceError(
-                    f'Document "{doc_id}" of these sources is in the index from another source.',
-                    where=owner or "an update or a source that the index does not know",
-                    do="Name all sources that share ids in one command, or build an index for each."
-                    f" To replace these documents once: {_ADD}.",
-                )
+    def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
+        previous = super()._previous(cuts)
+        for chunks, _ in cuts:
+            doc_id = chunks[0].doc_id
+            if doc_id in previous:
+                owner = self._owner(previous[doc_id][0])
+                if owner not in self._corpus.identities:
+                    source = self._corpus.identities[source_shard(chunks[0].ordinal)]
+                    self._rename(owner, source, doc_id)
         return previous
+
+    def _rename(self, owner: str, source: str, doc_id: str) -> None:
+        """Take a source of the index that is gone for one of this command, which has a document
+        with an id of it. Raises SourceError if the source is not gone."""
+        if not os.path.isabs(owner) or os.path.lexists(owner):
+            raise SourceError(
+                f'Document "{doc_id}" of these sources is in the index from another source.',
+                where=owner or "an update or a source that the index does not know",
+                do="Name all sources that share ids in one command, or build an index for each."
+                f" To replace these documents once: {_ADD}.",
+            )
+        self._renamed[owner] = source
+        self._progress.note(f"{owner} is gone: its documents are taken for those of {source}.")
 
     def _after(self) -> Manifest:
         vanished = self._vanished()
@@ -469,6 +490,10 @@ class _Sync(_Addition):
             self._tally.remove(chunk)
         check_not_empty(self._tally, self._where)
         after = super()._after()
+        after = replace(
+            after,
+            shard_sources=tuple(self._renamed.get(name, name) for name in after.shard_sources),
+        )
         self._changes["deleted"] = vanished
         if vanished and not self._options.dry_run:
             self._begin()
@@ -479,15 +504,22 @@ class _Sync(_Addition):
         """Return the ids of the documents that their source no longer has. Raises ArgumentError if
         they are too many, and none were allowed."""
         had: Counter[str] = Counter()
+        sources = zip(self._corpus.identities, self._corpus.sources, strict=True)
+        damaged = {name: source.damaged for name, source in sources}
         vanished: dict[str, list[str]] = {name: [] for name in self._corpus.identities}
         for chunk in self._target.existing(None):
             owner = self._owner(chunk)
-            if chunk.part == 1 and owner in vanished:
-                had[owner] += 1
-                if chunk.doc_id not in self._ids:
+            if chunk.part != 1:
+                continue
+            if owner not in vanished:
+                self._others[owner] += 1
+                continue
+            had[owner] += 1
+            if chunk.doc_id not in self._ids:
+                if self._may_be_unread(chunk, damaged[owner]):
+                    self._kept += 1
+                else:
                     vanished[owner].append(chunk.doc_id)
-        for name in self._damaged:
-            self._kept += len(vanished.pop(name, ()))
         for name, ids in vanished.items():
             if 2 * len(ids) > had[name] and not self._options.allow_deletes:
                 raise ArgumentError(
@@ -502,7 +534,21 @@ class _Sync(_Addition):
     def _owner(self, chunk: Chunk) -> str:
         """Return the source that a chunk of the index came from; empty if it is not known."""
         shard = source_shard(chunk.ordinal)
-        return self._owners[shard] if shard < len(self._owners) else ""
+        owner = self._owners[shard] if shard < len(self._owners) else ""
+        return self._renamed.get(owner, owner)
+
+    def _may_be_unread(self, chunk: Chunk, damaged: Collection[str]) -> bool:
+        """Return whether a document may be in a part of its source that could not be read."""
+        if not damaged:
+            return False
+        path = chunk.metadata.get("path") if "path" in self._before.file_metadata else None
+        if path is None and self._options.fields.id is not None:
+            return True  # the id does not tell the file
+        file = str(path[-1]) if isinstance(path, tuple) else chunk.doc_id
+        return any(
+            file == part or not part or file.startswith((f"{part}/", f"{part}#"))
+            for part in damaged
+        )
 
 
 class _Ordinals:

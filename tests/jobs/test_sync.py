@@ -8,10 +8,13 @@ from random import Random
 
 import pytest
 
-from arag_search.errors import ArgumentError, SourceError
+from arag_search.errors import ArgumentError, MissingExtraError, SourceError
 from arag_search.search.index import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from index_jobs.sources.converters.registry import FileType
+from index_jobs.sources.formats import Fields
+from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
@@ -195,3 +198,100 @@ def test_vectors_of_unchanged_text_are_kept(arag: Command) -> None:
     report = arag("index", "notes", "--to", INDEX, "--sync", "--json").json
     # a sentence and a passage
     assert report["vectors"] == "the vectors fit the index; 2 rows encoded"
+
+
+BAD_TOO = AddOptions(files=FileSelection(skip_bad=True), allow_deletes=True)
+
+
+def test_a_file_that_cannot_be_read_keeps_only_its_own_documents() -> None:
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    Path("notes/ab.md").write_text("Other.")
+    Path("notes/table.csv").write_text("n,text\n1,One.\n2,Two.\n")
+    build_index(["notes"], INDEX, BuildOptions())
+    for name in ("a", "ab"):
+        Path(f"notes/{name}.md").unlink()
+    Path("notes/b.md").write_bytes(b"\0")
+    Path("notes/c.md").rename("notes/renamed.md")
+    Path("notes/table.csv").write_bytes(b"\0")
+    Path("notes/~$report.docx").write_bytes(b"\0 an open document")
+    report = sync_documents(["notes"], INDEX, BAD_TOO)
+    assert (report.kept, report.skipped_files) == (3, 2)
+    assert report.left_out == {"lock files of Office": 1}
+    assert set(texts()) == {"b.md", "renamed.md", "table.csv#1", "table.csv#2"}
+    assert "kept: 3 documents that may be in what could not be read" in report.to_text()
+
+
+def test_a_bad_row_keeps_only_what_its_file_had() -> None:
+    notes(a="Alpha.")
+    Path("notes/t.csv").write_text("key,text\nx,One.\ny,Two.\n")
+    fields = Fields(id="key", text="text")
+    build_index(["notes"], INDEX, BuildOptions(fields=fields))
+    Path("notes/a.md").unlink()
+    Path("notes/t.csv").write_text("key,text\nx,One.\n,Two.\n")
+    report = sync_documents(["notes"], INDEX, replace(BAD_TOO, fields=fields, skip_bad_lines=True))
+    assert (report.kept, report.deleted, set(texts())) == (1, 1, {"x", "y"})
+
+
+def test_files_whose_package_is_missing_are_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes(a="Alpha.", b="Beta.")
+    Path("notes/page.html").write_text("<p>A page.")
+    build_index(["notes"], INDEX, BuildOptions())
+    missing = MissingExtraError("selectolax is not installed.")
+    monkeypatch.setattr(
+        FileType, "check", lambda self: (_ for _ in ()).throw(missing) if self.packages else None
+    )
+    Path("notes/a.md").unlink()
+    report = sync_documents(["notes"], INDEX)
+    assert (report.kept, report.deleted, set(texts())) == (1, 1, {"b.md", "page.html"})
+
+
+def test_a_link_that_points_elsewhere_is_the_same_source() -> None:
+    notes(a="Alpha.", b="Beta.", same="As before.")
+    Path("r1").mkdir()
+    for name in ("a", "b", "same"):
+        Path(f"notes/{name}.md").rename(f"r1/{name}.md")
+    Path("r2").mkdir()
+    Path("r2/b.md").write_text("Beta of the second release.")
+    Path("r2/same.md").write_text("As before.")
+    Path("current").symlink_to("r1")
+    build_index(["current"], INDEX, BuildOptions())
+    Path("current").unlink()
+    Path("current").symlink_to("r2")
+    report = sync_documents(["current"], INDEX)
+    assert changes(report) == (0, 1, 1, 1)
+    assert texts() == {"b.md": "Beta of the second release.", "same.md": "As before."}
+    report = sync_documents(["r2"], INDEX)  # the same folder under its own name
+    assert changes(report) == (0, 0, 2, 0)
+
+
+def test_a_source_that_was_moved_is_recognised_and_one_that_exists_is_left_alone() -> None:
+    notes(a="Alpha.", b="Beta.", c="Gamma.")
+    build_index(["notes"], INDEX, BuildOptions())
+    Path("notes").rename("moved")
+    Path("moved/a.md").write_text("Alpha anew.")
+    Path("moved/b.md").unlink()
+    assert changes(sync_documents(["moved"], INDEX)) == (0, 1, 1, 1)
+    assert changes(sync_documents(["moved"], INDEX)) == (0, 0, 2, 0)
+    notes(z="Zeta.")
+    report = sync_documents(["notes"], INDEX)
+    assert (changes(report), sum(report.others.values())) == ((1, 0, 0, 0), 2)
+    assert f"left alone: 2 documents of {Path('moved').absolute()}" in report.to_text()
+    notes(a="Another alpha.")
+    with pytest.raises(SourceError, match="from another source"):
+        sync_documents(["notes"], INDEX)
+
+
+def test_documents_without_text_are_counted_by_type_with_the_first_names() -> None:
+    notes(a="Alpha.", **{f"empty{number}": "" for number in range(7)})
+    Path("notes/page.html").write_text("<script>1</script>")
+    Path("rows.jsonl").write_text('{"id": "r", "title": "Only a title", "text": ""}\n')
+    report = build_index(
+        ["notes", "rows.jsonl"], INDEX, BuildOptions(files=FileSelection(root="."))
+    )
+    assert report.unread["documents without text (.html)"] == [1, "notes/page.html"]
+    assert report.unread["documents without text (records)"] == [1, "r"]
+    count, *ids = report.unread["documents without text (.md)"]
+    assert (count, ids) == (7, [f"notes/empty{number}.md" for number in range(5)])
+    assert "not read: 7 documents without text (.md): notes/empty0.md" in report.to_text()
+    report = sync_documents(["rows.jsonl"], INDEX, AddOptions(files=FileSelection(root=".")))
+    assert report.unread == {"documents without text (records)": [1, "r"]}

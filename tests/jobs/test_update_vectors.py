@@ -178,3 +178,16 @@ def test_in_the_folder_of_the_index_only_the_last_state_stays_beside_the_present
                 assert index.manifest.placement[:16] in names
             assert len(names) == 2
         assert opened_before.manifest.chunks == 20
+
+
+def test_in_another_folder_an_update_removes_what_only_it_has_changed() -> None:
+    options = with_options(vectors="other", units=("passage",))
+    embed_index("index", "hashing:8", options)
+    build_small_index(7, where="another")
+    embed_index("another", "hashing:8", options)
+    for number in range(4):
+        added(f"n{number}", f"Number {number}.", vectors="other")
+        assert nearest(f"Number {number}.", "other") == f"n{number}.1"
+    with open_index("another", vectors="other") as other:
+        assert other.naive_embedding_search("anything", top_k=1).hits
+    assert len(list(Path("other").glob("*/"))) == 3

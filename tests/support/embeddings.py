@@ -34,9 +34,9 @@ def with_options(**changes: object) -> EmbedOptions:
     return dataclasses.replace(SMALL, **changes)  # type: ignore[arg-type]
 
 
-def build_small_index(documents: int, words: int = 30) -> None:
-    """Build ``index`` with a number of passages, each of one short and two long sentences."""
-    build_index([corpus("index.jsonl", documents, words)], Path("index"), PLAIN)
+def build_small_index(documents: int, words: int = 30, where: str = "index") -> None:
+    """Build an index with a number of passages, each of one short and two long sentences."""
+    build_index([corpus("index.jsonl", documents, words)], Path(where), PLAIN)
 
 
 def only_sidecar(root: str | Path) -> tuple[Path, VectorManifest]:

@@ -233,6 +233,18 @@ def growing_sidecar(root: Path, placement: str) -> FittingSidecar | None:
     return None
 
 
+def outgrown_sidecars(root: Path) -> list[Path]:
+    """Return the sidecars of an index that has grown since, and was embedded then; the last to be
+    outgrown first."""
+    marks = {
+        mark.parent: mark.stat().st_mtime_ns
+        for mark in root.glob(f"*/{_growth_name('*')}")
+        if is_sidecar_name(mark.parent.name)
+        and sidecar_folder(root, mark.name.removeprefix(_growth_name(""))).exists()
+    }
+    return sorted(marks, key=lambda folder: marks[folder], reverse=True)
+
+
 def _growth_name(placement: str) -> str:
     return f"grown-{placement[:_NAME_DIGITS]}"
 

@@ -43,7 +43,8 @@ class ConvertedDocument(NamedTuple):
     ``suffix`` is empty if the file is one document; otherwise it is what follows ``#`` in the id:
     the number of a row or message. ``title`` is empty if the file has none. ``text`` is any Unicode
     text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a mail.
-    ``id`` is the whole id, if a column of the file has it, and empty otherwise.
+    ``id`` is the whole id, if a column of the file has it, and empty otherwise. ``unread`` counts
+    the parts of the document that were not read, by kind ("page without text").
     """
 
     suffix: str
@@ -51,6 +52,7 @@ class ConvertedDocument(NamedTuple):
     text: str
     metadata: Mapping[str, Any] = {}
     id: str = ""
+    unread: Mapping[str, int] = {}
 
 
 class Converter(Protocol):
