@@ -20,6 +20,7 @@ from arag_search.query.analysis import APOSTROPHES, inner_apostrophes, is_prefix
 from arag_search.query.fields import Schema, is_field_name, period_ms
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
+    EXACT_INTEGER,
     MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
@@ -41,6 +42,7 @@ from arag_search.query.tree import (
     Term,
     TextField,
     all_of,
+    any_of,
 )
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
@@ -97,6 +99,7 @@ class ClauseReader:
 
         It is "unknown" if the schema lacks it and is not open, or if no field may have this name.
         """
+        name = self.schema.named(name) or name
         kind = self.schema.kind(name)
         if kind is None:
             if not (self.schema.open and is_field_name(name)):
@@ -113,7 +116,7 @@ class ClauseReader:
 
     # Words
 
-    def word(self, raw: str, start: int, field: FieldRef | None) -> Leaf | None:
+    def word(self, raw: str, start: int, field: FieldRef | None) -> Node | None:
         """Return the leaf of a bare word after its field, with its prefix star and weight."""
         if (
             (field is None or field.kind == "text")
@@ -129,19 +132,18 @@ class ClauseReader:
                 return self._phrase_or_none(f"{field.name}:{raw}")
             cut = find_special(raw, "^~*")
             value = unescape(raw if cut < 0 else raw[:cut])
-            colon = ":" if _is_no_field(field.name, value) else " "
+            colon = ":" if is_no_field(field.name, value) else " "
             return self._phrase_or_none(f"{field.name}{colon}{value}")
         if field is not None and field.kind != "text":
             return self._bare_value(raw, start, field)
         return self._text_word(raw, start, field.text_field if field else None)
 
-    def _text_word(self, raw: str, start: int, field: TextField) -> Leaf | None:
+    def _text_word(self, raw: str, start: int, field: TextField) -> Node | None:
         end = start + len(raw)
         colon = find_special(raw, ":")
         if colon >= 0:
             self.findings.reject(start, end, problems.SECOND_COLON, mended=True)
-            literal = _LITERAL_BACKSLASH.search(raw)
-            return self._phrase_or_none(raw if literal else unescape(raw), field)
+            return self._phrase_or_none(literal_text(raw), field)
         weight = 1.0
         cut = find_special(raw, "^")
         if cut == 0 and not has_letter(raw):
@@ -174,7 +176,7 @@ class ClauseReader:
 
     def _prefix(
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
-    ) -> Leaf | None:
+    ) -> Node | None:
         stem = nfc(self._unescaped(raw[:wildcard]))
         reject = self.findings.reject
         if not has_few_apostrophes(stem):
@@ -186,12 +188,16 @@ class ClauseReader:
         if wildcard < len(raw) - 1 or raw[wildcard] == "?":
             reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
             return Prefix(stem, field, weight) if is_prefix(stem) else None
+        if has_single_characters(stem):
+            reject(start, end, problems.PREFIX_UNSPACED, mended=True)
+            return Term(stem, field, weight)
         if len(stem) < MIN_PREFIX_CHARACTERS:
             reject(start, end, problems.PREFIX_SHORT, mended=False)
             return None
         if not is_prefix(stem):
-            reject(start, end, problems.PREFIX_TOKENS, mended=True)
-            return Term(stem, field, weight) if is_searchable(stem) else None
+            leaves = _split_prefix(stem, field)
+            reject(start, end, problems.PREFIX_TOKENS, mended=bool(leaves))
+            return all_of(*leaves) if leaves else None
         return Prefix(stem, field, weight)
 
     def _without_question_mark(self, raw: str) -> str:
@@ -350,7 +356,7 @@ class ClauseReader:
 
     # Metadata
 
-    def _bare_value(self, raw: str, start: int, field: FieldRef) -> MetadataLeaf | None:
+    def _bare_value(self, raw: str, start: int, field: FieldRef) -> Node | None:
         end = start + len(raw)
         cut = find_special(raw, "^~")
         if cut >= 0:
@@ -359,11 +365,12 @@ class ClauseReader:
             raw = raw[:cut]
         if find_special(raw, "*?") >= 0:
             message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
-            self.findings.reject(start, end, message, mended=False)
-            return None
+            is_address = field.kind != "number" and field.kind != "date" and "://" in raw
+            self.findings.reject(start, end, message, mended=is_address)
+            return KeywordEquals(field.name, unescape(raw)) if is_address else None
         return self.value(self._unescaped(raw), start, end, field)
 
-    def value(self, text: str, start: int, end: int, field: FieldRef) -> MetadataLeaf | None:
+    def value(self, text: str, start: int, end: int, field: FieldRef) -> Node | None:
         """Return the leaf of one value of a metadata field, or of a comparison with one."""
         comparison = _COMPARISON.fullmatch(text)
         kind = field.kind
@@ -382,6 +389,9 @@ class ClauseReader:
                 message = fill(problems.RANGE_ON_KEYWORD, name=field.name)
                 self.findings.reject(start, end, message, mended=False)
                 return None
+            if without := _without_comma(text):
+                self.findings.note(fill(problems.NOTE_COMMA, name=field.name, value=text))
+                return any_of(KeywordEquals(field.name, text), KeywordEquals(field.name, without))
             return KeywordEquals(field.name, text)
         if comparison:
             sign, bound = comparison[1], comparison[2]
@@ -442,6 +452,10 @@ class ClauseReader:
         end: int,
     ) -> MetadataLeaf | None:
         for bound in (lower, upper):
+            if kind == "number" and bound is not None and _is_inexact(bound):
+                message = fill(problems.INEXACT_NUMBER, name=field.name)
+                self.findings.reject(start, end, message, mended=False)
+                return None
             if bound is not None and not _is_value(bound, kind):
                 self._reject_value(field, kind, start, end, mended=False)
                 return None
@@ -519,9 +533,33 @@ def _has_symbol(text: str) -> bool:
     )
 
 
-def _is_no_field(name: str, value: str) -> bool:
-    """Return whether a colon belongs to the text: of an address (http://), a path or a time."""
-    return value[:1] in ("/", "\\") or (name[-1:].isdigit() and value[:1].isdigit())
+def is_no_field(name: str, value: str) -> bool:
+    """Return whether a colon belongs to the text: of an address (http://), a path, a time, or a
+    name of a program (std::vector)."""
+    return value[:1] in ("/", "\\", ":") or (name[-1:].isdigit() and value[:1].isdigit())
+
+
+def has_single_characters(text: str) -> bool:
+    """Return whether a text ends in a script without blanks, each of whose characters is a word."""
+    tokens = analysis.tokens(text)
+    last = tokens[-1].term if tokens else ""
+    return len(last) == 1 and tokens[-1].end == len(text) and unicodedata.category(last) == "Lo"
+
+
+def _split_prefix(stem: str, field: TextField) -> list[Leaf]:
+    """Return the whole words of the stem of a prefix that is several words, as a phrase, and the
+    last word as a prefix if it is one."""
+    tokens = analysis.tokens(stem)
+    is_open = bool(tokens) and tokens[-1].end == len(stem)
+    last = stem[tokens.pop().start :] if is_open else ""
+    whole = stem[tokens[0].start : tokens[-1].end] if tokens else ""
+    leaves: list[Leaf] = [Term(whole, field)] if is_searchable(whole) else []
+    return [*leaves, *([Prefix(last, field)] if is_prefix(last) else [])]
+
+
+def _without_comma(value: str) -> str:
+    """Return a value without the comma or semicolon at its end; empty if it has none."""
+    return value[:-1] if value[-1:] in (",", ";", "，", "；", "、") else ""
 
 
 def has_letter(text: str) -> bool:
@@ -543,6 +581,18 @@ def _is_value(text: str, kind: Literal["number", "date"]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_inexact(text: str) -> bool:
+    """Return whether a number is an integer that is not told apart from its neighbours."""
+    digits = text.lstrip("+-")
+    return digits.isascii() and digits.isdigit() and int(digits[:400]) > EXACT_INTEGER
+
+
+def literal_text(raw: str) -> str:
+    """Return the text that a word with a colon stands for, in which a path keeps its backslashes
+    (``C:\\\\Users``)."""
+    return raw if _LITERAL_BACKSLASH.search(raw) else unescape(raw)
 
 
 def _guess(bound: str) -> Literal["keyword", "number", "date"]:

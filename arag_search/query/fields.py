@@ -57,6 +57,16 @@ class Schema:
             return "keyword"
         return self.metadata.get(name)
 
+    def named(self, name: str) -> str | None:
+        """Return the name of the field that is meant by ``name``, whose case does not matter unless
+        several fields differ only in it; None if there is no such field."""
+        if self.kind(name) is not None:
+            return name
+        folded = name.casefold()
+        fields = (*TEXT_FIELDS, DOC_ID, *self.metadata)
+        meant = [field for field in fields if field.casefold() == folded]
+        return meant[0] if len(meant) == 1 else None
+
     def describe(self) -> str:
         """Return the fields in words: ``title, content, doc_id, year (number)``."""
         declared = [f"{name} ({kind})" for name, kind in self.metadata.items()]

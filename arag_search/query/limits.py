@@ -1,6 +1,9 @@
 """The limits of the query language, each defined here and nowhere else."""
 
 MIN_WEIGHT = 0.01
+EXACT_INTEGER = 1 << 53
+"""The greatest integer of a number field: beyond it, neighbours are one number."""
+
 MAX_WEIGHT = 1000.0
 DEFAULT_FACTOR = 0.5
 """What DEMOTE multiplies a score by; between 0.4 and 0.6 it hardly matters which."""

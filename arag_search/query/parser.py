@@ -17,7 +17,14 @@ from typing import Literal, NamedTuple, cast
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.analysis import APOSTROPHES
-from arag_search.query.clauses import ClauseReader, FieldRef, has_token, is_searchable
+from arag_search.query.clauses import (
+    ClauseReader,
+    FieldRef,
+    has_token,
+    is_no_field,
+    is_searchable,
+    literal_text,
+)
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
@@ -33,11 +40,12 @@ from arag_search.query.limits import (
     MAX_WORDS_WITHOUT_LIMITS,
     PREFIX_SHARES,
 )
+from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
+from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     And,
     Demote,
-    Leaf,
     MetadataLeaf,
     Modifier,
     Node,
@@ -75,7 +83,22 @@ _OPERATORS: dict[str, Operator | ModifierName] = {
 _SCORING_OPERATORS: dict[str, ModifierName] = {"PREFER": "PREFER", "DEMOTE": "DEMOTE"}
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
+_OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
 _WEIGHT = re.compile(r"\^[^\s()]+")
+_SPACED_CLAUSE = re.compile(
+    r"""(?P<name>[^\W\d][\w.-]*)(?:
+        :\s*(?P<low>[^\s()":\[{<>]+)\s+TO\s+(?P<high>[^\s()":]+)
+      | \s*:?\s*(?P<sign>==|=>|=<|>=|<=|[=≥≤<>])\s*
+        (?P<value>"[^"\\]*"|[^\s()"<>=:]+)
+      | \s+:\s*(?P<after>"[^"\\]*"|[^\s()":]+))(?=[\s)]|$)""",
+    re.VERBOSE,
+)
+_COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
+_QUESTION = re.compile(
+    r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
+)
+_PHRASE_OR_WORD = re.compile(r'"[^"\\]*"(?=[\s?!.,;:)]|$)|\S+')
+_SIGN = re.compile(r"[^\w\s.,;'’&@#-]|^[-'‘]")
 _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 
@@ -112,6 +135,8 @@ def parse(
     default_operator = default_operator if operators else "OR"
     options = _Options(schema, default_operator, operators, limits, published, ranked)
     reading = _read(text, options)
+    if reading.findings.problems and _QUESTION.search(text):
+        reading = _read_question(reading, options) or reading
     findings, tree = reading.findings, reading.tree
     if reading.modifiers:
         tree = _reject_only_modifiers(reading)
@@ -250,6 +275,34 @@ def _read(text: str, options: _Options) -> _Reading:
     return reading
 
 
+def _read_question(refused: _Reading, options: _Options) -> _Reading | None:
+    """Read a question of a person, whose signs are punctuation, as words and phrases. Return None
+    for a query that holds an operator or a field of the index, and so is none."""
+    text = refused.findings.text
+    if len(text) > MAX_CHARACTERS:
+        return None
+    plain, _ = plain_signs(text, options.schema)
+    pieces: list[str] = []
+    for piece in _PHRASE_OR_WORD.findall(plain):
+        name = piece.lstrip("-!(").partition(":")[0]
+        if piece.strip("()") in OPERATOR_WORDS or (":" in piece and options.schema.named(name)):
+            return None
+        if not has_token(piece):
+            continue
+        is_phrase = piece[0] == piece[-1] == '"' and len(piece) > 1
+        if is_phrase:
+            pieces.append(piece.replace("*", r"\*"))
+        else:
+            pieces.append(_SIGN.sub(r"\\\g<0>", piece.rstrip("?")))
+    reading = _read(" ".join(pieces), options)
+    if reading.findings.problems or reading.tree is None:
+        return None
+    problem = refused.findings.problems[0]
+    note = fill(problems.NOTE_PLAIN, piece=problem.piece, message=problem.message.split(". ")[0])
+    reading.findings.notes = {note: None}
+    return reading
+
+
 def _check_unicode(text: str, findings: Findings) -> None:
     for index, character in enumerate(text):
         if "\ud800" <= character <= "\udfff":
@@ -301,7 +354,12 @@ class _Reader:
         self.findings = reading.findings
         has_additions = options.has_additions
         self.clauses = ClauseReader(options.schema, self.findings, exact_mark=has_additions)
-        self.lexemes = lex(text)
+        plain, notes = plain_signs(text, options.schema)
+        for note in notes:
+            self.findings.note(note)
+        self.lexemes = lex(plain)
+        self.plain = plain
+        self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = dict(_OPERATORS)
         if has_additions:
             self.operators.update(_SCORING_OPERATORS)
@@ -310,6 +368,8 @@ class _Reader:
 
     def read(self) -> None:
         for index, lexeme in enumerate(self.lexemes):
+            if lexeme.start < self.read_until:
+                continue
             match lexeme.kind:
                 case "word":
                     self._word(index, lexeme)
@@ -327,7 +387,7 @@ class _Reader:
         self.groups.end_all()
         root = self.groups.root
         if not root.items and not self.findings.problems:
-            start, stop = root.dropped[0]
+            start, stop = root.dropped[0] if root.dropped else (0, len(self.plain))
             self.findings.reject(start, stop, problems.ONLY_DROPPED, mended=False)
         if not root.items:
             return
@@ -344,6 +404,8 @@ class _Reader:
         raw, start = lexeme.raw, lexeme.start
         following = self._following(index)
         operator = self._operator(raw)
+        if self._is_spaced_clause(lexeme):
+            return
         if raw.isalnum() and raw.isascii() and operator is None:
             self._plain_word(raw, lexeme, following, is_token=True)
             return
@@ -383,8 +445,10 @@ class _Reader:
         ``is_token`` says that it consists of ASCII letters and digits only.
         """
         start = lexeme.end - len(raw)
-        if raw in _LOWER_CASE_OPERATORS:
+        if raw.casefold() in _LOWER_CASE_OPERATORS:
             self._note_lower_case(raw, following)
+        elif raw.isupper() and (following or start) and _OTHER_OPERATORS.fullmatch(raw):
+            self._note_other_operator(raw)
         field, first = self.groups.take_field(start)
         if is_token and field is None:
             self.groups.add(Term(raw), first, lexeme.end)
@@ -407,7 +471,43 @@ class _Reader:
         outer = self.groups.group.field or (pending and pending[0])
         if not outer or outer.kind == "text":
             return False
-        return self.clauses.schema.kind(name) is None
+        return self.clauses.schema.named(name) is None
+
+    def _is_spaced_clause(self, lexeme: Lexeme) -> bool:
+        """Reject a clause of a declared field whose comparison, colon or range is not as it must be
+        (``price > 5``, ``price : 5``, ``price:1 TO 5``); return whether it is one."""
+        match = _SPACED_CLAUSE.match(self.plain, lexeme.start)
+        name = None if match is None else self.clauses.schema.named(match["name"])
+        if match is None or name is None or self.groups.pending_field or self.groups.group.field:
+            return False
+        kind = self.clauses.schema.kind(name) or "keyword"
+        sign = _COMPARISONS.get(match["sign"] or "", match["sign"] or "")
+        if match["low"] is not None:
+            value = f"[{match['low']} TO {match['high']}]"
+        else:
+            value = match["after"] or f"{sign.removeprefix('=')}{match['value']}"
+        is_ordered = kind in ("number", "date")
+        is_spaced = match["after"] or self.plain[lexeme.start + len(match["name"])].isspace()
+        if (
+            match[0] == f"{match['name']}:{value}"
+            or (not is_ordered and (match["low"] is not None or value[0] in "<>"))
+            or (kind == "text" and not is_spaced)
+        ):
+            return False
+        ref = FieldRef(name, kind)
+        end = match.end()
+        message = fill(problems.SPACED_CLAUSE, clause=f"{name}:{value}")
+        self.findings.reject(lexeme.start, end, message, mended=True)
+        start = end - len(value)
+        if value[:1] == "[":
+            leaf = self.clauses.range(value, "", start, end, ref)
+        elif value[:1] == '"':
+            leaf = self.clauses.phrase(value, "", start, end, ref)
+        else:
+            leaf = self.clauses.word(value, start, ref)
+        self.groups.add(leaf, lexeme.start, end)
+        self.read_until = end
+        return True
 
     def _fielded_word(self, index: int, lexeme: Lexeme, raw: str, start: int, colon: int) -> None:
         name, value = unescape(raw[:colon]), raw[colon + 1 :]
@@ -418,8 +518,12 @@ class _Reader:
             self.groups.add(None, start, end)
             return
         if not name:
-            reject(start, end, problems.COLON_WITHOUT_FIELD, mended=is_searchable(value))
-            self.groups.add(Term(unescape(value)) if is_searchable(value) else None, start, end)
+            if not has_token(value):
+                self.groups.group.dropped.append((lexeme.start, end))
+                self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
+                return
+            self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(raw)))
+            self._plain_word(value, lexeme, self._following(index))
             return
         ref = self._field_here(name, start)
         following = self._following(index)
@@ -435,6 +539,12 @@ class _Reader:
             reject(start, end, message, mended=True)
             self.groups.group.modifiers.append(_Operation("NOT", start, start + 1))
             value = value.lstrip("-!")
+        if ref.kind in ("unknown", "guess") and is_no_field(ref.name, value):
+            self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=ref.name), None)
+            self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(raw)))
+            text = literal_text(raw.rstrip("?"))
+            self.groups.add(Phrase(text) if is_searchable(text) else None, start, end)
+            return
         leaf = self.clauses.word(value, end - len(value), ref)
         self.groups.add(leaf, start, end)
         self._note_field_covers(index, ref, value, leaf)
@@ -457,9 +567,10 @@ class _Reader:
             and following.kind in ("word", "phrase", "open")
             and self._operator(following.raw) is None
         )
-        if ref.kind == "unknown":
-            self.clauses.reject_unknown(ref.name, start, mended=True)
-            self.groups.add(Term(ref.name) if is_searchable(ref.name) else None, start, end)
+        if ref.kind in ("unknown", "guess") and is_searchable(ref.name):
+            self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=ref.name), None)
+            self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(ref.name + ":")))
+            self.groups.add(Term(ref.name), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
             message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
@@ -471,7 +582,10 @@ class _Reader:
 
     def _phrase(self, lexeme: Lexeme) -> None:
         field, start = self.groups.take_field(lexeme.start)
-        node = self.clauses.phrase(lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end, field)
+        raw = lexeme.raw
+        if self.findings.text[lexeme.start] != '"':  # other quotes, which may be longer
+            raw = f'"{raw.strip(chr(34)).strip()}"'
+        node = self.clauses.phrase(raw, lexeme.suffix, lexeme.start, lexeme.end, field)
         self.groups.add(node, start, lexeme.end)
 
     def _range(self, lexeme: Lexeme) -> None:
@@ -526,7 +640,13 @@ class _Reader:
         if following.kind != "close" and self._operator(following.raw) is None:
             self.findings.note(fill(problems.NOTE_LOWER_CASE, word=raw))
 
-    def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Leaf | None) -> None:
+    def _note_other_operator(self, raw: str) -> None:
+        """Note that an operator of other search languages was searched as a word."""
+        if self.options.operators and (len(raw) > 2 or "/" in raw):
+            instead = problems.INSTEAD_OF_XOR if raw == "XOR" else problems.INSTEAD_OF_NEAR
+            self.findings.note(fill(problems.NOTE_OTHER_OPERATOR, word=raw, instead=instead))
+
+    def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Node | None) -> None:
         following = self._following(index)
         if (
             ref.kind == "text"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from arag_search.query.limits import DEFAULT_FACTOR
+from arag_search.query.limits import DEFAULT_FACTOR, EXACT_INTEGER
+from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES, SIGNS
 
-_WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
+_WORD_SPECIAL = re.compile(rf'([\s\\"():^~*?{SIGNS}])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
 _PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
-OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE", "&&", "||"})
+OPERATOR_WORDS = frozenset(
+    {"AND", "OR", "NOT", "PREFER", "DEMOTE", "&&", "||", "ＡＮＤ", "ＯＲ", "ＮＯＴ"}
+)
 
 
 def field_text(name: str | None) -> str:
@@ -35,9 +38,12 @@ def word_text(text: str, field: str | None) -> str:
     if text.isalnum() and text not in OPERATOR_WORDS:
         return field_text(field) + text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
+    if text[0] == '"' and text[1:2].isalnum():
+        escaped = f"\\{text[0]}\\{escaped[2:]}"  # which is no phrase in escaped quotes
     if (
         text in OPERATOR_WORDS
         or text[0] in "-!+"
+        or text[0] in OPENING_QUOTES + DASHES + INVISIBLE
         or (field and text[0] in "[{")
         or (len(text) > 1 and text[0] == text[-1] == "/")
     ):
@@ -59,7 +65,8 @@ def number_text(bound: float | None) -> str | None:
     """Return a bound of a range of numbers as text; None is open."""
     if bound is None:
         return None
-    return str(int(bound)) if bound == int(bound) else repr(bound)
+    is_whole = abs(bound) <= EXACT_INTEGER and bound == int(bound)
+    return str(int(bound)) if is_whole else repr(bound)
 
 
 def range_text(

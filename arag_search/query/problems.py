@@ -246,8 +246,9 @@ EMPTY_FIELD = (
     "{name}: has nothing after it. Write a word, phrase or group directly after the colon, or "
     "{name}\\: for the word."
 )
-COLON_WITHOUT_FIELD = (
-    "a colon with no field before it. Write field:word, quote text with a colon, or write \\:."
+SPACED_CLAUSE = (
+    "a clause of a field is written without blanks, and values are compared after its colon. "
+    "Write {clause}."
 )
 SECOND_COLON = "a second colon. A field takes one word, phrase or group; quote text with a colon."
 NOT_INSIDE_FIELD = "a NOT between field and word. Write NOT {name}:{value}."
@@ -305,8 +306,11 @@ PREFIX_SHORT = (
     f"{MIN_PREFIX_CHARACTERS} before the *, or \\* for the character."
 )
 PREFIX_TOKENS = (
-    "a prefix must be one word without punctuation at its end. Write letters or digits before the "
-    "*, or leave the * out."
+    "a prefix must be one word, and this is split at its punctuation. Write the whole words before "
+    "it, and a prefix only of the last one."
+)
+PREFIX_UNSPACED = (
+    "a prefix in a script without blanks, where each character is a word: the * is not needed."
 )
 STAR_IN_PHRASE = (
     "a * inside a phrase. Prefixes stand outside quotes: write the words with AND, or \\* for the "
@@ -352,6 +356,10 @@ NOT_A_NUMBER = (
     "{name} is a number field, and this is not a number. Write {name}:1678, {name}:>=1670 or "
     "{name}:[1670 TO 1680]."
 )
+INEXACT_NUMBER = (
+    "an integer beyond 9,007,199,254,740,992, which a number field does not tell apart from its "
+    "neighbours. Declare {name} as a keyword for ids, and build the index again."
+)
 NOT_A_DATE = f"{{name}} is a date field, and this is not a date. Write {DATES_ALLOWED}."
 TEXT_IN_SCOPE = (
     "a filter searches no text. Metadata clauses are allowed, with AND, OR and NOT; "
@@ -360,13 +368,21 @@ TEXT_IN_SCOPE = (
 
 NOTE_DROPPED = '"{piece}" was left out: it holds nothing to search.'
 NOTE_QUESTION_MARK = 'the "?" after "{word}" was read as punctuation.'
-NOTE_LOWER_CASE = 'lower-case "{word}" was searched as a word.'
+NOTE_LOWER_CASE = '"{word}" was searched as a word; operators are in upper case.'
 NOTE_FIELD_COVERS = (
     '{name}: covers only "{word}"; for more words write {name}:(two words) or {name}:"two words".'
 )
 NOTE_MINUS_NUMBER = (
     '"{piece}" excludes passages with "{word}"; for a number after a hyphen quote it.'
 )
+NOTE_COLON = 'the colon of "{piece}" was read as punctuation, because no field is meant by it.'
+NOTE_QUOTES = "{piece} was read as a phrase."
+NOTE_SIGNS = "these signs were read as those of the query language: {signs}"
+NOTE_COMMA = "{name}:{value} was searched with and without the sign at its end."
+NOTE_PLAIN = 'the question was read as plain words: "{piece}" is no syntax here ({message})'
+NOTE_OTHER_OPERATOR = '"{word}" is no operator here, and was searched as a word. {instead}'
+INSTEAD_OF_XOR = "Write (a OR b) AND NOT (a AND b)."
+INSTEAD_OF_NEAR = 'For words near each other write "a b"~5.'
 NOTE_CURLY_QUOTES = 'curly quotes are punctuation: write a phrase between straight ones (").'
 NOTE_BACKSLASH = (
     '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '

@@ -143,7 +143,7 @@ class SourcesReport(Report):
             lines += _with_rest(self.skipped_file_examples, self.skipped_files)
         for kind, (count, *ids) in sorted(self.unread.items()):
             more = ", ..." if count > len(ids) else ""
-            lines.append(f"not read: {count:,} {kind}: {', '.join(ids)}{more}")
+            lines.append(f"{kind}: {count:,} ({', '.join(ids)}{more})")
         return lines
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 from arag_search.corpus import MetadataScalar, MetadataValue, is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import METADATA_TYPES, RESERVED_FIELDS, MetadataType, period_ms
+from arag_search.query.limits import EXACT_INTEGER
 from arag_search.query.tree import KeywordEquals
 
 MAX_METADATA_FIELDS = 100
@@ -28,7 +29,6 @@ MAX_KEYWORD_BYTES = 4_096
 
 _MAX_COUNTED_KEYS = 1_000
 _OTHER_KEYS = "(other keys)"
-_EXACT_INTEGER = 1 << 53
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _DECLARATION = "name:type pairs with commas between them, such as year:number,lang:keyword"
 
@@ -194,7 +194,11 @@ def _number(name: str, value: object) -> int | float:
         number = math.inf
     if not math.isfinite(number):
         raise _wrong(name, value, "a finite number")
-    return value if isinstance(value, int) and abs(value) <= _EXACT_INTEGER else number
+    if isinstance(value, int) and abs(value) > EXACT_INTEGER:
+        raise _wrong(
+            name, value, f'an integer up to {EXACT_INTEGER:,}; declare ids as "{name}:keyword"'
+        )
+    return value if isinstance(value, int) else number
 
 
 def _date(name: str, value: object) -> str:

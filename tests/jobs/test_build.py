@@ -77,6 +77,7 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
         "notes: files",
         "left out: 1 .png (not read; --include reads text)",
         "ignored, not declared with --metadata: x (1)",
+        "documents without text (records): 1 (b)",
         "declared with --metadata, but in no record: lang",
     ]
     assert json.loads(report.to_json())["sources"][0] == {

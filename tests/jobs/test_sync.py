@@ -292,6 +292,6 @@ def test_documents_without_text_are_counted_by_type_with_the_first_names() -> No
     assert report.unread["documents without text (records)"] == [1, "r"]
     count, *ids = report.unread["documents without text (.md)"]
     assert (count, ids) == (7, [f"notes/empty{number}.md" for number in range(5)])
-    assert "not read: 7 documents without text (.md): notes/empty0.md" in report.to_text()
+    assert "documents without text (.md): 7 (notes/empty0.md, " in report.to_text()
     report = sync_documents(["rows.jsonl"], INDEX, AddOptions(files=FileSelection(root=".")))
     assert report.unread == {"documents without text (records)": [1, "r"]}

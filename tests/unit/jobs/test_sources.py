@@ -295,9 +295,19 @@ def test_ids_that_cannot_be_shown_or_looked_up_are_rejected(identifier: str) -> 
 
 
 def test_numbers_keep_their_type_if_possible() -> None:
-    values = [3, "-7", "+2.50", 1e3, 1 << 60, "1e2"]
+    values = [3, "-7", "+2.50", 1e3, 2.0**60, "1e2"]
     source = source_of("c.jsonl", json.dumps({"text": "a", "n": values}), metadata="n:number")
     assert documents(source)[0].metadata == {"n": (3, -7, 2.5, 1000.0, float(1 << 60), 100.0)}
+
+
+@pytest.mark.parametrize("value", [(1 << 53) + 1, str(1 << 60), -(1 << 53) - 1])
+def test_an_integer_that_a_number_does_not_tell_from_its_neighbours_is_refused(
+    value: int | str,
+) -> None:
+    source = source_of("c.jsonl", json.dumps({"text": "a", "n": value}), metadata="n:number")
+    ((_, error),) = source.documents()
+    assert isinstance(error, SourceError)
+    assert 'declare ids as "n:keyword"' in error.allowed
 
 
 # Other formats

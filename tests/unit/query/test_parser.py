@@ -138,7 +138,7 @@ NOTED = [
     (
         "romeo and juliet",
         "(romeo OR and OR juliet)",
-        'lower-case "and" was searched as a word.',
+        '"and" was searched as a word; operators are in upper case.',
     ),
     ("C++ opera", "(C++ OR opera)", '"C++" is searched as "c": symbols are not indexed.'),
     ('"the C# book"', '"the C# book"', '"C#" is searched as "c": symbols are not indexed.'),
@@ -153,8 +153,8 @@ NOTED = [
     ),
     (
         "“four seasons” opera",
-        "(“four OR seasons” OR opera)",
-        'curly quotes are punctuation: write a phrase between straight ones (").',
+        '("four seasons" OR opera)',
+        "“four seasons” was read as a phrase.",
     ),
     (
         r"drafts\report",
@@ -168,11 +168,15 @@ NOTED = [
         r'"C:\Users" was read as "C:Users": a backslash makes the character after it ordinary; '
         r"for a backslash itself write \\.",
     ),
-    ("not (a b)", "(not OR a OR b)", 'lower-case "not" was searched as a word.'),
+    (
+        "not (a b)",
+        "(not OR a OR b)",
+        '"not" was searched as a word; operators are in upper case.',
+    ),
 ]
 
 WITHOUT_NOTE = [
-    "O'Neill l’opéra 'tis dogs'",
+    "O'Neill l’opéra 'tis the dogs",
     "lay-abbot, U.S. e.g. 3.14 1890–1972 AC/DC and/or... Jeopardy!",
     "[sic] opera; “seasons” «quatre» ¿qué!",
     "Windows® 5°C word_joined naïve co\u0301te ِحسين 東京，大阪 😀",
@@ -219,13 +223,7 @@ MENDED = [
     ('mouse "grey cat', '(mouse OR "grey cat")'),
     ('title:"mouse', 'title:"mouse"'),
     # text with a colon or a backslash
-    (r"C:\Users\Bob\report.docx", r'"C:\\Users\\Bob\\report.docx"'),
-    (r"C:\\Users", r'"C:\\Users"'),
     (r"C:\Users" + "\\", r'"C:\\Users"'),
-    ("C:/Users/Bob", '"C:/Users/Bob"'),
-    ("http://user@host:80/x?y=z", '"http://user@host:80/x?y=z"'),
-    ("at 10:30", '(at OR "10:30")'),
-    ("Mission: Impossible", "(Mission OR Impossible)"),
     ("title:a:b", 'title:"a:b"'),
     ("mouse" + "\\", "mouse"),
     # fields, ranges, weights and wildcards

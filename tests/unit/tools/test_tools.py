@@ -38,7 +38,7 @@ def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
     result = logical.run({"query": "premiere and opera", "top_k": 1})
     assert result.text == (
         "1 of 2 passages for (premiere OR and OR opera)\n"
-        'Note: lower-case "and" was searched as a word.\n'
+        'Note: "and" was searched as a word; operators are in upper case.\n'
         "[griselda.1] Griselda (Vivaldi) (whole)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.\n"
