@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import IO
 
 from arag_search.errors import SourceError
@@ -30,6 +31,13 @@ disorder ("chaos", as charset-normalizer measures it) is less by at most this.""
 _WESTERN_SHARE = 0.2
 """Western European text has at most this share of bytes that are not ASCII."""
 
+_ISO_2022_JP = "iso2022_jp"
+_WIDER = {"gbk": "gb18030", "euc_jp": "euc_jis_2004"}
+"""Codecs that read what their namesakes in the Encoding Standard read, and Python's do not."""
+
+_JIS = re.compile(rb"\x1b\$[@B]([^\x1b]*)(?:\x1b\([BJ])?")
+_HIGH = bytes(byte | 0x80 if 0x20 < byte < 0x7F else byte for byte in range(256))
+
 _SAMPLE_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 _GOOD_TO_BAD = 10
@@ -39,22 +47,26 @@ _GOOD_TO_BAD = 10
 def decoded(data: bytes, where: str, declared: str = "") -> str:
     """Decode a whole file, without its byte order mark.
 
-    ``declared`` is the encoding that the file itself names, if any; a byte order mark outranks it,
-    and so does the content if it cannot be in this encoding. Raises SourceError that names
+    ``declared`` is the encoding that the file itself names, if any, by a label of the WHATWG
+    Encoding Standard; a byte order mark outranks it, and so does the content if it cannot be in it,
+    but for a few damaged characters, which are replaced. Raises SourceError that names
     ``where`` if the data is binary, or damaged, or fits no encoding.
     """
     encoding = mark_encoding(data)
     if encoding:
         return _strict(data, encoding, where)
     _check_text(data, where)
-    if declared and (text := _declared(data, declared)) is not None:
+    encoding = _codec(declared)
+    if encoding and (text := _in_codec(data, encoding, "strict")) is not None:
         return text
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         sample = _sample(data)
-        if _is_utf8(sample):
+        if _is_mostly(sample, "utf-8"):
             raise _damaged("utf-8", error, where) from None
+        if encoding and _is_mostly(sample, encoding):
+            return _in_codec(data, encoding, "replace") or ""
     for encoding in _guesses(sample, where):
         try:
             return data.decode(encoding)
@@ -89,7 +101,7 @@ def stream_encoding(stream: IO[bytes], where: str) -> str:
             decoder.decode(piece, final=not piece)
         except UnicodeDecodeError:
             sample = _sample(piece + stream.read(_PIECE_BYTES))
-            encoding = "utf-8" if _is_utf8(sample) else _guesses(sample, where)[0]
+            encoding = "utf-8" if _is_mostly(sample, "utf-8") else _guesses(sample, where)[0]
         else:
             encoding = "" if piece else "utf-8"
     stream.seek(0)
@@ -105,10 +117,10 @@ def _check_text(data: bytes, where: str, offset: int = 0) -> None:
         )
 
 
-def _is_utf8(sample: bytes) -> bool:
-    """Return whether text is UTF-8 that is damaged in few places. In another encoding, every
-    special character would be wrong."""
-    text = sample.decode("utf-8", "replace")
+def _is_mostly(sample: bytes, encoding: str) -> bool:
+    """Return whether text is in an encoding in which it is damaged in few places. In another one,
+    every special character would be wrong."""
+    text = _in_codec(sample, encoding, "replace") or ""
     bad = text.count("\ufffd")
     return sum(character > "\x7f" for character in text) > (_GOOD_TO_BAD + 1) * bad
 
@@ -144,13 +156,30 @@ def _sample(data: bytes) -> bytes:
     return b"".join(lines)
 
 
-def _declared(data: bytes, declared: str) -> str | None:
+def _codec(label: str) -> str:
+    """Return the codec for a label of the Encoding Standard; empty for another one, and for UTF-16,
+    which a file that was searched for its label is not in."""
+    import webencodings
+
+    encoding = webencodings.lookup(label) if label else None
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return ""
+    name = "utf-8" if encoding.name.startswith("utf-16") else encoding.codec_info.name
+    return _WIDER.get(name, name)
+
+
+def _in_codec(data: bytes, encoding: str, errors: str) -> str | None:
+    """Decode data; return None if it is damaged and ``errors`` is "strict"."""
+    if encoding == _ISO_2022_JP:  # whose codec lacks the circled numbers that Windows writes
+        data, encoding = _JIS.sub(_as_euc, data), "euc_jis_2004"
     try:
-        encoding = codecs.lookup(declared).name
-        # Pages that declare these are in the superset of Windows, as browsers assume.
-        return data.decode({"ascii": _WESTERN, "iso8859-1": _WESTERN}.get(encoding, encoding))
-    except (LookupError, ValueError, TypeError):
+        return data.decode(encoding, errors)
+    except UnicodeDecodeError:
         return None
+
+
+def _as_euc(section: re.Match[bytes]) -> bytes:
+    return section[1].translate(_HIGH)
 
 
 def _strict(data: bytes, encoding: str, where: str) -> str:

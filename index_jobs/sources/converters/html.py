@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 _UNSEEN = frozenset(
     """
-    head script style template noscript iframe object embed canvas svg audio video map nav button
-    select datalist dialog
+    head script style template noscript iframe object embed canvas svg audio video map nav select
+    datalist dialog rp rt rtc annotation annotation-xml
     """.split()  # noqa: SIM905
 )
-"""Elements that are not part of the text: code, controls, pictures and navigation."""
+"""Elements that are not part of the text: code, controls, pictures, navigation, the sources of
+formulas. The readings of ruby text follow it."""
 
 _PARAGRAPHS = frozenset(
     """
@@ -39,8 +40,15 @@ _LINES = frozenset("caption dd div dt legend li option summary tr tbody thead tf
 
 _CELLS = frozenset(("td", "th"))
 _HEADING = re.compile(r"h([1-6])")
+_SET_APART = frozenset(("button", "label", "output"))
+"""Elements inside a line with a blank before and after them."""
+
+_DISPLAY = re.compile(
+    r"(?:^|;)\s*display\s*:\s*(inline-\w+|block|flex|grid|list-item|table)\b", re.I
+)
 _NOT_DISPLAYED = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]{1,40})""", re.I)
 _EMPTY_ELEMENT = re.compile(r"<([a-zA-Z][\w:.-]*)(\s[^<>]*)?/>")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
@@ -75,7 +83,7 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
 
 def decoded_markup(data: bytes, where: str) -> str:
     """Decode a page in the encoding that it declares, or that is detected. Raises SourceError."""
-    beginning = data[:_CHARSET_BYTES]
+    beginning = _COMMENT.sub(b"", data[:_CHARSET_BYTES])
     declared = _XML_ENCODING.match(beginning) or _META_CHARSET.search(beginning)
     return decoded(data, where, declared[1].decode("ascii") if declared else "")
 
@@ -144,40 +152,49 @@ def _text_below(root: LexborNode) -> str:
     """Return the text below a node. The walk uses no recursion, however deep the tags are."""
     text = _Text()
     node: LexborNode | None = root
-    depth = 0
+    open_tags: list[str] = []
     while node is not None:
-        tag = node.tag or ""
         child = None
         if node.is_text_node:
             text.add(node.text_content or "")
-        elif node.is_element_node and not _is_unseen(node, tag):
+        elif node.is_element_node and (tag := _shown_as(node, text)):
             text.enter(tag)
             child = node.first_child
             if child is None:
                 text.leave(tag)
+            else:
+                open_tags.append(tag)
         if child is not None:
             node = child
-            depth += 1
             continue
-        while depth and node is not None and node.next is None:
+        while open_tags and node is not None and node.next is None:
             node = node.parent
-            depth -= 1
-            if node is not None:
-                text.leave(node.tag or "")
-        node = node.next if depth and node is not None else None
+            text.leave(open_tags.pop())
+        node = node.next if open_tags and node is not None else None
     return text.finished()
 
 
-def _is_unseen(node: LexborNode, tag: str) -> bool:
+def _shown_as(node: LexborNode, text: _Text) -> str:
+    """Return the tag as which an element is shown, which its style may change; empty if it is not
+    shown."""
+    tag = node.tag or ""
     if tag in _UNSEEN:
-        return True
+        if tag == "rt":
+            text.readings.append(_words(node))
+        return ""
     attributes = node.attrs
-    return (
+    style = attributes.get("style")
+    if (
         "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
         or attributes.get("role") == "navigation"
-        or bool((style := attributes.get("style")) and _NOT_DISPLAYED.search(style))
-    )
+        or (tag == "button" and attributes.get("type") in ("submit", "reset"))
+        or (style and _NOT_DISPLAYED.search(style))
+    ):
+        return ""
+    if style and (display := _DISPLAY.search(style)) and tag not in _PARAGRAPHS | _LINES | _CELLS:
+        return "label" if display[1].lower().startswith("inline") else "div"
+    return tag
 
 
 class _Text:
@@ -192,6 +209,8 @@ class _Text:
         self._bars = 0  # the bars between cells that are still to be written
         self._row_is_empty = True
         self._preformatted = 0
+        self.readings: list[str] = []
+        """The readings in the ruby element that is open."""
 
     def enter(self, tag: str) -> None:
         """Begin an element."""
@@ -211,6 +230,9 @@ class _Text:
 
     def leave(self, tag: str) -> None:
         """End an element."""
+        if tag == "ruby" and any(self.readings):
+            self.add(f" ({''.join(self.readings)})")
+            self.readings.clear()
         self._boundary(tag)
         if tag == "pre":
             self._preformatted -= 1
@@ -242,6 +264,8 @@ class _Text:
         elif tag in _LINES:
             self._break(1)
             self._mark = ""
+        elif tag in _SET_APART:
+            self._blank = True
         if tag == "tr":
             self._cells = self._bars = 0
             self._row_is_empty = True

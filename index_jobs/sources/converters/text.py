@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
+import yaml
+
+from index_jobs.sources.converters.registry import ConvertedDocument, sensible_title, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import Fields
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+_TITLE_CHARACTERS = 1 << 17
+"""How much of a text is searched for a title."""
+
+_FRONT_MATTER = re.compile(
+    r"\ufeff?(---|\+\+\+)[ \t]*\n((?:.*\n){0,1000}?)(?:\1|\.\.\.)[ \t]*(?:\n|$)"
+)
+_HEADING_CHARACTERS = 300
+_HEADING_SIGN = re.compile(r"^(?: {0,3}|[ >*+\d.)-]+)#|^[ >]*(?:=+|-+)[ \t]*$", re.MULTILINE)
 _UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1+")
 
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
-    """Yield the file as one document. Its title is the first Markdown heading. See Converter."""
+    """Yield the file as one document. Its title is that of its front matter, or its first
+    Markdown heading. See Converter."""
     text = decoded(whole_file(path, where), where)
     yield ConvertedDocument("", markdown_heading(text), text)
 
@@ -40,17 +58,39 @@ def rst_heading(text: str) -> str:
 
 
 def markdown_heading(text: str) -> str:
-    """Return the first Markdown heading (``# ...``) outside of code and front matter, if any."""
-    fence = "---" if text.startswith("---\n") else ""
-    for number, line in enumerate(text.splitlines()):
-        if fence:
-            if number and line.startswith(fence):
-                fence = ""
-        elif line.startswith(("```", "~~~")):
-            fence = line[:3]
-        elif line.startswith("#"):
-            marks = len(line) - len(line.lstrip("#"))
-            rest = line[marks:]
-            if marks <= 6 and rest[:1].isspace() and (heading := rest.strip().rstrip("#").strip()):
-                return heading
+    """Return the title in the front matter, or else the first heading, of the beginning of a text
+    of Markdown (CommonMark), if any; a title too long to be one is passed over."""
+    text = text[:_TITLE_CHARACTERS].replace("\r\n", "\n")
+    front = _FRONT_MATTER.match(text)
+    if front is not None:
+        if title := _front_title(front[1], front[2]):
+            return title
+        text = text[front.end() :]
+    if not _HEADING_SIGN.search(text):
+        return ""
+    blocks, inline = _markdown()
+    tokens: list[Any] = blocks.parse(text)
+    for token, following in pairwise(tokens):
+        if token.type == "heading_open":
+            children: list[Any] = inline.parseInline(following.content)[0].children or []
+            words = (" " if child.type.endswith("break") else child.content for child in children)
+            title = " ".join("".join(words).split())
+            if 0 < len(title) <= _HEADING_CHARACTERS:
+                return title
     return ""
+
+
+def _front_title(fence: str, matter: str) -> str:
+    try:
+        fields: Any = tomllib.loads(matter) if fence == "+++" else yaml.safe_load(matter)
+        return sensible_title(fields.get("title"))
+    except (ValueError, AttributeError, RecursionError, yaml.YAMLError):
+        return ""
+
+
+@cache
+def _markdown() -> tuple[MarkdownIt, MarkdownIt]:
+    """Return a parser of blocks and one of what is in a line."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").disable(["inline", "reference"]), MarkdownIt("commonmark")

@@ -117,3 +117,89 @@ def test_a_bad_message_of_a_mailbox_is_an_error_and_the_others_are_read(
 def test_a_file_that_begins_otherwise_is_no_mailbox(tmp_path: Path) -> None:
     assert "mailbox" in refusal_of(written(tmp_path / "a.mbox", "Subject: x\n\ny\n")).what
     assert documents_of(written(tmp_path / "b.mbox", "")) == []
+
+
+HEAD = "From: a@b.c\nSubject: s\nMIME-Version: 1.0\n"
+PLAIN = "Content-Type: text/plain; charset=utf-8\n\n"
+HTML = "Content-Type: text/html; charset=utf-8\n\n"
+
+
+def multipart(kind: str, *parts: str, mark: str = "xx") -> str:
+    body = "".join(f"--{mark}\n{part}\n" for part in parts)
+    return f'Content-Type: multipart/{kind}; boundary="{mark}"\n\n{body}--{mark}--\n'
+
+
+PICTURE = "Content-Type: image/png\nContent-Transfer-Encoding: base64\n\nAAAA"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (multipart("alternative", PLAIN, HTML + "<p>The real text."), "The real text."),
+        (
+            multipart(
+                "alternative",
+                PLAIN + "Use a client that shows HTML.",
+                HTML + "<p>All of the long news of the week are here to be read by you today.",
+            ),
+            "All of the long news of the week are here to be read by you today.",
+        ),
+        (multipart("alternative", PLAIN + "One two.", HTML + "<p>One two."), "One two."),
+        (multipart("mixed", PLAIN + "Before.", PICTURE, PLAIN + "After."), "Before.\n\nAfter."),
+        (
+            multipart("mixed", HTML + "<p>Body.", PLAIN + "-- \nThe list footer."),
+            "Body.\n\n--\nThe list footer.",
+        ),
+        (
+            multipart(
+                "mixed",
+                PLAIN + "See below.",
+                "Content-Type: message/rfc822\n\nFrom: x@y.z\nSubject: Inner\n\nInside.",
+            ),
+            "See below.\n\nFrom: x@y.z\nSubject: Inner\n\nInside.",
+        ),
+        (
+            multipart(
+                "signed",
+                multipart("related", HTML + "<p>Signed.", PICTURE, mark="yy"),
+                "Content-Type: application/pgp-signature\n\n-----",
+            ),
+            "Signed.",
+        ),
+    ],
+)
+def test_all_that_a_mail_program_shows_is_read_in_order(
+    tmp_path: Path, parts: str, text: str
+) -> None:
+    read = document_of(written(tmp_path / "a.eml", HEAD + parts))
+    assert read.text == f"From: a@b.c\n\n{text}"
+
+
+def test_messages_without_a_text_are_counted(tmp_path: Path) -> None:
+    read = document_of(written(tmp_path / "a.eml", HEAD + PICTURE))
+    assert read.unread == {"messages without a text": 1}
+    calendar = multipart("mixed", PLAIN + "Come.", "Content-Type: text/calendar\n\nBEGIN:X")
+    read = document_of(written(tmp_path / "b.eml", HEAD + calendar))
+    assert read.unread == {"parts of the type text/calendar": 1}
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "cp1252"])
+def test_headers_with_raw_bytes_and_a_byte_order_mark_are_read(
+    tmp_path: Path, charset: str
+) -> None:
+    text = "Subject: Grüße aus Köln\nFrom: Jürgen <j@b.c>\n"
+    head = f"{text}Content-Type: text/plain; charset={charset}\n\nä".encode(charset)
+    read = document_of(written(tmp_path / "a.eml", b"\xef\xbb\xbf" + head))
+    assert (read.title, read.text) == ("Grüße aus Köln", "From: Jürgen <j@b.c>\n\nä")
+
+
+def test_mailboxes_of_thunderbird_and_lines_that_look_like_separators_are_read(
+    tmp_path: Path,
+) -> None:
+    data = (
+        "From \nSubject: a\n\nLeave.\n\nFrom Berlin at 12:30 on 5 May 2026\nby train.\n\n"
+        "From - Tue Jan  2 10:00:00 2024\nX-Mozilla-Status: 0001\nSubject: b\n\ny\n"
+    )
+    documents = documents_of(written(tmp_path / "a.mbox", data))
+    assert [document.title for document in documents] == ["a", "b"]
+    assert documents[0].text == "Leave.\n\nFrom Berlin at 12:30 on 5 May 2026\nby train."

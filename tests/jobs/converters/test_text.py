@@ -9,7 +9,9 @@ import pytest
 
 from arag_search.cli.index import index_command
 from arag_search.errors import MissingExtraError, SourceError
+from index_jobs.sources.converters.html import decoded_markup, page_of
 from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
+from index_jobs.sources.converters.text import markdown_heading
 from index_jobs.sources.encodings import decoded, stream_encoding
 from tests.support.converted import document_of, refusal_of, written
 
@@ -148,3 +150,57 @@ def test_the_registry_and_all_converters_are_imported_without_their_libraries() 
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('---\r\ntitle: "My: title"\r\ndate: 2024\r\n---\r\n# Other\r\n', "My: title"),
+        ("+++\ntitle = 'In TOML'\n+++\n# x", "In TOML"),
+        ("---\nfoo: [\n---\n# After a damaged one", "After a damaged one"),
+        ("---\ntags: [a]\n---\n\n# After another field", "After another field"),
+        ("````\n# no\n```\n# no\n````\n# After four\n", "After four"),
+        ("   ```\n   # no\n   ```\n# After an indented one", "After an indented one"),
+        ("    # code\n\n# After indented code", "After indented code"),
+        ("<!--\n# no\n-->\n# After a comment", "After a comment"),
+        ("Underlined\n===\n\n# Later", "Underlined"),
+        ("# *One* `two` [three](http://x.org) &amp; four #\n", "One two three & four"),
+        ("#no\n\n####### no\n\n## Yes", "Yes"),
+        ("A very long paragraph. " * 20 + "\n---\n# Yes", "Yes"),
+        ("no heading\n\n---\n\nno heading", ""),
+    ],
+)
+def test_the_title_of_markdown_is_that_of_its_front_matter_or_its_first_heading(
+    text: str, title: str
+) -> None:
+    assert markdown_heading(text) == title
+    assert markdown_heading(text.replace("\r", "").replace("\n", "\r\n")) == title
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "label"),
+    [
+        ("①㈱髙島屋の株価", "cp932", "shift_jis"),
+        ("①㈱髙島屋の株価", "cp932", "windows-31j"),
+        ("镕基总理€", "gb18030", "gb2312"),
+        ("שלום עולם", "iso8859_8", "iso-8859-8-i"),
+        ("ภาษาไทย “x”", "cp874", "windows-874"),
+        ("naïve café", "utf-8", "utf-16"),
+        ("“quoted” €5", "cp1252", "iso-8859-1"),
+    ],
+)
+def test_labels_mean_what_they_mean_to_browsers(text: str, codec: str, label: str) -> None:
+    page = f"<!-- <meta charset=koi8-r> --><meta charset={label}><title>{text}</title><p>{text}"
+    read = page_of(decoded_markup(page.encode(codec), "x"), "x")
+    assert (read.title, read.text) == (text, text)
+
+
+def test_iso_2022_jp_has_the_circled_numbers_of_windows() -> None:
+    kana = bytes(byte & 0x7F for byte in "①㈱日本".encode("euc_jis_2004"))
+    data = b"\x1b$B" + kana + b"\x1b(B abc"
+    assert decoded(data, "x", "iso-2022-jp") == "①㈱日本 abc"
+
+
+def test_a_few_damaged_characters_do_not_make_another_encoding() -> None:
+    data = "これは日本語の文章です。".encode("cp932") * 5 + b"\x81"
+    assert decoded(data, "x", "shift_jis").startswith("これは日本語の文章です。")
