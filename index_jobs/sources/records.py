@@ -332,14 +332,15 @@ def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> I
 
 
 def table_rows(
-    file: CorpusFile, delimiter: str = "\t", encoding: str = "utf-8"
+    file: CorpusFile, delimiter: str = "\t", encoding: str = "utf-8", *, quotes: bool = True
 ) -> Iterator[tuple[int, list[str] | SourceError]]:
     """Yield the fields of every row, and the number of the line (from 1) on which it begins; an
-    empty line has no fields. See ``row_records``."""
+    empty line has no fields. Without ``quotes`` a quote is a character. See ``row_records``."""
     if csv.field_size_limit() < MAX_LINE_BYTES:
         csv.field_size_limit(MAX_LINE_BYTES)
     lines = _Lines(file, encoding)
-    reader = csv.reader(lines, delimiter=delimiter)
+    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
     while True:
         number = lines.number + 1
         where = f"{file.name}, line {number}"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
+from statistics import median_high
 from typing import IO, Any, cast
 
 from arag_search.errors import SourceError
@@ -19,6 +22,9 @@ from index_jobs.sources.formats import SKIP, Fields
 from index_jobs.sources.records import CorpusFile, readable, row_object, table_rows
 
 _DELIMITERS = ",;\t|"
+_SEPARATOR_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
+_QUOTE = re.compile(r'(?:\A|(?<=[\t\r\n]))"')
+_QUOTED_FIELD = re.compile(r'(?:\A|(?<=[\t\r\n]))"(?:[^"]|"")*"(?=[\t\r\n]|\Z)')
 _SAMPLE_BYTES = 1 << 16
 _SAMPLE_ROWS = 50
 _BATCH_ROWS = 128
@@ -118,12 +124,19 @@ def _delimited(
             beginning = file.first_bytes(_SAMPLE_BYTES)
         encoding = encoding.removesuffix("-sig")
         sample = beginning.decode(encoding, "replace")
-        rows = table_rows(file, delimiter or _delimiter(sample), encoding)
+        named = _SEPARATOR_LINE.match(sample)
+        sign = delimiter or (named[1] if named else _delimiter(sample))
+        quotes = sign != "\t" or not _has_loose_quotes(sample)
+        rows = table_rows(file, sign, encoding, quotes=quotes)
+        header_line = _header_line(sample, sign, quotes, skip=named is not None)
         columns: Sequence[str] = ()
         converter: _RowConverter | None = None
-        number = 0
+        number = above = 0
         for line, row in rows:
             place = f"{where}, line {line}"
+            if line < header_line:
+                above += bool(row) and not (named and line == 1)
+                continue
             if converter is None:
                 if isinstance(row, SourceError):
                     raise row
@@ -137,6 +150,9 @@ def _delimited(
             values = row if isinstance(row, SourceError) else row_object(columns, row, place)
             if not isinstance(values, SourceError):
                 values = converter.document(values, number, place)
+            if isinstance(values, ConvertedDocument) and above:
+                values = values._replace(unread={"lines above the header": above})
+                above = 0
             if values is not None:
                 yield values
         if converter is None:
@@ -169,16 +185,47 @@ def _width(sample: str, delimiter: str) -> tuple[float, int]:
     return widths.count(widths[0]) / len(widths), widths[0]
 
 
+def _has_loose_quotes(sample: str) -> bool:
+    """Return whether fields begin with a quote that is part of their text, as in TSV without
+    quoting (``"Big" Jim``)."""
+    return len(_QUOTE.findall(sample)) > len(_QUOTED_FIELD.findall(sample))
+
+
+def _header_line(sample: str, delimiter: str, quotes: bool, *, skip: bool) -> int:
+    """Return the line of the row that names the columns: the first one with a value in most of the
+    columns that most rows have. Above it, spreadsheets have titles and empty rows."""
+    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    lines = io.StringIO(sample, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    filled: list[tuple[int, int]] = []
+    line = 1
+    try:
+        for row in islice(reader, _SAMPLE_ROWS):
+            if not (skip and line == 1):
+                filled.append((line, sum(map(bool, map(str.strip, row)))))
+            line = reader.line_num + 1
+    except csv.Error:
+        pass
+    usual = median_high([count for _, count in filled if count] or [1])
+    return next((line for line, count in filled if count and 2 * count >= usual), 1 + skip)
+
+
 def _columns(row: Sequence[str], where: str) -> list[str]:
-    """Return the names of the columns; those without a name get their number."""
-    names = [name.strip() or f"column {number}" for number, name in enumerate(row, 1)]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated or not any(character.isalpha() for name in row for character in name):
-        what = f"repeats {', '.join(repeated)}" if repeated else "holds no names"
+    """Return the names of the columns; those without a name get their number, and a repeated name
+    gets the number of the repetition."""
+    names: list[str] = []
+    for number, given in enumerate(row, 1):
+        name = given.strip() or f"column {number}"
+        repetition = 1
+        while (unique := name if repetition == 1 else f"{name} ({repetition})") in names:
+            repetition += 1
+        names.append(unique)
+    is_pivot = not row[0].strip() and len(row) > 1
+    if not is_pivot and not any(character.isalpha() for name in row for character in name):
         raise SourceError(
-            f"The first row does not name the columns: it {what}.",
+            "The first row does not name the columns: it holds no names.",
             where=where,
-            allowed="a first row with a different name for each column",
+            allowed="a first row with a name for each column",
             do="Add such a row.",
         )
     return names

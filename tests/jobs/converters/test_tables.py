@@ -123,7 +123,6 @@ def test_a_row_without_an_id_and_a_row_without_text_are_errors(tmp_path: Path) -
         ("", "empty"),
         ("\n\n", "empty"),
         ("1,2\n3,4\n", "no names"),
-        ("a,b,a\n1,2,3\n", "repeats a"),
         ('a,b\n1,"2\n3,4\n', "quote"),
     ],
 )
@@ -235,3 +234,31 @@ def test_a_damaged_parquet_file_is_refused(tmp_path: Path, part: str) -> None:
         "middle": data[:100] + bytes(2_000) + data[2_100:],
     }
     assert "Parquet" in refusal_of(written(path, damage[part])).what
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "texts"),
+    [
+        ("a.csv", "sep=;\r\nname;year\r\nx;1\r\n", ["name: x\nyear: 1"]),
+        ("a.csv", '"sep=|"\nname|year\nx, y|1\n', ["name: x, y\nyear: 1"]),
+        ("a.tsv", 'name\tsize\n"Big" Jim\t3\n"5" nail\t4\n', ['name: "Big" Jim\nsize: 3',
+                                                             'name: "5" nail\nsize: 4']),
+        ("a.tsv", 'name\tsize\n"two\nlines"\t3\n', ["name: two\nlines\nsize: 3"]),
+        ("a.csv", "name,note,note\nx,1,2\n", ["name: x\nnote: 1\nnote (2): 2"]),
+        ("a.csv", ",2019,2020\nsales,1,2\ncosts,3,4\n", ["column 1: sales\n2019: 1\n2020: 2",
+                                                         "column 1: costs\n2019: 3\n2020: 4"]),
+        ("a.csv", "Report of 2024,,\n,,\nname,year,size\nx,1,2\ny,3,4\n",
+         ["name: x\nyear: 1\nsize: 2", "name: y\nyear: 3\nsize: 4"]),
+    ],
+)  # fmt: skip
+def test_tables_are_read_as_people_mean_them(
+    tmp_path: Path, name: str, data: str, texts: list[str]
+) -> None:
+    documents = documents_of(written(tmp_path / name, data))
+    assert [document.text for document in documents] == texts
+
+
+def test_lines_above_the_header_are_counted(tmp_path: Path) -> None:
+    data = "Report of 2024;;\n\nname;year;size\nx;1;2\ny;3;4\n"
+    first, second = documents_of(written(tmp_path / "a.csv", data))
+    assert (first.unread, second.unread) == ({"lines above the header": 1}, {})
