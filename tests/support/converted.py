@@ -65,10 +65,21 @@ def with_member(path: Path, name: str, content: str | bytes) -> Path:
     return archive(path, {**members, name: content})
 
 
-def pdf_bytes(pages: Sequence[Sequence[tuple[int, str]]], title: str | None = None) -> bytes:
-    """Return a PDF whose pages have lines, each with its font size in points."""
+def pdf_bytes(
+    pages: Sequence[Sequence[tuple[int, str]]],
+    title: str | None = None,
+    *,
+    catalog: bytes = b"",
+    page: bytes = b"",
+    more: Sequence[bytes] = (),
+) -> bytes:
+    """Return a PDF whose pages have lines, each with its font size in points.
+
+    ``catalog`` and ``page`` are put into these dictionaries; ``more`` are objects after the pages,
+    the first of which has the number 4 + 2 * len(pages).
+    """
     objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Catalog /Pages 2 0 R %s >>" % catalog,
         b"",
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
@@ -82,10 +93,11 @@ def pdf_bytes(pages: Sequence[Sequence[tuple[int, str]]], title: str | None = No
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
-            b" /Resources << /Font << /F1 3 0 R >> >> >>" % len(objects)
+            b" /Resources << /Font << /F1 3 0 R >> >> %s >>" % (len(objects), page)
         )
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
+    objects += more
     trailer = b""
     if title is not None:
         objects.append(b"<< /Title <feff%s> >>" % title.encode("utf-16-be").hex().encode())

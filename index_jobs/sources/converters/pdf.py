@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.registry import (
@@ -25,10 +26,16 @@ if TYPE_CHECKING:
 _PDFIUM = Lock()
 """PDFium must not be called by two threads at once."""
 
-_HYPHENATION = re.compile(r"(?:[\ufffe\x02]|\u00ad)(?:\r?\n)?")
+_HYPHENATION = re.compile(r"[\ufffe\x02\u00ad](?:\r?\n)?(?=(\w?))")
 _CONTROLS = (*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF)
 _LIGATURES = ("ff", "fi", "fl", "ffi", "ffl", "st", "st")
-_SUBSTITUTES = dict.fromkeys(_CONTROLS, "") | dict(enumerate(_LIGATURES, 0xFB00))
+_RADICALS = {
+    code: unicodedata.normalize("NFKC", chr(code))
+    for code in (0x2E9F, 0x2EF3, *range(0x2F00, 0x2FD6))
+}
+"""Radicals that fonts give in place of the ideographs that look the same."""
+
+_SUBSTITUTES = dict.fromkeys(_CONTROLS, "") | dict(enumerate(_LIGATURES, 0xFB00)) | _RADICALS
 _HEADING_CHARACTERS = 4_000
 _HEADING_SCALE = 1.15
 """A heading is larger than most of the page by at least this factor."""
@@ -68,11 +75,12 @@ def _document(path: Path, where: str) -> ConvertedDocument:
 
 
 def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
+    cast("Any", pdf).init_forms()  # so that the values of fields are shown
     texts: list[str] = []
     heading = ""
     characters = 0
     for number in range(len(pdf)):
-        page: Any = pdf[number]
+        page = _shown_page(pdf, number)
         text_page: Any = page.get_textpage()
         text = _tidy(text_page.get_text_range())
         if number == 0:
@@ -92,14 +100,36 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
     properties: dict[str, str] = pdf.get_metadata_dict()
     title = sensible_title(properties.get("Title")) or heading
     pages = (f"[page {number}]\n{text}".rstrip() for number, text in enumerate(texts, 1))
-    return ConvertedDocument("", title, "\n\n".join(pages))
+    empty = sum(not text for text in texts)
+    unread = {"pages without text": empty} if empty else {}
+    return ConvertedDocument("", title, "\n\n".join(pages), unread=unread)
+
+
+def _shown_page(pdf: PdfDocument, number: int) -> Any:
+    """Return a page with the values of its form fields and its notes as part of its text, in the
+    direction in which its text is written."""
+    from pypdfium2.raw import FLAT_NORMALDISPLAY, FLATTEN_SUCCESS, FPDFPage_Flatten
+
+    page: Any = pdf[number]
+    if FPDFPage_Flatten(page, FLAT_NORMALDISPLAY) == FLATTEN_SUCCESS:
+        page.close()
+        page = pdf[number]
+    if page.get_rotation():
+        page.set_rotation(0)
+    return page
 
 
 def _tidy(text: str) -> str:
     """Return the text of a page, with words rejoined that were hyphenated at line ends."""
-    text = _HYPHENATION.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = _HYPHENATION.sub(_joined, text).replace("\r\n", "\n").replace("\r", "\n")
     lines = (line.rstrip() for line in text.translate(_SUBSTITUTES).split("\n"))
     return "\n".join(lines).strip()
+
+
+def _joined(hyphen: re.Match[str]) -> str:
+    """Return what is left of a hyphen at the end of a line: itself before a capital or a digit."""
+    following = hyphen[1]
+    return "-" if (following.isupper() or following.isdigit()) else ""
 
 
 def _heading(text_page: Any) -> str:

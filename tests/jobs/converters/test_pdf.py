@@ -5,6 +5,7 @@ from threading import Thread
 
 import pytest
 
+from index_jobs.sources.converters.pdf import _tidy
 from tests.support.converted import FILES, document_of, pdf_bytes, refusal_of, written
 
 
@@ -72,3 +73,55 @@ def test_two_threads_read_at_once(tmp_path: Path) -> None:
         thread.join()
     assert len(texts) == 4
     assert len(set(texts)) == 1
+
+
+def test_a_hyphen_before_a_capital_or_a_digit_stays(tmp_path: Path) -> None:
+    lines = [(12, "The norm ISO-"), (12, "9001 and the Anglo-"), (12, "Saxon lib-"), (12, "retto.")]
+    read = document_of(written(tmp_path / "a.pdf", pdf_bytes([lines])))
+    assert "ISO-9001 and the Anglo-Saxon libretto." in read.text
+
+
+def appearance(text: bytes) -> bytes:
+    """Return the object that draws the value of a form field or a note."""
+    content = b"BT /F1 12 Tf 2 5 Td (%s) Tj ET" % text
+    return (
+        b"<< /Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 3 0 R >>"
+        b" >> /Length %d >>\nstream\n%s\nendstream" % (len(content), content)
+    )
+
+
+def test_values_of_form_fields_and_notes_are_read(tmp_path: Path) -> None:
+    field = (
+        b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ada Lovelace) /F 4"
+        b" /Rect [72 600 272 620] /DA (/F1 12 Tf 0 g) /AP << /N 7 0 R >> >>"
+    )
+    note = (
+        b"<< /Type /Annot /Subtype /FreeText /Contents (Call back) /F 4"
+        b" /Rect [72 500 272 520] /DA (/F1 12 Tf 0 g) /AP << /N 9 0 R >> >>"
+    )
+    data = pdf_bytes(
+        [[(12, "Name:")]],
+        catalog=b"/AcroForm << /Fields [6 0 R] /DA (/F1 12 Tf 0 g)"
+        b" /DR << /Font << /F1 3 0 R >> >> >>",
+        page=b"/Annots [6 0 R 8 0 R]",
+        more=[field, appearance(b"Ada Lovelace"), note, appearance(b"Call back")],
+    )
+    text = document_of(written(tmp_path / "a.pdf", data)).text
+    assert text.split() == "[page 1] Name: Ada Lovelace Call back".split()
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_lines_of_a_rotated_page_stay_in_their_order(tmp_path: Path, degrees: int) -> None:
+    lines = [(12, "The first line."), (12, "The second line."), (12, "The third line.")]
+    data = pdf_bytes([lines], page=b"/Rotate %d" % degrees)
+    text = document_of(written(tmp_path / "a.pdf", data)).text
+    assert text == "[page 1]\nThe first line.\nThe second line.\nThe third line."
+
+
+def test_pages_without_text_are_counted(tmp_path: Path) -> None:
+    read = document_of(written(tmp_path / "a.pdf", pdf_bytes([[(12, "One.")], [], []])))
+    assert read.unread == {"pages without text": 2}
+
+
+def test_radicals_become_the_ideographs_that_look_the_same() -> None:
+    assert _tidy("⼀⼈⽇⽂") == "一人日文"
