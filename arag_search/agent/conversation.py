@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import functools
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from arag_search.agent.loop import Agent, OnStep
 from arag_search.agent.record import Record
 from arag_search.agent.state import State
 from arag_search.errors import ConfigError, RunError
 from arag_search.system.durable import full_disk_advice, write_atomically
+from arag_search.system.lock import HeldError, hold
 
 FORMAT = 1
 
@@ -80,31 +85,71 @@ class Conversation:
             option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
             write_atomically(path, orjson.dumps(self.saved, option=option), shared=True)
         except OSError as error:
-            raise RunError(
-                f"The conversation cannot be written ({error.strerror or error}).",
-                where=str(path),
-                allowed="a file in a folder that can be written",
-                do=full_disk_advice(error) or "Name another file.",
-            ) from error
+            raise _unwritable(path, error) from error
 
 
 def read_conversation(path: Path) -> SavedConversation:
     """Read a conversation from a file. Raises ConfigError for anything else."""
     try:
-        return _adapter().validate_python(orjson.loads(path.read_bytes()))
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        saved = _adapter().validate_python(orjson.loads(path.read_bytes()))
+        if saved.format != FORMAT:
+            raise ValueError(saved.format)
+        saved.all_records()
+        if saved.state is not None:
+            State.from_json(saved.state)
     except OSError as error:
         raise ConfigError(
             f"The conversation cannot be read ({error.strerror}).",
             where=str(path),
             do="List them with: arag-search chat --list",
         ) from error
-    except (orjson.JSONDecodeError, ValidationError) as error:
+    except (ValueError, RunError) as error:  # of JSON, of a field, of a record
         raise ConfigError(
             "The file is not a conversation.",
             where=str(path),
-            allowed="files that arag-search chat writes",
+            allowed="files that this version of arag-search chat writes",
             do="List them with: arag-search chat --list",
         ) from error
+    return saved
+
+
+@contextmanager
+def held_conversation(path: Path) -> Generator[SavedConversation | None]:
+    """Hold a conversation while it is continued, and read it; None if the file is new.
+
+    Raises RunError if another process holds it, or if the folder cannot be written, and
+    ConfigError.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = hold(lock, "arag-search chat, process ")
+    except HeldError as error:
+        raise RunError(
+            "The conversation is being continued by another process.",
+            where=f"{path}, process {error.process}",
+            allowed="one process for a conversation",
+            do="Wait until it has ended, or begin a conversation of your own.",
+        ) from None
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        yield read_conversation(path) if os.path.lexists(path) else None
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+        os.close(descriptor)
+
+
+def _unwritable(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"The conversation cannot be written ({error.strerror or error}).",
+        where=str(path),
+        allowed="a file in a folder that can be written",
+        do=full_disk_advice(error) or "Name another file.",
+    )
 
 
 def _check_same(saved: SavedConversation, agent: Agent) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from arag_search.agent.conversation import Conversation, SavedConversation, read_conversation
+from arag_search.agent.conversation import Conversation, SavedConversation, held_conversation
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
@@ -93,31 +93,29 @@ def ask_command(
     The exit code is 0 for an answer (also "not found in the corpus"), and 1 for a failure.
     """
     path = None if continue_ is None else conversation_file(continue_)
-    saved = None if path is None or not path.exists() else read_conversation(path)
-    settings = load_preset(preset or (DEFAULT_PRESET if path is None else usual_preset(saved)))
-    chosen = model.choose(say, record_replies=record_replies)
-    try:
-        with ExitStack() as stack:
-            file = None if record is None else RecordsFile(record)
-            if file is not None:
-                stack.callback(file.close)
-                file.mend()
-            opened = stack.enter_context(opening.open(index))
-            agent = Agent(opened, settings, chosen)
-            if path is None:
-                text = " ".join(question)
-                answered = agent.ask(text, _question_id(text), live_steps())
-                previous: list[Record] = []
-            else:
-                conversation = Conversation(agent, saved)
-                previous = conversation.saved.all_records()
-                answered = conversation.ask(" ".join(question), live_steps())
-                conversation.save(path)
-            if file is not None:
-                file.append(answered)
-            return show_answer(answered, agent, json, previous)
-    finally:
-        chosen.close()
+    with ExitStack() as stack:
+        saved = None if path is None else stack.enter_context(held_conversation(path))
+        settings = load_preset(preset or (DEFAULT_PRESET if path is None else usual_preset(saved)))
+        chosen = model.choose(say, record_replies=record_replies)
+        stack.callback(chosen.close)
+        file = None if record is None else RecordsFile(record)
+        if file is not None:
+            stack.callback(file.close)
+            file.mend()
+        opened = stack.enter_context(opening.open(index))
+        agent = Agent(opened, settings, chosen)
+        if path is None:
+            text = " ".join(question)
+            answered = agent.ask(text, _question_id(text), live_steps())
+            previous: list[Record] = []
+        else:
+            conversation = Conversation(agent, saved)
+            previous = conversation.saved.all_records()
+            answered = conversation.ask(" ".join(question), live_steps())
+            conversation.save(path)
+        if file is not None:
+            file.append(answered)
+        return show_answer(answered, agent, json, previous)
 
 
 def show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Record] = ()) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from arag_search.agent.conversation import Conversation, read_conversation
+from arag_search.agent.conversation import Conversation, held_conversation, read_conversation
 from arag_search.agent.loop import Agent
 from arag_search.agent.presets import load_preset
 from arag_search.cli.ask import (
@@ -101,18 +102,18 @@ def chat_command(
             do="Name the index to ask.",
         )
     path = None if continue_ is None else conversation_file(continue_)
-    saved = None if path is None or not path.exists() else read_conversation(path)
-    settings = load_preset(preset or usual_preset(saved))
-    chosen = model.choose(say)
-    try:
-        with opening.open(index) as opened:
-            return _talk(Conversation(Agent(opened, settings, chosen), saved), path, json)
-    finally:
-        chosen.close()
+    with ExitStack() as stack:
+        saved = None if path is None else stack.enter_context(held_conversation(path))
+        settings = load_preset(preset or usual_preset(saved))
+        chosen = model.choose(say)
+        stack.callback(chosen.close)
+        opened = stack.enter_context(opening.open(index))
+        return _talk(Conversation(Agent(opened, settings, chosen), saved), path, json, stack)
 
 
-def _talk(conversation: Conversation, path: Path | None, json: bool) -> int:
-    """Answer questions until the input ends; return the exit code."""
+def _talk(conversation: Conversation, path: Path | None, json: bool, stack: ExitStack) -> int:
+    """Answer questions until the input ends; return the exit code. A new file is held until
+    ``stack`` ends."""
     code = 0
     previous = conversation.saved.all_records()
     if previous and sys.stdin.isatty():
@@ -120,7 +121,8 @@ def _talk(conversation: Conversation, path: Path | None, json: bool) -> int:
     for question in _questions():
         try:
             record = conversation.ask(question, live_steps())
-            path = path or new_file(question)
+            if path is None:
+                stack.enter_context(held_conversation(path := new_file(question)))
             conversation.save(path)
             code = show_answer(record, conversation.agent, json, previous)
             previous.append(record)

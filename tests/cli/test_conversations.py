@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from arag_search.agent.conversation import held_conversation
 from tests.support.commands import Command
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
@@ -156,3 +158,38 @@ def test_a_file_that_is_no_conversation_is_named(arag: Command, tmp_path: Path) 
         result = arag(*arguments)
         assert (result.code, result.out) == (1, "")
         assert "The file is not a conversation." in result.err
+
+
+def test_only_one_process_continues_a_conversation(arag: Command) -> None:
+    path = Path("c.json")
+    with held_conversation(path) as saved:
+        assert saved is None
+        for command in (("ask", "my-index", WHO), ("chat", "my-index")):
+            result = arag(*command, "--continue", "c.json", *OFFLINE)
+            assert result.code == 1
+            assert "continued by another process" in result.err
+    assert arag("ask", "my-index", WHO, "--continue", "c.json", *OFFLINE).code == 0
+    assert [path.name for path in Path().glob("*c.json*")] == ["c.json"]
+
+
+@pytest.mark.parametrize("damage", ["state", "format", "records", "loop", "pipe", "folder"])
+def test_what_is_no_conversation_is_refused_and_left_alone(arag: Command, damage: str) -> None:
+    path = Path(f"{damage}.json")
+    assert arag("ask", "my-index", WHO, "--continue", path.name, *OFFLINE).code == 0
+    values = json.loads(path.read_text())
+    path.unlink()
+    if damage == "loop":
+        path.symlink_to(path.name)
+    elif damage == "pipe":
+        os.mkfifo(path)
+    elif damage == "folder":
+        path.mkdir()
+    else:
+        values[damage] = {"state": {"messages": 3}, "format": 99, "records": [{"id": 1}]}[damage]
+        path.write_text(json.dumps(values))
+    result = arag("ask", "my-index", WHERE, "--continue", path.name, *OFFLINE)
+    assert result.code == 1
+    assert "Where:" in result.err
+    assert "Traceback" not in result.err
+    if damage in values:
+        assert json.loads(path.read_text()) == values

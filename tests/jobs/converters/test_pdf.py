@@ -107,7 +107,7 @@ def test_values_of_form_fields_and_notes_are_read(tmp_path: Path) -> None:
         more=[field, appearance(b"Ada Lovelace"), note, appearance(b"Call back")],
     )
     text = document_of(written(tmp_path / "a.pdf", data)).text
-    assert text.split() == "[page 1] Name: Ada Lovelace Call back".split()
+    assert text.split() == ["[page", "1]", "Name:", "Ada", "Lovelace", "Call", "back"]
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
