@@ -93,6 +93,7 @@ _SPACED_CLAUSE = re.compile(
       | \s+:\s*(?P<after>"[^"\\]*"|[^\s()":]+))(?=[\s)]|$)""",
     re.VERBOSE,
 )
+_COMPARING = re.compile(r"[=<>≥≤]|\s:|:\s*\S+\s+TO\s")
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _QUESTION = re.compile(
     r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
@@ -359,6 +360,7 @@ class _Reader:
             self.findings.note(note)
         self.lexemes = lex(plain)
         self.plain = plain
+        self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = dict(_OPERATORS)
         if has_additions:
@@ -404,7 +406,7 @@ class _Reader:
         raw, start = lexeme.raw, lexeme.start
         following = self._following(index)
         operator = self._operator(raw)
-        if self._is_spaced_clause(lexeme):
+        if self.may_compare and self._is_spaced_clause(lexeme):
             return
         if raw.isalnum() and raw.isascii() and operator is None:
             self._plain_word(raw, lexeme, following, is_token=True)
