@@ -27,6 +27,9 @@ _KNOWN_NAMES = "names of loopback, and those that the server was started with"
 _NAME_IT = "start the server with --allow-host NAME"
 _JSON = "application/json"
 _SHOWN_CHARACTERS = 80
+_DRAIN_BYTES = 1 << 20
+_DRAIN_S = 2.0
+"""How much of a refused body is read, and for how long."""
 
 
 class Gate:
@@ -60,6 +63,7 @@ class Gate:
             or self._wrong_token(request)
         )
         if response is not None:
+            await _drained(receive)
             await response(scope, receive, answer)
             return
         try:
@@ -155,6 +159,18 @@ class Gate:
 
 class _TooSlow(Exception):
     """A request did not arrive in time."""
+
+
+async def _drained(receive: Receive) -> None:
+    """Read and drop a body that is refused, within bounds: closing a connection with data that was
+    not read would reset it, and the client would not see the status."""
+    dropped = 0
+    with anyio.move_on_after(_DRAIN_S):
+        while dropped < _DRAIN_BYTES:
+            message = await receive()
+            dropped += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 def _closing(send: Send) -> Send:

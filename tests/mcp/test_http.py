@@ -709,3 +709,19 @@ def test_the_command_says_where_it_serves_and_ctrl_c_ends_it_while_clients_are_c
             "",
             "arag-search: interrupted.\n",
         )
+
+
+def test_the_status_of_a_refused_request_with_a_body_arrives(token: str) -> None:
+    body = b'{"jsonrpc": "2.0", "padding": "' + b"x" * 300_000 + b'"}'
+
+    async def talk(listening: Listening) -> None:
+        for _ in range(30):
+            async with web_client() as http:
+                answer = await http.post(
+                    listening.url,
+                    content=body,
+                    headers={"Authorization": "Bearer wrong", "Content-Type": "application/json"},
+                )
+                assert answer.status_code == 401
+
+    over_http(talk, token_env=token)

@@ -203,7 +203,25 @@ def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:
     verify(moved)
 
 
-def test_a_faiss_index_that_is_damaged_is_an_error(tmp_path: Path) -> None:
+def test_a_damaged_byte_in_any_file_besides_the_vectors_is_an_error(tmp_path: Path) -> None:
+    published = publish(tmp_path, chunks_of(100), index="IVF2,Flat")
+    names = published.vector_manifest.files
+    assert len(names) > 5
+    for name in names:
+        path = published.folder / name
+        data = path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        with pytest.raises(VectorsDamagedError, match="SHA-256 differs") as raised:
+            published.open()
+        assert raised.value.where == str(path)
+        path.write_bytes(data)
+    published.open().close()
+
+
+def test_a_large_faiss_index_that_is_damaged_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arag_search.vectors.storage.sidecar.CHECKED_BYTES", 0)
     published = publish(tmp_path, chunks_of(100), index="IVF2,Flat")
     path = published.folder / "sentence.faiss"
     data = bytearray(path.read_bytes())

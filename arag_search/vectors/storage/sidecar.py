@@ -26,6 +26,7 @@ from arag_search.vectors.exact import Allowance, AllowedRows, TextRows
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
+    check_contents,
     check_sizes,
     map_array,
 )
@@ -39,6 +40,10 @@ from arag_search.vectors.storage.manifest import (
 )
 from arag_search.vectors.storage.placement import chunks_file, ends_file, rows_file
 from arag_search.vectors.storage.shards import MappedRows
+
+CHECKED_BYTES = 1 << 26
+"""The largest file besides those of vectors that is read and compared with its checksum when a
+sidecar is opened (64 MiB); a damaged byte in one would drop hits without a word."""
 
 _GATHERING = 4
 """The time to gather a row, as a multiple of the time to pass it in a scan of all rows."""
@@ -71,7 +76,8 @@ def open_vectors(
 ) -> Sidecar:
     """Open the vectors in a folder of ``root`` that fit an index; ``location`` names it in errors.
 
-    The sizes of files are checked, in a time that does not grow with the number of rows.
+    The sizes of all files are checked, and the contents of those up to CHECKED_BYTES that hold no
+    vectors, in a time that does not grow with the number of rows beyond that.
     ``threads`` limits FAISS in a search; the default is the
     number of cores. numpy uses as many as its own variables allow.
 
@@ -105,6 +111,9 @@ class Sidecar:
         self.manifest = manifest
         self._calls = Calls(str(path))
         check_sizes(manifest.files_in(path), EMBED_AGAIN)
+        files = manifest.files.items()
+        small = {path / name: file for name, file in files if file.bytes <= CHECKED_BYTES}
+        check_contents(small, EMBED_AGAIN)
         threads = threads or share_cores()
         self._units: dict[VectorUnit, _Unit] = {
             unit: _Unit(path, manifest, unit, threads) for unit in manifest.units
