@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO
 from weakref import WeakKeyDictionary
 
-from arag_search.corpus import Document, MetadataValue, nfc
+from arag_search.corpus import Document, MetadataValue, is_unicode, nfc
 from arag_search.errors import BadFileError, MissingExtraError, SourceError
 from index_jobs.sources.converters.registry import (
     FILE_TYPES,
@@ -223,7 +223,7 @@ class FileSource:
 
     def where_of(self, doc_id: str) -> str:
         for file in self._listing(LeftOut()):
-            relative = nfc(file.relative)
+            relative = path_id(file.relative)
             if doc_id == relative:
                 return file.where
         return ""
@@ -246,7 +246,7 @@ class FileSource:
         """Yield the documents of a file and its bad records after the first ``skip`` of them, or
         the error of the file."""
         try:
-            identifier = checked_id(file.relative, file.where)
+            identifier = checked_id(path_id(file.relative), file.where)
             if file.problem is not None:
                 raise file.problem
             own: dict[str, MetadataValue] | None = None
@@ -264,7 +264,7 @@ class FileSource:
                     self.damaged.add(identifier)
                 yield document
         except SourceError as error:
-            self.damaged.add(nfc(file.relative))
+            self.damaged.add(path_id(file.relative))
             if not skip:
                 yield bad_file(error)
 
@@ -377,7 +377,7 @@ class _FolderListing:
                 continue
             type = self._type(relative, entry.name)
             if type is not None and not self._is_installed(type):
-                left_out.existing.add(nfc(self._prefix + relative))
+                left_out.existing.add(path_id(self._prefix + relative))
                 type = None
             if type is None:
                 left_out.count(os.path.splitext(entry.name)[1].lower() or "without ending")
@@ -468,6 +468,14 @@ open_folder = _opener("files", _FolderListing)
 open_text_folder = _opener("text", partial(_FolderListing, only_text=True))
 open_file = _opener("files", _one_file)
 open_text_file = _opener("text", partial(_one_file, type=PLAIN_TEXT))
+
+
+def path_id(relative: str) -> str:
+    """Return the id of the file with this path, in NFC; bytes that are not UTF-8 are escaped
+    (``caf\\\\xe9.txt``)."""
+    if not is_unicode(relative):
+        relative = os.fsencode(relative).decode("utf-8", "backslashreplace")
+    return nfc(relative)
 
 
 def bad_file(error: SourceError) -> BadFileError:

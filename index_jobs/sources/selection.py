@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +32,19 @@ REPOSITORY = ".git"
 
 _MAX_IGNORE_BYTES = 1 << 20
 _TRAILING_BLANKS = re.compile(r"(?<!\\) +$")
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": " \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": " \t\r\n\v\f",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\](?=[^\[]*\])")
+"""A class of characters in brackets, which pathspec does not know (``[[:digit:]]``)."""
+
 _EXCLUDES = f"{REPOSITORY}/info/exclude"
 
 
@@ -101,9 +115,24 @@ def rules_of(
     """
     above = len(folder.rstrip("/")) + 1
     for name, file in ((REPOSITORY, _EXCLUDES), (IGNORE_FILE, IGNORE_FILE)):
-        if name in names and (patterns := _ignore_file(Path(folder, file), f"{where}{file}")):
+        if name not in names:
+            continue
+        path = Path(folder, file) if name == IGNORE_FILE else _excludes(Path(folder, REPOSITORY))
+        if patterns := _ignore_file(path, f"{where}{file}"):
             outer = IgnoreRules(patterns, above, outer)
     return outer
+
+
+def _excludes(repository: Path) -> Path:
+    """Return the file of excludes of a repository; one that is a file names the folder of a working
+    tree, which names the folder that all working trees share."""
+    folder = repository
+    for name, prefix in ((repository, "gitdir: "), ("commondir", "")):
+        path = folder / name
+        with suppress(OSError, ValueError):
+            if path.is_file() and path.stat().st_size < _MAX_IGNORE_BYTES:
+                folder = path.parent / path.read_text().removeprefix(prefix).strip()
+    return folder / "info" / "exclude"
 
 
 def _ignore_file(path: Path, where: str) -> list[_IgnorePattern]:
@@ -124,7 +153,7 @@ def _pattern(line: str) -> _IgnorePattern | None:
     """Parse a line of an ignore file; return None for a line that git skips."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-    line = _TRAILING_BLANKS.sub("", line)
+    line = _CLASS.sub(lambda name: _CLASSES[name[1]], _TRAILING_BLANKS.sub("", line))
     body = line.rstrip("/")
     try:
         pattern = GitIgnoreSpecPattern(body)

@@ -158,3 +158,12 @@ def test_an_interrupted_build_of_files_resumes_where_it_was() -> None:
         report.fingerprint,
         report.skipped_file_examples,
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere refuse such names")
+def test_names_that_are_not_utf_8_are_escaped() -> None:
+    Path("odd").mkdir()
+    Path(os.fsdecode(b"odd/caf\xe9.txt")).write_text("The sea at the coast.")
+    report = build_index(["odd"], "index", BuildOptions())
+    assert (report.documents, ids("index", "sea")) == (1, ["caf\\xe9.txt.1"])
+    assert sync_documents(["odd"], "index").unchanged == 1

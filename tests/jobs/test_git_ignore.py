@@ -10,13 +10,15 @@ import pytest
 from index_jobs.sources.selection import folder_entries
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
-NAMES = ["a", "b", "ab", "a.log", "b.txt", "c d", "é.txt"]
+NAMES = ["a", "7", "b", "ab", "a.log", "b.txt", "c d", "é.txt"]
 PATTERNS = [
     *("a", "b/", "/a", "*.log", "!*.log", "a/b", "a/**", "**/b", "a/**/b", "!a/b", "/*", "!/a/"),
     *(
         "*",
         "!*/",
         "[ab].*",
+        "[[:digit:]]*",
+        "![[:alpha:]7]",
         "!b.txt",
         "a*/",
         "# x",
@@ -59,3 +61,17 @@ def test_git_ignores_the_same_files() -> None:
         entries = folder_entries(str(root), root)
         read = [entry.relative for entry in entries if not entry.left_out]
         assert sorted(read) == sorted(expected), rules
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_the_excludes_of_a_repository_are_those_of_its_working_trees() -> None:
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run([*git, "init", "-q", "main"], check=True)
+    subprocess.run([*git, "-C", "main", "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "-C", "main", "worktree", "add", "-q", "../other"], check=True)
+    Path("main/.git/info/exclude").write_text("secret.txt\n")
+    Path("other/secret.txt").write_text("")
+    Path("other/shown.txt").write_text("")
+    entries = folder_entries("other", Path("other"))
+    read = [entry.relative for entry in entries if not entry.left_out]
+    assert read == ["shown.txt"]
