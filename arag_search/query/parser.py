@@ -93,7 +93,7 @@ _SPACED_CLAUSE = re.compile(
       | \s+:\s*(?P<after>"[^"\\]*"|[^\s()":]+))(?=[\s)]|$)""",
     re.VERBOSE,
 )
-_COMPARING = re.compile(r"[=<>≥≤]|\s:|:\s*\S+\s+TO\s")
+_COMPARING = re.compile(r"[=<>≥≤]|\s:|\sTO\s")
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _QUESTION = re.compile(
     r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
