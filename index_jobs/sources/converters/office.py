@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from zipfile import BadZipFile, ZipFile
@@ -29,6 +30,9 @@ from index_jobs.sources.records import readable
 MAX_UNPACKED_BYTES = 1 << 29
 """The maximum total size of the unpacked files of an archive (512 MiB)."""
 
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_TO_NOTHING = re.compile(rb"""<Relationship\s[^>]*Target=["'](?:\.\./)*/?NULL["'][^>]*/>""")
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_FLAG = 1
 
@@ -76,10 +80,31 @@ def opened_archive(path: Path, where: str, kind: str) -> Generator[ZipFile]:
             yield archive
 
 
-def check_archive(path: Path, where: str, kind: str) -> None:
-    """Raise SourceError if ``opened_archive`` would, before a library opens the file."""
-    with opened_archive(path, where, kind):
-        pass
+@contextmanager
+def office_file(path: Path, where: str, kind: str) -> Generator[IO[bytes]]:
+    """Open a file of Office for a library, after ``opened_archive`` has checked it.
+
+    Strict Open XML gets the names of the usual form, and relations to nothing, which some programs
+    write, are left out; both in memory. Raises SourceError.
+    """
+    with opened_archive(path, where, kind) as archive, reading(kind, where):
+        relations = [name for name in archive.namelist() if name.endswith(".rels")]
+        texts = {name: archive.read(name) for name in relations}
+        is_strict = any(_STRICT.search(text) for text in texts.values())
+        if not is_strict and not any(_TO_NOTHING.search(text) for text in texts.values()):
+            file: IO[bytes] = path.open("rb")
+        else:
+            file = BytesIO()
+            with ZipFile(file, "w") as mended:
+                for name in archive.namelist():
+                    data = archive.read(name)
+                    if name.endswith((".xml", ".rels")):
+                        data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
+                        data = _TO_NOTHING.sub(b"", data) if name in texts else data
+                    mended.writestr(name, data)
+            file.seek(0)
+    with file:
+        yield file
 
 
 def _check_archive(archive: ZipFile, where: str, kind: str) -> None:
@@ -136,8 +161,7 @@ def convert_word(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDo
     """Yield the file as one document. Deleted text of tracked changes, comments, headers and
     footers are left out. See Converter."""
     kind = "a Word document"
-    check_archive(path, where, kind)
-    with path.open("rb") as file, reading(kind, where):
+    with office_file(path, where, kind) as file, reading(kind, where):
         document = _word_document(file, where)
     yield document
 
@@ -263,8 +287,7 @@ def convert_slides(path: Path, where: str, fields: Fields) -> Iterator[Converted
     """Yield the file as one document. Every slide begins with a line ``[slide N]``. See
     Converter."""
     kind = "a slide deck"
-    check_archive(path, where, kind)
-    with path.open("rb") as file, reading(kind, where):
+    with office_file(path, where, kind) as file, reading(kind, where):
         document = _slide_document(file, where)
     yield document
 
@@ -305,7 +328,8 @@ def _blocks(shapes: Any) -> Iterator[str]:
 
 
 def _slide_text(frame: Any) -> str:
-    lines = (" ".join(line.split()) for line in frame.text.replace("\v", "\n").split("\n"))
+    text = _unescaped(frame.text).replace("\v", "\n")
+    lines = (" ".join(line.split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
 
 
@@ -318,8 +342,7 @@ def convert_workbook(path: Path, where: str, fields: Fields) -> Iterator[Convert
     """Yield the file as one document. Every sheet begins with a line ``[sheet Name]``, and has a
     line for each row, with bars between cells. See Converter."""
     kind = "a workbook"
-    check_archive(path, where, kind)
-    with path.open("rb") as file, reading(kind, where), warnings.catch_warnings():
+    with office_file(path, where, kind) as file, reading(kind, where), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about styles and extensions, which are not read
         document = _sheet_document(file, where)
     yield document
@@ -366,7 +389,12 @@ def _shown(value: object) -> str:
         return str(int(value))
     if isinstance(value, datetime):
         return str(value.date()) if value.time() == time() else value.isoformat(" ")
-    return " ".join(str(value).split())
+    return " ".join(_unescaped(str(value)).split())
+
+
+def _unescaped(text: str) -> str:
+    """Return text without the escapes of characters that XML cannot hold (``_x000D_``)."""
+    return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), text)
 
 
 def _too_many_cells(where: str) -> SourceError:

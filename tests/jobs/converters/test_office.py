@@ -1,5 +1,6 @@
 """Word documents, slide decks, workbooks and books; damaged, encrypted and hostile archives."""
 
+import re
 import struct
 from collections.abc import Callable
 from datetime import datetime
@@ -315,3 +316,57 @@ def test_entities_are_neither_expanded_nor_fetched(valid: Path, tmp_path: Path) 
             assert "TOPSECRET" not in document.text + document.title
             assert "hahahaha" not in document.text + document.title
         with_member(valid, member, content)
+
+
+def strictly(path: Path) -> Path:
+    """Turn a file of Office into Strict Open XML."""
+    usual = re.compile(rb"http://schemas\.openxmlformats\.org/(\w+)/2006/")
+    with ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    return archive(
+        path,
+        {
+            name: usual.sub(rb"http://purl.oclc.org/ooxml/\1/", data)
+            if "package" not in name and name != "[Content_Types].xml"
+            else data
+            for name, data in members.items()
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "text"),
+    [
+        (word, "a.docx", "Vivaldi wrote operas."),
+        (deck, "a.pptx", "Griselda"),
+        (sheets, "a.xlsx", "Griselda"),
+    ],
+)
+def test_strict_open_xml_is_read(
+    tmp_path: Path, make: Callable[[Path], Path], name: str, text: str
+) -> None:
+    usual = document_of(make(tmp_path / name))
+    strict = document_of(strictly(tmp_path / name))
+    assert text in strict.text
+    assert strict.text == usual.text
+
+
+def test_a_relation_to_nothing_is_left_out(tmp_path: Path) -> None:
+    path = word(tmp_path / "a.docx")
+    name = "word/_rels/document.xml.rels"
+    with ZipFile(path) as file:
+        relations = file.read(name).decode()
+    broken = relations.replace(
+        "</Relationships>",
+        '<Relationship Id="rId99" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
+        'relationships/image" Target="NULL"/></Relationships>',
+    )
+    assert document_of(with_member(path, name, broken)).text == "Vivaldi wrote operas."
+
+
+def test_escapes_of_control_characters_are_no_text(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet: Any = book.active
+    sheet.append(["first_x000D_\nsecond"])
+    book.save(tmp_path / "a.xlsx")
+    assert document_of(tmp_path / "a.xlsx").text.endswith("\nfirst second")
