@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time
@@ -137,7 +138,16 @@ def parsed_xml(data: bytes) -> Element:
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_MATH_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_MATH_TEXT = f"{_MATH}t"
+_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/"
+_UNREAD = {
+    f"{_DRAWING}chart}}chart": "charts",
+    f"{_DRAWING}diagram}}relIds": "diagrams of SmartArt",
+    f"{_W}altChunk": "embedded documents",
+}
+"""Elements with text that is not read, with their names for reports."""
+
 _VALUE = f"{_W}val"
 _LEFT_OUT = frozenset(
     (f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", f"{_W}rPr", f"{_COMPATIBLE}Fallback")
@@ -180,7 +190,13 @@ def _word_document(file: IO[bytes], where: str) -> ConvertedDocument:
     whole = "\n\n".join(text.paragraphs).strip()
     check_length(len(whole), where)
     title = sensible_title(word.core_properties.title) or text.title or text.first_heading
-    return ConvertedDocument("", title, whole)
+    unread = _unread_parts([word.element.body], _UNREAD)
+    return ConvertedDocument("", title, whole, unread=unread)
+
+
+def _unread_parts(roots: Sequence[Element], names: Mapping[str, str]) -> dict[str, int]:
+    """Count the elements with these tags, by their names in reports."""
+    return dict(Counter(names[element.tag] for root in roots for element in root.iter(*names)))
 
 
 def _style_names(styles: Element) -> dict[str, str]:
@@ -309,7 +325,9 @@ def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
         slides.append("\n".join(blocks))
         characters += len(slides[-1])
         check_length(characters, where)
-    return ConvertedDocument("", title, "\n\n".join(slides))
+    formulas = {f"{_MATH}oMath": "formulas"}
+    unread = _unread_parts([slide.element for slide in deck.slides], _UNREAD | formulas)
+    return ConvertedDocument("", title, "\n\n".join(slides), unread=unread)
 
 
 def _blocks(shapes: Any) -> Iterator[str]:

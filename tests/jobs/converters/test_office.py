@@ -13,6 +13,8 @@ import openpyxl
 import pptx
 import pytest
 from docx.oxml import parse_xml
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
 
 from index_jobs.sources.converters import office
 from tests.support.converted import archive, document_of, refusal_of, with_member, written
@@ -370,3 +372,22 @@ def test_escapes_of_control_characters_are_no_text(tmp_path: Path) -> None:
     sheet.append(["first_x000D_\nsecond"])
     book.save(tmp_path / "a.xlsx")
     assert document_of(tmp_path / "a.xlsx").text.endswith("\nfirst second")
+
+
+def test_charts_and_embedded_documents_are_counted(tmp_path: Path) -> None:
+    presentation: Any = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+    slide.shapes.title.text = "Sales"
+    data: Any = CategoryChartData()
+    data.categories = ["2019", "2020"]
+    data.add_series("Units", (1, 2))
+    for _ in range(2):
+        slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, 99, 99, data)
+    presentation.save(tmp_path / "a.pptx")
+    assert document_of(tmp_path / "a.pptx").unread == {"charts": 2}
+    document: Any = docx.Document()
+    document.add_paragraph("Text.")
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    document.element.body.append(parse_xml(f'<w:altChunk xmlns:w="{space}"/>'))
+    document.save(tmp_path / "a.docx")
+    assert document_of(tmp_path / "a.docx").unread == {"embedded documents": 1}
