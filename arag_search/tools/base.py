@@ -29,7 +29,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.lenient import taken
 from arag_search.tools.references import References, ShownReference
-from arag_search.tools.rendering import PassageSpan, bounded, clipped
+from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_apart
 from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
@@ -236,6 +236,9 @@ class Tool(ABC):
             )
         except QueryTimeoutError as error:
             result = error_result(f"{error.what} {error.do}".strip())
+        text = result.text if result.structured else written_apart(result.text, result.passages)
+        if text != result.text:
+            result = replace(result, text=text, result_tokens=count_tokens(text))
         if result.result_tokens <= self.max_result_tokens:
             return result
         text = bounded(result.text, self.max_result_tokens)

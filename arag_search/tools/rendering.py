@@ -72,6 +72,53 @@ def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...
     )
 
 
+_UNSAFE = str.maketrans(
+    dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")
+    | dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", "\ufffd")
+)
+"""Ends of lines other than a line feed, and signs that turn the direction of what follows."""
+
+_LIKE_OURS = re.compile(
+    r"""[ \t]*(?:\[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\](?:[ ]|\n|\Z)
+    |\((?:previous|next|[\w-]+):[ ][^\n]*\)(?:\n|\Z)
+    |(?:Alone|Best[ ]|Full[ ]text|Go[ ]on|More|Nearest|Not[ ]shown|Note|Query[ ]not[ ]run|Same
+       |Shown[ ]up|The[ ]same|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:)""",
+    re.VERBOSE,
+)
+"""A line that begins like one that a tool writes: a header, the neighbours of a passage, a note."""
+
+_FULL_WIDTH = {"[": "［", "(": "（", ":": "："}
+
+
+def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
+    """Return a reply in which no text of a passage can be taken for a line of the tool.
+
+    Every character has its place as before. A line of a passage that begins like one of the tool
+    continues the line before it; in the first one, a sign of full width stands for its bracket
+    or colon. Only line feeds end lines. Lines with numbers need no care.
+    """
+    text = text.translate(_UNSAFE)
+    pieces: list[str] = []
+    done = 0
+    for span in spans:
+        if span.kind == "lines" or span.text_start >= span.end:
+            continue
+        body = text[span.text_start : span.end]
+        lines = body.split("\n")
+        if not any(map(_LIKE_OURS.match, lines)):
+            continue
+        if _LIKE_OURS.match(lines[0] + "\n" * (len(lines) > 1)):
+            first = lines[0].lstrip(" \t")[0]
+            sign = first if first in "[(" else ":"
+            lines[0] = lines[0].replace(sign, _FULL_WIDTH[sign], 1)
+        joined = lines[0]
+        for line in lines[1:]:
+            joined += (" " if _LIKE_OURS.match(line + "\n") else "\n") + line
+        pieces += [text[done : span.text_start], joined]
+        done = span.end
+    return "".join([*pieces, text[done:]])
+
+
 def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:
     """Raise ValueError unless the spans follow each other in the reply, and begin with headers
     where they are not of a document."""
