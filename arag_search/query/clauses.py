@@ -188,7 +188,7 @@ class ClauseReader:
         if wildcard < len(raw) - 1 or raw[wildcard] == "?":
             reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
             return Prefix(stem, field, weight) if is_prefix(stem) else None
-        if has_single_characters(stem):
+        if _has_single_characters(stem):
             reject(start, end, problems.PREFIX_UNSPACED, mended=True)
             return Term(stem, field, weight)
         if len(stem) < MIN_PREFIX_CHARACTERS:
@@ -539,7 +539,7 @@ def is_no_field(name: str, value: str) -> bool:
     return value[:1] in ("/", "\\", ":") or (name[-1:].isdigit() and value[:1].isdigit())
 
 
-def has_single_characters(text: str) -> bool:
+def _has_single_characters(text: str) -> bool:
     """Return whether a text ends in a script without blanks, each of whose characters is a word."""
     tokens = analysis.tokens(text)
     last = tokens[-1].term if tokens else ""

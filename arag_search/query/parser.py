@@ -242,13 +242,14 @@ class _Options(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """The result of reading a text.
+    """The result of reading a text. ``plain`` is the text with the signs of the language.
 
     A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, instead of a
     tree; only a filter may be one.
     """
 
     findings: Findings
+    plain: str = ""
     tree: Node | None = None
     modifiers: tuple[Modifier, ...] = ()
     span: tuple[int, int] = (0, 0)
@@ -282,9 +283,8 @@ def _read_question(refused: _Reading, options: _Options) -> _Reading | None:
     text = refused.findings.text
     if len(text) > MAX_CHARACTERS:
         return None
-    plain, _ = plain_signs(text, options.schema)
     pieces: list[str] = []
-    for piece in _PHRASE_OR_WORD.findall(plain):
+    for piece in _PHRASE_OR_WORD.findall(refused.plain):
         name = piece.lstrip("-!(").partition(":")[0]
         if piece.strip("()") in OPERATOR_WORDS or (":" in piece and options.schema.named(name)):
             return None
@@ -359,7 +359,7 @@ class _Reader:
         for note in notes:
             self.findings.note(note)
         self.lexemes = lex(plain)
-        self.plain = plain
+        self.plain = reading.plain = plain
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = dict(_OPERATORS)
@@ -524,7 +524,7 @@ class _Reader:
                 self.groups.group.dropped.append((lexeme.start, end))
                 self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
                 return
-            self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(raw)))
+            self._note_colon(raw)
             self._plain_word(value, lexeme, self._following(index))
             return
         ref = self._field_here(name, start)
@@ -542,8 +542,7 @@ class _Reader:
             self.groups.group.modifiers.append(_Operation("NOT", start, start + 1))
             value = value.lstrip("-!")
         if ref.kind in ("unknown", "guess") and is_no_field(ref.name, value):
-            self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=ref.name), None)
-            self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(raw)))
+            self._note_colon(raw, ref.name)
             text = literal_text(raw.rstrip("?"))
             self.groups.add(Phrase(text) if is_searchable(text) else None, start, end)
             return
@@ -570,8 +569,7 @@ class _Reader:
             and self._operator(following.raw) is None
         )
         if ref.kind in ("unknown", "guess") and is_searchable(ref.name):
-            self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=ref.name), None)
-            self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(ref.name + ":")))
+            self._note_colon(f"{ref.name}:", ref.name)
             self.groups.add(Term(ref.name), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
@@ -641,6 +639,11 @@ class _Reader:
             return
         if following.kind != "close" and self._operator(following.raw) is None:
             self.findings.note(fill(problems.NOTE_LOWER_CASE, word=raw))
+
+    def _note_colon(self, piece: str, name: str = "") -> None:
+        """Note that a colon is punctuation, and not that ``name`` before it may be a field."""
+        self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
+        self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(piece)))
 
     def _note_other_operator(self, raw: str) -> None:
         """Note that an operator of other search languages was searched as a word."""

@@ -39,7 +39,7 @@ def word_text(text: str, field: str | None) -> str:
         return field_text(field) + text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
     if text[0] == '"' and text[1:2].isalnum():
-        escaped = f"\\{text[0]}\\{escaped[2:]}"  # which is no phrase in escaped quotes
+        escaped = f'\\"\\{escaped[2:]}'  # which is no phrase in escaped quotes
     if (
         text in OPERATOR_WORDS
         or text[0] in "-!+"

@@ -151,7 +151,7 @@ of the first documents."""
 
 
 def count_unread(total: Unread, more: Mapping[str, Sequence[Any]]) -> None:
-    """Add what was not read of further documents."""
+    """Add the unread parts of further documents to a total."""
     for kind, (count, *ids) in more.items():
         entry = total.setdefault(kind, [0])
         entry[0] += count

@@ -472,8 +472,8 @@ class _Sync(_Addition):
         return previous
 
     def _rename(self, owner: str, source: str, doc_id: str) -> None:
-        """Take a source of the index that is gone for one of this command, which has a document
-        with an id of it. Raises SourceError if the source is not gone."""
+        """Treat ``owner``, a source of the index that no longer exists, as ``source``, a source of
+        this command that has a document with one of its ids. Raises SourceError if it exists."""
         if not os.path.isabs(owner) or os.path.lexists(owner):
             raise SourceError(
                 f'Document "{doc_id}" of these sources is in the index from another source.',

@@ -39,6 +39,7 @@ _LINES = frozenset("caption dd div dt legend li option summary tr tbody thead tf
 """Elements that begin and end a line."""
 
 _CELLS = frozenset(("td", "th"))
+_BLOCKS = _PARAGRAPHS | _LINES | _CELLS
 _HEADING = re.compile(r"h([1-6])")
 _SET_APART = frozenset(("button", "label", "output"))
 """Elements inside a line with a blank before and after them."""
@@ -192,7 +193,7 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
         or (style and _NOT_DISPLAYED.search(style))
     ):
         return ""
-    if style and (display := _DISPLAY.search(style)) and tag not in _PARAGRAPHS | _LINES | _CELLS:
+    if style and (display := _DISPLAY.search(style)) and tag not in _BLOCKS:
         return "label" if display[1].lower().startswith("inline") else "div"
     return tag
 
