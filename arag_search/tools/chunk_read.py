@@ -32,6 +32,7 @@ from arag_search.tools.rendering import (
     PassageSpan,
     cut_to,
     header_line,
+    meant_id,
     metadata_text,
     names,
     shown_title,
@@ -97,7 +98,7 @@ class ChunkRead(Tool):
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         started = time.perf_counter()
-        ids = list(dict.fromkeys(map(nfc, arguments.chunk_ids)))
+        ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))
         first = arguments.from_sentence
         if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
             return error_result(wrong)
@@ -133,6 +134,14 @@ class ChunkRead(Tool):
             later = [later.chunk.id for later in chunks[at + 1 :]]
             reply.add(read_chunk, wanted if len(chunks) == 1 else None, later)
         return reply.result((time.perf_counter() - started) * 1000)
+
+    def _known_ids(self, ids: list[str]) -> list[str]:
+        """Return the ids with the brackets that they have in the index. See ``shown_id``."""
+        shown = [id for id in ids if meant_id(id) != id]
+        if not shown:
+            return ids
+        known = {id for id, chunk in zip(shown, self.index.read(shown), strict=True) if chunk}
+        return list(dict.fromkeys(id if id in known else meant_id(id) for id in ids))
 
 
 def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:

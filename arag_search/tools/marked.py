@@ -15,7 +15,7 @@ from arag_search.query import analysis
 from arag_search.search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import ReadSet
-from arag_search.tools.rendering import Block, Kind, LeftOut, PassageSpan, header_line
+from arag_search.tools.rendering import Block, Kind, LeftOut, PassageSpan, header_line, shown_id
 
 WHOLE = "whole"
 SHOWN_BEFORE = "shown before"
@@ -127,7 +127,7 @@ class MarkedBlock(Block):
         """Return the line of the near-duplicates, if there are any."""
         if not self.same:
             return []
-        return [f"{SAME}{', '.join(f'[{other.id}]' for other in self.same)}."]
+        return [f"{SAME}{', '.join(f'[{shown_id(other.id)}]' for other in self.same)}."]
 
     @property
     def ids(self) -> list[str]:

@@ -72,11 +72,9 @@ def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...
     )
 
 
-_UNSAFE = str.maketrans(
-    dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")
-    | dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", "\ufffd")
-)
-"""Ends of lines other than a line feed, and signs that turn the direction of what follows."""
+_UNSAFE = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Ends of lines other than a line feed, and signs that turn the direction of what follows (these
+are not white space)."""
 
 _LIKE_OURS = re.compile(
     r"""[ \t]*(?:\[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\](?:[ ]|\n|\Z)
@@ -97,7 +95,7 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
     continues the line before it; in the first one, a sign of full width stands for its bracket
     or colon. Only line feeds end lines. Lines with numbers need no care.
     """
-    text = text.translate(_UNSAFE)
+    text = _UNSAFE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
     pieces: list[str] = []
     done = 0
     for span in spans:
@@ -125,7 +123,9 @@ def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:
     end = 0
     for span in spans:
         in_order = end <= span.start <= span.text_start <= span.end <= len(reply)
-        has_header = span.reference is not None or reply.startswith(f"[{span.id}]", span.start)
+        has_header = span.reference is not None or reply.startswith(
+            f"[{shown_id(span.id)}]", span.start
+        )
         if not in_order or not has_header:
             raise ValueError(f"passage {span.id!r} is not at {span.start} in the tool's output")
         end = span.end
@@ -191,13 +191,29 @@ class Block(ABC):
         return f"{self.header}\n{body}" if body else self.header
 
 
+_BRACKETS = {"[": "［", "]": "］"}
+_SHOWN_BRACKETS = str.maketrans(_BRACKETS)
+_OWN_BRACKETS = str.maketrans({shown: own for own, shown in _BRACKETS.items()})
+
+
+def shown_id(id: str) -> str:
+    """Return an id as it stands in brackets: its own brackets are of full width there, so that the
+    first one ends it."""
+    return id.translate(_SHOWN_BRACKETS)
+
+
+def meant_id(id: str) -> str:
+    """Return the id that ``shown_id`` may have been given."""
+    return id.translate(_OWN_BRACKETS)
+
+
 def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
     """``[881.2] Antonio Vivaldi, part 2 of 3``; the part only if there are several."""
     name = shown_title(title)
     pieces = [name] if name else []
     if parts > 1:
         pieces.append(f"part {part} of {parts}")
-    return f"[{chunk_id}] {', '.join(pieces)}".rstrip()
+    return f"[{shown_id(chunk_id)}] {', '.join(pieces)}".rstrip()
 
 
 def metadata_text(metadata: Mapping[str, MetadataValue]) -> str:
@@ -294,7 +310,8 @@ def _surroundings(
     shown = {id for block in kept for id in block.ids}
     dropped = [id for id in ids if id not in shown]
     if dropped:
-        named = names(dropped, max_tokens // _SHARE_OF_NAMES, "[{}]")
+        shown_ids = [shown_id(id) for id in dropped]
+        named = names(shown_ids, max_tokens // _SHARE_OF_NAMES, "[{}]")
         below.append(f"{NOT_SHOWN}{named}.")
     return [head] if head else [], [*below, foot] if foot else below
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
-from index_jobs.build.report import left_out_words
+from index_jobs.build.report import BuildState, left_out_words
 from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, CorpusReader, Position, Source
@@ -67,9 +67,18 @@ class Corpus:
         """Return what all sources leave out together. See Source."""
         return summed(source.left_out for source in self.sources)
 
-    def large_files(self) -> tuple[str, ...]:
-        """Return the first files that are left out because they are too large."""
-        return first_large(source.large_files for source in self.sources)
+    def reading(self, state: BuildState) -> dict[str, Any]:
+        """Return the fields of a SourcesReport."""
+        return {
+            "left_out": self.left_out(),
+            "undeclared_metadata": state.undeclared,
+            "skipped_lines": state.skipped,
+            "skipped_examples": tuple(state.skipped_examples),
+            "skipped_files": state.skipped_files,
+            "skipped_file_examples": tuple(state.skipped_file_examples),
+            "large_files": first_large(source.large_files for source in self.sources),
+            "unread": state.unread,
+        }
 
     def workers(self, wanted: int | None) -> int:
         """Return the number of worker processes; ``wanted`` None chooses by the size."""

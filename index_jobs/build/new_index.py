@@ -321,19 +321,12 @@ class _Build:
             documents_per_second=round((state.documents - self._resumed_documents) / seconds, 1),
             continued=self._resumed_documents,
             why=self._why,
-            skipped_lines=state.skipped,
-            skipped_examples=tuple(state.skipped_examples),
-            left_out=self._corpus.left_out(),
-            undeclared_metadata=state.undeclared,
             workers=self._workers,
             rejected=sent.rejected,
             retries=sent.retries,
             bulk_bytes=sent.bytes,
             notes=self._notes(),
-            skipped_files=state.skipped_files,
-            skipped_file_examples=tuple(state.skipped_file_examples),
-            large_files=self._corpus.large_files(),
-            unread=state.unread,
+            **self._corpus.reading(state),
         )
 
     def _notes(self) -> tuple[str, ...]:

@@ -103,10 +103,13 @@ class Report:
         return []
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourcesReport(Report):
-    """A report on sources that were read, of which something may have been left out."""
+    """A report on sources that were read, of which something may have been left out.
 
-    __slots__ = ()
+    ``skipped_file_examples`` has the first KEPT_FILES bad files, ``large_files`` the first
+    SHOWN_LARGE_FILES that were too large, and ``unread`` is that of Position.
+    """
 
     WHY_IGNORED: ClassVar[str] = "not declared with --metadata"
     """The reason for ignoring metadata."""
@@ -154,10 +157,9 @@ class BuildReport(SourcesReport):
     ``sources`` has the name and the format of each source. ``seconds`` includes the runs before a
     resume; ``run_seconds`` and ``documents_per_second`` are of this run only. ``continued`` is the
     number of documents written by earlier runs; ``why`` says why this run resumed or started over.
-    ``skipped_file_examples`` has the first KEPT_FILES bad files, and ``large_files`` the first
-    SHOWN_LARGE_FILES that were too large. ``rejected`` counts documents that a server rejected and
-    that were sent again, ``retries`` counts repeated requests, and ``bulk_bytes`` counts the bytes
-    sent and received, all in this run; they are 0 for a local index.
+    ``rejected`` counts documents that a server rejected and that were sent again, ``retries``
+    counts repeated requests, and ``bulk_bytes`` counts the bytes sent and received, all in this
+    run; they are 0 for a local index.
     """
 
     location: str
@@ -173,19 +175,11 @@ class BuildReport(SourcesReport):
     documents_per_second: float
     continued: int
     why: str
-    skipped_lines: int
-    skipped_examples: tuple[str, ...]
-    left_out: Mapping[str, int]
-    undeclared_metadata: Mapping[str, int]
     workers: int
     rejected: int
     retries: int
     bulk_bytes: int
     notes: tuple[str, ...]
-    skipped_files: int
-    skipped_file_examples: tuple[str, ...]
-    large_files: tuple[str, ...]
-    unread: Unread
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -85,15 +85,7 @@ class ChunkReport(SourcesReport):
     documents_per_second: float
     continued: int
     missing: int
-    skipped_lines: int
-    skipped_examples: tuple[str, ...]
-    left_out: Mapping[str, int]
-    undeclared_metadata: Mapping[str, int]
     workers: int
-    skipped_files: int
-    skipped_file_examples: tuple[str, ...]
-    large_files: tuple[str, ...]
-    unread: Unread
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""

@@ -42,7 +42,7 @@ from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source, Unread
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.registry import PRE_CHUNKED, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
 from index_jobs.updates.tally import (
@@ -99,7 +99,7 @@ class AddReport(SourcesReport):
     ``kept`` counts the documents that a source no longer shows, but that may be in a part of it
     that could not be read. ``others`` counts the documents of the index that came from none of the
     sources, by source, in a synchronisation; those whose source is not known have an empty name.
-    ``unread`` is that of Position. ``changes`` has the ids of a ``dry_run``, by "added",
+    ``changes`` has the ids of a ``dry_run``, by "added",
     "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
     before it was interrupted. ``vectors`` says in words whether the vectors of the index fit it;
     it is empty if there are none.
@@ -127,14 +127,6 @@ class AddReport(SourcesReport):
     update: int
     seconds: float
     documents_per_second: float
-    skipped_lines: int
-    skipped_examples: tuple[str, ...]
-    left_out: Mapping[str, int]
-    undeclared_metadata: Mapping[str, int]
-    skipped_files: int
-    skipped_file_examples: tuple[str, ...]
-    large_files: tuple[str, ...]
-    unread: Unread
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
@@ -432,14 +424,7 @@ class _Addition:
             vectors="",
             seconds=round(seconds, 3),
             documents_per_second=round(len(self._ids) / seconds, 1),
-            skipped_lines=self._state.skipped,
-            skipped_examples=tuple(self._state.skipped_examples),
-            left_out=self._corpus.left_out(),
-            undeclared_metadata=self._state.undeclared,
-            skipped_files=self._state.skipped_files,
-            skipped_file_examples=tuple(self._state.skipped_file_examples),
-            large_files=self._corpus.large_files(),
-            unread=self._state.unread,
+            **self._corpus.reading(self._state),
             **index_counts(after),
         )
 
