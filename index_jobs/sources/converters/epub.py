@@ -22,14 +22,17 @@ from index_jobs.sources.formats import Fields
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
-_PAGES = ("application/xhtml+xml", "text/html")
+_PAGES = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", None)
+"""The media types of chapters; some programs leave it out."""
 
 
 class _Book(NamedTuple):
-    """The title of a book, and the names of its chapters in the archive."""
+    """The title of a book, the names of its chapters in the archive, and the number of chapters
+    that are pictures or something else."""
 
     title: str
     chapters: list[str]
+    others: int
 
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
@@ -60,7 +63,8 @@ def _document(archive: ZipFile, where: str) -> ConvertedDocument:
             characters += len(page.text)
             check_length(characters, where)
             title = title or page.title
-    return ConvertedDocument("", title, "\n\n".join(chapters))
+    unread = {"chapters that are not pages": book.others} if book.others else {}
+    return ConvertedDocument("", title, "\n\n".join(chapters), unread=unread)
 
 
 def _book(archive: ZipFile) -> _Book:
@@ -68,14 +72,17 @@ def _book(archive: ZipFile) -> _Book:
     (path, *_) = [str(element.get("full-path")) for element in _named(container, "rootfile")]
     package = parsed_xml(archive.read(path))
     folder = posixpath.dirname(path)
-    pages = {
+    chapters = {
         item.get("id"): _member(folder, str(item.get("href")))
+        if item.get("media-type") in _PAGES
+        else None
         for item in _named(package, "item")
-        if item.get("media-type") in _PAGES and "nav" not in (item.get("properties") or "").split()
+        if "nav" not in (item.get("properties") or "").split()
     }
-    order = (item.get("idref") for item in _named(package, "itemref"))
+    ids = (item.get("idref") for item in _named(package, "itemref"))
+    order = [chapters[id] for id in ids if id in chapters]
     titles = (sensible_title("".join(title.itertext())) for title in _named(package, "title"))
-    return _Book(next(titles, ""), [pages[name] for name in order if name in pages])
+    return _Book(next(titles, ""), [name for name in order if name], order.count(None))
 
 
 def _encrypted(archive: ZipFile) -> set[str]:
