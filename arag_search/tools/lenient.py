@@ -1,17 +1,23 @@
 """Arguments as clients write them: where only the client can be at fault, they are taken as meant.
 
 A client may turn values into text, send null or an empty text for an argument that it leaves out,
-or copy ids with the brackets in which replies print them. A model cannot correct any of this.
+put one value into a list, spell a name or a choice in another case, or copy ids with the brackets
+in which replies print them. A model cannot correct any of this.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]")
+_QUOTED = re.compile(r"""(["'`])(.+)\1""")
+_BETWEEN_IDS = re.compile(r"\s*[,;\n]\s*")
+_LISTED_ID = re.compile(r"\S*\d[\]\"'`]?")
+"""An id in a list of ids. Others may have blanks, commas and semicolons of their own."""
 _KINDS: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
@@ -27,28 +33,39 @@ def taken(
     """Return the arguments as they are meant, and a note on each that was converted.
 
     ``schema`` is the JSON schema of a tool. Arguments that it does not have stay as they are. Ids
-    lose their brackets without a note.
+    lose what stands around them without a note.
     """
     values: dict[object, object] = {}
     notes: list[str] = []
-    for name, value in given.items():
-        known: Mapping[str, Any] | None = schema["properties"].get(name)
-        if known is None:
-            values[name] = value
+    names = {_spelling(name): name for name in schema["properties"]}
+    for written, value in given.items():
+        name = written if written in schema["properties"] else names.get(_spelling(written))
+        if name is None or (name != written and name in given):
+            values[written] = value
             continue
+        if name != written:
+            notes.append(f'argument "{written}" was taken as "{name}".')
+        known: Mapping[str, Any] = schema["properties"][name]
         kinds = _kinds(known)
-        has_choices = "enum" in known
-        is_empty = value is None or (value == "" and (has_choices or "string" not in kinds))
+        is_empty = value is None or (value == "" and ("enum" in known or "string" not in kinds))
         if is_empty and name not in schema["required"]:
             continue  # the default
-        meant = value
-        if isinstance(value, str) and "string" not in kinds and not has_choices:
-            meant = _value_in(value, kinds)
+        is_id = str(name).endswith(("_id", "_ids"))
+        meant = _meant(value, kinds, known.get("enum", ()))
+        if "array" in kinds and isinstance(meant, str) and not is_id:
+            meant = [meant]
         if meant is not value:
             notes.append(f'argument "{name}" was taken as {json.dumps(meant, ensure_ascii=False)}.')
-        is_id = str(name).endswith(("_id", "_ids"))
-        values[name] = _without_brackets(meant, kinds) if is_id else meant
+        if is_id:
+            ids = _bare_ids(meant)
+            meant = ids if "array" in kinds else ids[0] if len(ids) == 1 else meant
+        values[name] = meant
     return values, notes
+
+
+def _spelling(name: object) -> str:
+    """Return a name as names are compared: ``chunkIds`` is ``chunk_ids``."""
+    return str(name).replace("_", "").replace("-", "").lower()
 
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
@@ -57,24 +74,64 @@ def _kinds(schema: Mapping[str, Any]) -> set[str]:
     return {str(option.get("type", "string")) for option in options}
 
 
-def _value_in(text: str, kinds: set[str]) -> object:
-    """Return the value whose JSON a text is, if it is of an allowed type, else the text."""
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    types = tuple(kind for name in kinds for kind in _KINDS.get(name, ()))
-    is_flag = isinstance(value, bool) and "boolean" not in kinds
-    return value if isinstance(value, types) and not is_flag else text
+def _meant(given: object, kinds: set[str], choices: Sequence[object]) -> object:
+    """Return a value of an allowed type that a value is meant as; the value if there is none."""
+    value = given if "array" in kinds else _only_text(given)
+    if isinstance(value, str) and choices:
+        same = (choice for choice in choices if str(choice).lower() == value.strip().lower())
+        choice = next(same, value)
+        return value if choice == value else choice
+    if isinstance(value, str) and "string" not in kinds:
+        value = _value_in(value, kinds)
+    if isinstance(value, float) and value.is_integer() and "number" not in kinds:
+        return int(value) if "integer" in kinds else value
+    return value
 
 
-def _without_brackets(value: object, kinds: set[str]) -> object:
-    """Return ids without the brackets around each; a text of several becomes a list of them."""
-    if isinstance(value, list):
-        return [_without_brackets(item, set()) for item in cast(list[object], value)]
-    if not isinstance(value, str) or _BRACKETED.sub("", value).strip(" ,;"):
+def _only_text(value: object) -> object:
+    """Return the text that is the only item of a list; anything else as it is."""
+    if not isinstance(value, list):
         return value
-    ids = _BRACKETED.findall(value)
-    if "array" in kinds:
-        return ids or value
-    return ids[0] if len(ids) == 1 else value
+    items = cast(list[object], value)
+    return items[0] if len(items) == 1 and isinstance(items[0], str) else items
+
+
+def _value_in(text: str, kinds: set[str]) -> object:
+    """Return the value whose JSON or Python a text is, if it is of an allowed type, else the
+    text."""
+    types = tuple(kind for name in kinds for kind in _KINDS.get(name, ()))
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value: object = read(text.strip())
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            continue
+        is_whole = "integer" in kinds and isinstance(value, float) and value.is_integer()
+        is_flag = isinstance(value, bool) and "boolean" not in kinds
+        if is_whole or (isinstance(value, types) and not is_flag):
+            return value
+    return text
+
+
+def _bare_ids(value: object) -> list[object]:
+    """Return the ids in a value: a list, objects with an id, or a text of one or more. Each is
+    without the brackets, quotes and blanks around it."""
+    if isinstance(value, list):
+        return [
+            id
+            for item in cast(list[object], value)
+            for id in (cast(list[object], item) if isinstance(item, list) else _bare_ids(item))
+        ]
+    if isinstance(value, dict):
+        fields = cast(dict[object, object], value)
+        return [
+            next((fields[key] for key in ("id", "chunk_id", "doc_id") if key in fields), fields)
+        ]
+    if not isinstance(value, str):
+        return [value]
+    if (bracketed := _BRACKETED.findall(value)) and not _BRACKETED.sub("", value).strip(" ,;\n"):
+        return bracketed
+    pieces = _BETWEEN_IDS.split(value.strip())
+    if len(pieces) > 1 and all(map(_LISTED_ID.fullmatch, pieces)):
+        return [id for piece in pieces for id in _bare_ids(piece)]
+    quoted = _QUOTED.fullmatch(value.strip())
+    return [quoted[2] if quoted else value.rstrip()]

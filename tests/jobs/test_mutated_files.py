@@ -83,8 +83,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         },
     )
     files = sorted(place.iterdir())
-    endings = {ending for kind in FILE_TYPES.values() for ending in kind.endings}
-    assert {file.suffix for file in files} == endings - {".htm", ".xlsm", ".tab"}
+    endings = {file.suffix for file in files}
+    assert all(endings & set(kind.endings) for kind in FILE_TYPES.values())
     return files
 
 

@@ -6,8 +6,10 @@ structure of a reply, so that the agent sees only the verdict. Only known ending
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
@@ -47,6 +49,11 @@ _THOUGHTS = (
 _FINAL = re.compile(
     r"\s*(?:<\|start\|>assistant)?<\|channel\|>final(?:<\|constrain\|>\w+)?<\|message\|>"
 )
+_WRAPPED = re.compile(
+    r"\s*(?:<(answer|final_answer|response)>(.*)</\1>|<\|begin_of_box\|>(.*)<\|end_of_box\|>)\s*",
+    re.DOTALL,
+)
+"""An answer that a model puts between marks, with nothing outside them."""
 _END_MARKS = ("<|return|>", "<|end|>", "<|eot_id|>", "<|im_end|>", "<|END_RESPONSE|>")
 _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacted_thinking")
 
@@ -66,22 +73,46 @@ _RAW_CALLS = (
         re.DOTALL,
     ),
     re.compile(
-        r"(?:<\|(?:python_tag|python_start|action_start)\|>(?:\s*<\|plugin\|>)?|functools)"
-        r"\s*(?P<json>[\[{].*[\]}])\s*(?:<\|(?:python_end|action_end)\|>)?",
+        r"(?:<\|(?:python_tag|python_start|action_start|START_ACTION)\|>(?:\s*<\|plugin\|>)?"
+        r"|functools)"
+        r"\s*(?P<json>[\[{].*[\]}])\s*(?:<\|(?:python_end|action_end|END_ACTION)\|>)?",
         re.DOTALL,
     ),
     re.compile(r"<\|tool_call>call:(?P<name>[\w.:-]+)(?P<json>\{.*?\})<tool_call\|>", re.DOTALL),
-    re.compile(r"```(?:json|tool_call)?\s*(?P<json>[\[{].*[\]}])\s*```", re.DOTALL),
-    re.compile(r"(?P<json>[\[{].*[\]}])", re.DOTALL),
+    re.compile(r"<tool_call>\s*(?P<name>[\w.:-]+)\s*(?P<json>.*?)</tool_call>", re.DOTALL),
+    re.compile(
+        r"(?:<(?!/|invoke)[^<>]*>\s*)?<(?:｜DSML｜)?invoke name=\"(?P<name>[\w.:-]+)\">"
+        r"(?P<json>.*?)</(?:｜DSML｜)?invoke>(?:\s*</[^<>]*>)?",
+        re.DOTALL,
+    ),
+    re.compile(
+        r"(?:<[|｜]tool.calls[^<>]*>\s*)?<[|｜]tool.call.begin[|｜]>(?:function<｜tool.sep｜>)?"
+        r"(?P<name>[\w.:-]+)\s*(?:<[^<>]*>)?[^{<]*(?P<json>\{.*?\})[\s`]*"
+        r"<[|｜]tool.call.end[|｜]>(?:\s*<[|｜]tool.calls[^<>]*>)?",
+        re.DOTALL,
+    ),
+    re.compile(
+        r"Action:\s*(?P<name>[\w.:-]+)\s*Action Input:\s*(?P<json>\{.*?\})(?=\s*(?:Action:|\Z))",
+        re.DOTALL,
+    ),
+    re.compile(r"<tool_code>(?P<json>.*?)</tool_code>", re.DOTALL),
+    re.compile(r"```(?:json|tool_call|tool_code|python)?\s*(?P<json>.*?)\s*```", re.DOTALL),
+    re.compile(r"(?P<json>[\[{].*[\]}]|[\w.]+\(.*\))", re.DOTALL),
 )
 """How models write calls that their server does not read: Hermes and Qwen, Granite, Llama, Mistral,
-harmony, Phi, InternLM, Gemma, and plain JSON."""
+harmony, Phi, Cohere, InternLM, Gemma, GLM, MiniMax, DeepSeek and Kimi, ReAct, and plain JSON or
+Python."""
 _MARKUP = re.compile(
     r"<tool_call>|<\|?tool_calls?(?:_section)?(?:_begin)?\|>|<function=|<｜tool|\[TOOL_CALLS\]"
-    r"|<\|(?:python_tag|python_start|action_start)\|>|<\|tool_call>call:"
-    r"|<\|channel\|>commentary to=",
+    r"|<\|(?:python_tag|python_start|action_start|START_ACTION)\|>|<\|tool_call>call:"
+    r"|<\|channel\|>commentary to=|<(?:[\w:]+:|｜DSML｜)?(?:function_calls|tool_call|invoke)\b"
+    r"|<tool_code>|```tool_c",
 )
-_PARAMETERS = re.compile(r"<parameter=(?P<name>\w+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_PARAMETERS = re.compile(
+    r"<(?:｜DSML｜)?parameter(?:=| name=\")(\w+)\"?[^<>]*>\n?(.*?)\n?</(?:｜DSML｜)?parameter>"
+    r"|<arg_key>\s*(\w+)\s*</arg_key>\s*<arg_value>\n?(.*?)\n?</arg_value>",
+    re.DOTALL,
+)
 _SPACE = re.compile(r"\s*")
 _BETWEEN_CALLS = re.compile(r"[ \n,;]*")
 _BETWEEN_VALUES = re.compile(r"[ \n\t,;]*")
@@ -204,6 +235,8 @@ def split_thoughts(text: str) -> tuple[str, str]:
     ended = rest.rstrip()
     if mark := next(filter(ended.endswith, _END_MARKS), ""):
         rest = ended.removesuffix(mark).rstrip()
+    if wrapped := _WRAPPED.fullmatch(rest):
+        rest = (wrapped[2] or wrapped[3] or "").strip()
     return rest, "\n".join(filter(None, thoughts))
 
 
@@ -264,9 +297,9 @@ def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
     if function := _FUNCTION.search(inner):
         name = function["name"]
     if name and (given := list(_PARAMETERS.finditer(inner))):
-        yield name, json.dumps({item["name"]: item["value"] for item in given})
+        yield name, json.dumps({item[1] or item[3]: item[2] or item[4] or "" for item in given})
         return
-    values = _values(inner)
+    values: list[object] = [{}] if name and not inner else _values(inner) or _python_calls(inner)
     if name and len(values) == 1:
         yield name, _arguments(values[0])
         return
@@ -281,7 +314,7 @@ def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
         written = next(
             (fields[key] for key in ("arguments", "parameters", "args") if key in fields), None
         )
-        own = fields.get("name")
+        own = fields.get("name", fields.get("tool_name"))
         yield (own if isinstance(own, str) and written is not None else ""), _arguments(written)
 
 
@@ -299,6 +332,31 @@ def _values(text: str) -> list[object]:
     return values
 
 
+def _python_calls(text: str) -> list[object]:
+    """Return the calls that a text writes as Python does, printed or in a list or one in each line;
+    none if it is anything else."""
+    if "(" not in text:
+        return []
+    calls: list[object] = []
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            nodes: list[ast.AST] = list(ast.parse(text.strip()).body)
+        while nodes:
+            match nodes.pop(0):
+                case ast.Expr(value=value):
+                    nodes.insert(0, value)
+                case ast.List(elts=inner) | ast.Call(func=ast.Name("print"), args=inner):
+                    nodes[:0] = inner
+                case ast.Call(func=func, args=[], keywords=words):
+                    given = {word.arg or "": ast.literal_eval(word.value) for word in words}
+                    calls.append({"name": ast.unparse(func), "arguments": json.dumps(given)})
+                case _:
+                    return []
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return calls
+
+
 def _behind(separators: re.Pattern[str], text: str, at: int) -> int:
     """Return where the separators at an offset end."""
     match = separators.match(text, at)
@@ -311,7 +369,7 @@ def _is_markup(text: str, offered: Collection[str]) -> bool:
     if _MARKUP.match(text):
         return True
     form = _RAW_CALLS[-1].fullmatch(text)
-    named = list(_named_arguments(form)) if form else []
+    named = list(_named_arguments(form)) if form and _values(text) else []
     return bool(named and offered) and all(name for name, _ in named)
 
 

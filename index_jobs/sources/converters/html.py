@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _UNSEEN = frozenset(
     """
     head script style template noscript iframe object embed canvas svg audio video map nav select
-    datalist dialog rp rt rtc annotation annotation-xml
+    datalist rp rt rtc annotation annotation-xml
     """.split()  # noqa: SIM905
 )
 """Elements that are not part of the text: code, controls, pictures, navigation, the sources of
@@ -29,8 +29,8 @@ formulas. The readings of ruby text follow it."""
 
 _PARAGRAPHS = frozenset(
     """
-    address article aside blockquote body center details dl fieldset figcaption figure footer form
-    h1 h2 h3 h4 h5 h6 header hgroup hr main ol p pre section table ul
+    address article aside blockquote body center details dialog dl fieldset figcaption figure footer
+    form h1 h2 h3 h4 h5 h6 header hgroup hr main ol p pre section table ul
     """.split()  # noqa: SIM905
 )
 """Elements with a blank line before and after them."""
@@ -41,7 +41,7 @@ _LINES = frozenset("caption dd div dt legend li option summary tr tbody thead tf
 _CELLS = frozenset(("td", "th"))
 _BLOCKS = _PARAGRAPHS | _LINES | _CELLS
 _HEADING = re.compile(r"h([1-6])")
-_SET_APART = frozenset(("button", "label", "output"))
+_SET_APART = frozenset(("button", "label", "output", "textarea"))
 """Elements inside a line with a blank before and after them."""
 
 _DISPLAY = re.compile(
@@ -187,6 +187,7 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
     style = attributes.get("style")
     if (
         "hidden" in attributes
+        or (tag == "dialog" and "open" not in attributes)
         or attributes.get("aria-hidden") == "true"
         or attributes.get("role") == "navigation"
         or (tag == "button" and attributes.get("type") in ("submit", "reset"))

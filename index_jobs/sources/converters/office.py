@@ -31,8 +31,28 @@ from index_jobs.sources.records import readable
 MAX_UNPACKED_BYTES = 1 << 29
 """The maximum total size of the unpacked files of an archive (512 MiB)."""
 
-_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
-_TO_NOTHING = re.compile(rb"""<Relationship\s[^>]*Target=["'](?:\.\./)*/?NULL["'][^>]*/>""")
+_USUAL_FORMS = (
+    (
+        re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/"),
+        rb"http://schemas.openxmlformats.org/\1/2006/",
+    ),
+    (re.compile(rb"""<Relationship\s[^>]*Target=["'](?:\.\./)*/?NULL["'][^>]*/>"""), b""),
+    *(
+        (
+            re.compile(
+                rb"vnd\.(?:%s|openxmlformats-officedocument\.%s)\.[\w.]+\.main\+xml" % (own, kind)
+            ),
+            b"vnd.openxmlformats-officedocument.%s.%s.main+xml" % (kind, main),
+        )
+        for own, kind, main in (
+            (b"ms-word", b"wordprocessingml", b"document"),
+            (b"ms-powerpoint", b"presentationml", b"presentation"),
+        )
+    ),
+)
+"""What libraries do not read, and what they read instead: names of Strict Open XML, relations to
+nothing, which some programs write, and types of templates, slide shows and files with macros."""
+
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_FLAG = 1
@@ -85,27 +105,31 @@ def opened_archive(path: Path, where: str, kind: str) -> Generator[ZipFile]:
 def office_file(path: Path, where: str, kind: str) -> Generator[IO[bytes]]:
     """Open a file of Office for a library, after ``opened_archive`` has checked it.
 
-    Strict Open XML gets the names of the usual form, and relations to nothing, which some programs
-    write, are left out; both in memory. Raises SourceError.
+    Parts in forms that libraries do not read get the usual ones, in memory. Raises SourceError.
     """
     with opened_archive(path, where, kind) as archive, reading(kind, where):
-        relations = [name for name in archive.namelist() if name.endswith(".rels")]
-        texts = {name: archive.read(name) for name in relations}
-        is_strict = any(_STRICT.search(text) for text in texts.values())
-        if not is_strict and not any(_TO_NOTHING.search(text) for text in texts.values()):
-            file: IO[bytes] = path.open("rb")
+        names = archive.namelist()
+        about = [name for name in names if name.endswith((".rels", "[Content_Types].xml"))]
+        file: IO[bytes]
+        if all(_usual(data) == data for data in map(archive.read, about)):
+            file = path.open("rb")
         else:
             file = BytesIO()
             with ZipFile(file, "w") as mended:
-                for name in archive.namelist():
+                for name in names:
                     data = archive.read(name)
-                    if name.endswith((".xml", ".rels")):
-                        data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
-                        data = _TO_NOTHING.sub(b"", data) if name in texts else data
-                    mended.writestr(name, data)
+                    is_xml = name.endswith((".xml", ".rels"))
+                    mended.writestr(name, _usual(data) if is_xml else data)
             file.seek(0)
     with file:
         yield file
+
+
+def _usual(data: bytes) -> bytes:
+    """Return a part of an archive in the usual form."""
+    for other, usual in _USUAL_FORMS:
+        data = other.sub(usual, data)
+    return data
 
 
 def _check_archive(archive: ZipFile, where: str, kind: str) -> None:

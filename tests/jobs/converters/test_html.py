@@ -172,6 +172,9 @@ def test_a_binary_file_with_the_ending_of_a_page_is_refused(tmp_path: Path) -> N
             "</semantics></math></span><span class=h aria-hidden=true>E=m</span></span> is",
             "So E=m is",
         ),
+        ("<dialog open>Now</dialog><dialog>Later</dialog>then", "Now\n\nthen"),
+        ("before<textarea>note</textarea>after", "before note after"),
+        ("<details><summary>More</summary>Hidden</details>", "More\nHidden"),
     ],
 )
 def test_the_text_is_what_a_reader_sees_with_its_boundaries(body: str, text: str) -> None:

@@ -353,6 +353,32 @@ def test_strict_open_xml_is_read(
     assert strict.text == usual.text
 
 
+@pytest.mark.parametrize(
+    ("make", "usual", "other", "text"),
+    [
+        (word, "openxmlformats-officedocument.wordprocessingml.document",
+         "ms-word.document.macroEnabled", "Vivaldi wrote operas."),
+        (word, "openxmlformats-officedocument.wordprocessingml.document",
+         "openxmlformats-officedocument.wordprocessingml.template", "Vivaldi wrote operas."),
+        (deck, "openxmlformats-officedocument.presentationml.presentation",
+         "openxmlformats-officedocument.presentationml.slideshow", "Griselda"),
+        (deck, "openxmlformats-officedocument.presentationml.presentation",
+         "ms-powerpoint.template.macroEnabled", "Griselda"),
+        (sheets, "openxmlformats-officedocument.spreadsheetml.sheet",
+         "ms-excel.template.macroEnabled", "Griselda"),
+    ],
+)  # fmt: skip
+def test_templates_shows_and_files_with_macros_are_read(
+    tmp_path: Path, make: Callable[[Path], Path], usual: str, other: str, text: str
+) -> None:
+    path = make(tmp_path / {word: "a.docm", deck: "a.ppsx", sheets: "a.xltm"}[make])
+    with ZipFile(path) as file:
+        types = file.read("[Content_Types].xml").decode()
+    assert f"vnd.{usual}.main+xml" in types
+    changed = types.replace(f"vnd.{usual}.main+xml", f"vnd.{other}.main+xml")
+    assert text in document_of(with_member(path, "[Content_Types].xml", changed)).text
+
+
 def test_a_relation_to_nothing_is_left_out(tmp_path: Path) -> None:
     path = word(tmp_path / "a.docx")
     name = "word/_rels/document.xml.rels"

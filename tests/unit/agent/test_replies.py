@@ -62,6 +62,8 @@ def function(name: object, arguments: object, id: object = "a") -> dict[str, obj
              "<|message|>Vivaldi<|return|>"),  # gpt-oss
         text([{"type": "reasoning", "text": "Who?"}, {"type": "text", "text": "Vivaldi"}]),
         text([{"type": "thinking", "thinking": "Who?"}, {"type": "text", "text": "Vivaldi"}]),
+        text("<think>Who?</think><answer>Vivaldi</answer>"),
+        text("<|begin_of_box|>Vivaldi<|end_of_box|>"),  # GLM
         text("Vivaldi", reasoning_content="Who?"),  # DeepSeek
         text("Vivaldi", reasoning="Who?"),  # OpenRouter, Ollama
     ],
@@ -79,6 +81,11 @@ def test_an_answer_is_its_text_without_thoughts(reply: ModelReply) -> None:
         f"He wrote {WRITTEN} there.",
         f"The passage says <tool_call>{WRITTEN}</tool_call>, and no more.",
         '{"answer": "Vivaldi"}',
+        'logical_search("vivaldi")',
+        "logical_search(query={1})",
+        'print("Vivaldi", sep=")")',
+        "find(x=1)",
+        "Vivaldi <answer>or Goldoni</answer>",
         "[1] Vivaldi",
         "Answer: Vivaldi\nSources: [TOOL_CALLS]",
     ],
@@ -173,11 +180,35 @@ def test_an_error_with_a_good_status_is_no_reply(body: object) -> None:
              "</parameter>\n</function>\n</tool_call>"),  # Qwen3-Coder
         text("<|channel|>commentary to=functions.logical_search <|constrain|>json<|message|>"
              f"{json.dumps(ARGUMENTS)}<|call|>"),  # gpt-oss
+        text('<function_calls>\n<invoke name="logical_search">\n<parameter name="query">vivaldi '
+             'AND opera</parameter>\n</invoke>\n</function_calls>'),  # Anthropic, older
+        text('<minimax:tool_call>\n<invoke name="logical_search">\n<parameter name="query">'
+             'vivaldi AND opera</parameter>\n</invoke>\n</minimax:tool_call>'),
+        text('<｜DSML｜function_calls><｜DSML｜invoke name="logical_search"><｜DSML｜parameter '
+             'name="query" string="true">vivaldi AND opera</｜DSML｜parameter></｜DSML｜invoke>'
+             '</｜DSML｜function_calls>'),  # DeepSeek 3.2
+        text("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>logical_search\n"
+             f"```json\n{json.dumps(ARGUMENTS)}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+        text("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>logical_search<｜tool▁sep｜>"
+             f"{json.dumps(ARGUMENTS)}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),  # DeepSeek
+        text("<|tool_calls_section_begin|><|tool_call_begin|>functions.logical_search:0"
+             f"<|tool_call_argument_begin|>{json.dumps(ARGUMENTS)}<|tool_call_end|>"
+             "<|tool_calls_section_end|>"),  # Kimi
+        text("<tool_call>logical_search\n<arg_key>query</arg_key>\n<arg_value>vivaldi AND opera"
+             "</arg_value>\n</tool_call>"),  # GLM
+        text('<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "logical_search", "parameters": '
+             f"{json.dumps(ARGUMENTS)}}}]<|END_ACTION|>"),  # Command A
+        text('[logical_search(query="vivaldi AND opera")]'),  # Llama 3.2
+        text('<|python_start|>[logical_search(query="vivaldi AND opera")]<|python_end|>'),
+        text('```tool_code\nprint(default_api.logical_search(query="vivaldi AND opera"))\n```'),
+        text('<tool_code>\nlogical_search(\n    query="vivaldi AND opera",\n)\n</tool_code>'),
+        text(f"Action: logical_search\nAction Input: {json.dumps(ARGUMENTS)}"),  # ReAct
     ],
 )  # fmt: skip
 def test_a_call_is_read_from_its_place_or_from_a_text_that_is_all_call(reply: ModelReply) -> None:
     (call,) = reply.tool_calls
     assert (reply.verdict, reply.text, call.name) == ("calls", "", "logical_search")
+    assert json.loads(call.arguments) == ARGUMENTS
     assert json.loads(call.arguments) == ARGUMENTS
     assert call.id
     assert call.from_text is ("vivaldi" in reply.reasoning)
@@ -214,6 +245,8 @@ def test_no_arguments_are_an_empty_object(arguments: object) -> None:
         text('{"name": "google", "parameters": {"q": "x"}}'),
         text("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function"),  # DeepSeek
         text("[TOOL_CALLS]google[ARGS]{}"),
+        text('<function_calls>\n<invoke name="logical_'),
+        text('<tool_code>\nprint(google.search(query="x"))\n</tool_code>'),
     ],
 )
 def test_markup_of_a_call_that_cannot_be_run_is_no_answer(reply: ModelReply) -> None:
@@ -242,7 +275,9 @@ def test_thoughts_and_text_are_all_that_a_text_holds(written: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     ["<tool_call>", "<tool_call> \n", "<function=a>", "[TOOL_CALLS]", "{}", "{", "[1", " ", "\n",
-     "<|tool_call|>", "<|tool_call>call:a{", "<think>", "</think>", "<|end|>", "```json"],
+     "<|tool_call|>", "<|tool_call>call:a{", "<think>", "</think>", "<|end|>", "```json",
+     "<answer>", "<invoke", '<invoke name="a">', "f(", "Action: a\nAction Input: {}", "<tool_code>",
+     "<｜tool▁call▁begin｜>a{}"],
 )  # fmt: skip
 def test_a_long_text_is_read_once(piece: str) -> None:
     """Check texts on which reading from every offset to the end would take hours."""

@@ -10,6 +10,7 @@ SCHEMA = {
     "properties": {
         "query": {"type": "string"},
         "chunk_ids": {"type": "array", "items": {"type": "string"}},
+        "patterns": {"type": "array", "items": {"type": "string"}},
         "reference_id": {"type": "string"},
         "top_k": {"type": "integer"},
         "share": {"type": "number"},
@@ -29,9 +30,17 @@ SCHEMA = {
         ("share", "0.5", 0.5),
         ("share", "1", 1),
         ("whole", "true", True),
+        ("whole", "True", True),
+        ("chunk_ids", "['a.1', 'b.2']", ["a.1", "b.2"]),
+        ("top_k", 2.0, 2),
+        ("top_k", "2.0", 2),
+        ("granularity", "SENTENCE", "sentence"),
+        ("granularity", ["sentence"], "sentence"),
+        ("query", ["vivaldi"], "vivaldi"),
+        ("patterns", "a, b", ["a, b"]),
     ],
 )
-def test_the_text_of_a_value_is_the_value(name: str, given: object, meant: object) -> None:
+def test_what_a_value_was_turned_into_is_the_value(name: str, given: object, meant: object) -> None:
     values, (note,) = taken({name: given}, SCHEMA)
     assert values == {name: meant}
     assert note.startswith(f'argument "{name}" was taken as ')
@@ -43,12 +52,19 @@ def test_the_text_of_a_value_is_the_value(name: str, given: object, meant: objec
         ("chunk_ids", ["[a.1]", "b.2"], ["a.1", "b.2"]),
         ("chunk_ids", "[a.1]", ["a.1"]),
         ("chunk_ids", "[a.1], [b.2]", ["a.1", "b.2"]),
+        ("chunk_ids", "[a.1]\n[b.2]", ["a.1", "b.2"]),
+        ("chunk_ids", "a.1", ["a.1"]),
+        ("chunk_ids", "a.1, b.2", ["a.1", "b.2"]),
+        ("chunk_ids", "[a.1], b.2", ["a.1", "b.2"]),
+        ("chunk_ids", "Letters, 1735.txt.1", ["Letters, 1735.txt.1"]),
+        ("chunk_ids", ["`a.1`", " b.2 "], ["a.1", " b.2"]),
+        ("chunk_ids", [["a.1"], {"id": "b.2"}], ["a.1", "b.2"]),
+        ("chunk_ids", {"chunk_id": "a.1"}, ["a.1"]),
         ("reference_id", "[turn0search1]", "turn0search1"),
+        ("reference_id", '"turn0search1"', "turn0search1"),
     ],
 )
-def test_ids_lose_the_brackets_in_which_replies_print_them(
-    name: str, given: object, meant: object
-) -> None:
+def test_ids_lose_what_stands_around_them(name: str, given: object, meant: object) -> None:
     assert taken({name: given}, SCHEMA) == ({name: meant}, [])
 
 
@@ -60,12 +76,22 @@ def test_nothing_given_is_the_default(name: str, given: object) -> None:
     assert taken({name: given}, SCHEMA) == ({}, [])
 
 
+def test_a_name_in_another_spelling_is_the_name() -> None:
+    values, notes = taken({"Query": "a", "chunkIds": ["a.1"], "top-k": 2, "top_k": 3}, SCHEMA)
+    assert values == {"query": "a", "chunk_ids": ["a.1"], "top-k": 2, "top_k": 3}
+    assert notes == [
+        'argument "Query" was taken as "query".',
+        'argument "chunkIds" was taken as "chunk_ids".',
+    ]
+
+
 @pytest.mark.parametrize(
     "given",
     [
         {"query": "[1, 2]"}, {"query": "5"}, {"query": ""}, {"query": None}, {"top_k": "true"},
-        {"top_k": "five"}, {"top_k": "1.5"}, {"whole": "1"}, {"chunk_ids": "a.1"},
-        {"chunk_ids": '{"a": 1}'}, {"granularity": "passage"}, {"sort": "year"}, {"limit": "5"},
+        {"top_k": "five"}, {"top_k": "1.5"}, {"whole": "1"}, {"top_k": 1.5},
+        {"query": ["a", "b"]}, {"query": [1]}, {"queries": "a"}, {"top_k": "[1]"},
+        {"granularity": "passage"}, {"sort": "year"}, {"limit": "5"},
         {"reference_id": "see [a]"}, {"reference_id": "[a][b]"}, {"chunk_ids": ["see [a.1]", 7]},
     ],
 )  # fmt: skip

@@ -208,8 +208,8 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
              "characters each."],
         ),
         (
-            {"keywords": "opera"},
-            ['argument "keywords", "opera". Allowed: a list of 1 to 20 strings of at most 200 '
+            {"keywords": 5},
+            ['argument "keywords", 5. Allowed: a list of 1 to 20 strings of at most 200 '
              "characters each."],
         ),
         (
@@ -230,11 +230,11 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
              'argument "offset", "two". Allowed: a whole number from 0 to 980.'],
         ),
         (
-            {"keywords": "opera", "top_k": "true", "offset": 2.0},
-            ['argument "keywords", "opera". Allowed: a list of 1 to 20 strings of at most 200 '
+            {"keywords": {"opera": 1}, "top_k": "true", "offset": 2.5},
+            ['argument "keywords", {"opera": 1}. Allowed: a list of 1 to 20 strings of at most 200 '
              "characters each.",
              'argument "top_k", "true". Allowed: a whole number from 1 to 20.',
-             'argument "offset", 2.0. Allowed: a whole number from 0 to 980.'],
+             'argument "offset", 2.5. Allowed: a whole number from 0 to 980.'],
         ),
         (
             {"keywords": ["opera"], "query": "opera", "limit": 5},
@@ -269,10 +269,10 @@ def test_all_wrong_arguments_are_reported_with_name_value_and_what_is_allowed(
 
 
 def test_choices_are_named(logical: LogicalSearch) -> None:
-    result = logical.run({"query": "opera", "default_operator": "and", "granularity": "word"})
+    result = logical.run({"query": "opera", "default_operator": "NOT", "granularity": "word"})
     assert result.text == (
         "Tool not run: 2 problems.\n"
-        '1. argument "default_operator", "and". Allowed: "OR" or "AND".\n'
+        '1. argument "default_operator", "NOT". Allowed: "OR" or "AND".\n'
         '2. argument "granularity", "word". Allowed: "chunk" or "sentence".'
     )
 
