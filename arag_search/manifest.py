@@ -14,8 +14,9 @@ from arag_search.corpus import Chunk
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
+from arag_search.query.forms import steps
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """The number of the format: every change of what is stored raises it."""
 
 FOLD_CHARACTERS = 200
@@ -35,7 +36,9 @@ class Manifest:
     that documents from files have without a declaration. ``shard_sources`` has the source of each
     source shard, the real path of a folder or file; it is empty where that is not known.
     ``field_counts`` has the values of each field in ``metadata``. ``update`` counts published
-    changes and is the same in the chunk and the sentence index.
+    changes and is the same in the chunk and the sentence index. ``language`` is that of the normal
+    forms of words, empty for an index without them, and ``forms`` are the steps that made them
+    (see ``steps``).
     """
 
     format_version: int = FORMAT_VERSION
@@ -55,6 +58,8 @@ class Manifest:
     already_chunked: bool = False
     k1: float = 1.2
     b: float = 0.75
+    language: str = ""
+    forms: tuple[str, ...] = ()
     metadata: dict[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     file_metadata: tuple[str, ...] = ()
     undeclared_metadata: dict[str, int] = field(default_factory=dict[str, int])
@@ -69,7 +74,7 @@ class Manifest:
     @property
     def query_schema(self) -> Schema:
         """The fields that queries may name."""
-        return Schema(metadata=self.metadata)
+        return Schema(metadata=self.metadata, language=self.language)
 
     @property
     def has_sentences(self) -> bool:
@@ -117,13 +122,21 @@ class Manifest:
             values["field_counts"] = {
                 name: FieldCounts.from_json(of_field) for name, of_field in counts.items()
             }
-            return Manifest(**values)
+            manifest = Manifest(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise IndexDamagedError(
                 f"The manifest cannot be read ({error}).",
                 where=where,
                 do="Build the index again with --overwrite.",
             ) from error
+        if manifest.language and manifest.forms != steps(manifest.language):
+            raise IndexVersionError(
+                f"The words of the index have forms by other steps: {', '.join(manifest.forms)}.",
+                where=where,
+                allowed=", ".join(steps(manifest.language)),
+                do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
+            )
+        return manifest
 
 
 def chunk_fingerprint(chunk: Chunk) -> int:

@@ -24,6 +24,7 @@ BENCHES = {
     "embedding": "bench.speed.embedding",
     "exclusions": "bench.gold_chain.exclusions",
     "figures": "bench.guides.figures",
+    "forms": "bench.quality.forms",
     "gold_chain": "bench.gold_chain.counts",
     "offline": "bench.quality.offline",
     "opensearch_load": "bench.cluster.opensearch_load",

@@ -66,7 +66,9 @@ def demo_command(
     installed Java: built-in rules stand in for a language model (offline).
     """
     location = to or cache_folder() / "demo-index"
-    options = BuildOptions(metadata=parse_metadata(SAMPLE_METADATA), overwrite=to is None)
+    options = BuildOptions(
+        metadata=parse_metadata(SAMPLE_METADATA), language="en", overwrite=to is None
+    )
     with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
         try:
             report = build_index([str(corpus)], location, options)

@@ -215,6 +215,14 @@ def _info_json(
     }
 
 
+def words_of(manifest: Manifest) -> str:
+    """Return how words match, with the language and the steps of their forms."""
+    if not manifest.language:
+        return "match as they are written"
+    language = "in no language" if manifest.language == "none" else f"in {manifest.language}"
+    return f"match their forms {language}: {', '.join(manifest.forms)}"
+
+
 def _lines(
     location: str,
     manifest: Manifest,
@@ -239,6 +247,7 @@ def _lines(
         f"  holds        {counted(manifest.documents, 'document')}, "
         f"{counted(manifest.chunks, 'passage')} ({chunking}), "
         f"{counted(manifest.sentences, 'sentence')}, {counted(manifest.tokens, 'token')}",
+        f"  words        {words_of(manifest)}",
         f"  lines        {f'folded at {folded:,} characters' if folded else 'as in the source'}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
         f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.fields import FORMS, TEXT_FIELDS
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -84,6 +84,12 @@ def leaf_queries(
 def searched_fields(leaf: TextLeaf) -> Sequence[str]:
     """Return the fields that a text leaf is searched in."""
     return TEXT_FIELDS if leaf.field is None else (leaf.field,)
+
+
+def index_field(name: str, language: str) -> str:
+    """Return the field of the index that has the words of a text field: their normal forms, or
+    without a language the words as they are written."""
+    return FORMS[name] if language else name
 
 
 def shared_keyword_field(node: Or) -> str | None:

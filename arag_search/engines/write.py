@@ -160,7 +160,7 @@ class BuildTarget(Protocol):
         ...
 
     def open_writer(
-        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+        self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> IndexWriter:
         """Open the writer of a generation, whose metadata fields are ``metadata``.
 

@@ -29,7 +29,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.limits import (
     MAX_APOSTROPHES,
-    MAX_POSSESSIVE_WORDS,
+    MIN_FUZZY_CHARACTERS,
     MIN_PREFIX_CHARACTERS,
 )
 
@@ -302,15 +302,14 @@ I42711O41I4149O11I222O2I5762O14I7473O3103I542O722403XO30T95tO128X240
 
 # The spellings of a text in a query: the tokens that it stands for
 #
-# A word with an apostrophe stands for its tokens with a straight and with a typographic one,
-# and if possessives are wanted, also for those in which one token ends in 's.
+# Searched as it is written, a word with an apostrophe stands for its tokens with a straight and
+# with a typographic one.
 
 
 Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 
 APOSTROPHES = ("\u0027", "\u2019")
-POSSESSIVES = tuple(f"{apostrophe}s" for apostrophe in APOSTROPHES)
 
 
 def checked_text(text: str) -> str:
@@ -343,31 +342,6 @@ def spellings_of(text: str) -> Spellings:
     return (terms,) if terms else ()
 
 
-def possessive_spellings(spellings: Spellings) -> Spellings | None:
-    """Return the spellings, and those in which one word is its possessive, with each apostrophe.
-
-    None if they have more than MAX_POSSESSIVE_WORDS words.
-    """
-    if sum(map(len, spellings)) > MAX_POSSESSIVE_WORDS:
-        return None
-    expanded = dict.fromkeys(spellings)
-    for words in spellings:
-        for at, word in enumerate(words):
-            if _has_possessive(word):
-                for ending in POSSESSIVES:
-                    expanded[(*words[:at], word + ending, *words[at + 1 :])] = None
-    return tuple(expanded) if sum(map(len, expanded)) <= MAX_POSSESSIVE_WORDS else None
-
-
-def _has_possessive(word: str) -> bool:
-    """Return whether 's after a token makes another token. It does not after a digit."""
-    if _is_one_token(word) and len(word) <= analysis.MAX_UNITS - 2:
-        return word[-1].isalpha()
-    if word.endswith(POSSESSIVES):
-        return False
-    return all(analysis.terms(word + ending) == [word + ending] for ending in POSSESSIVES)
-
-
 def is_prefix(text: str) -> bool:
     """Return whether a ``*`` may follow the text: it is long enough, and exactly one token."""
     if len(text) < MIN_PREFIX_CHARACTERS:
@@ -376,6 +350,11 @@ def is_prefix(text: str) -> bool:
         return True
     tokens = analysis.tokens(text)
     return len(tokens) == 1 and tokens[0].start == 0 and tokens[0].end == len(text)
+
+
+def is_fuzzy(text: str, edits: int) -> bool:
+    """Return whether ``~edits`` may follow the text: it is long enough, and exactly one token."""
+    return len(text) >= MIN_FUZZY_CHARACTERS[edits] and is_prefix(text)
 
 
 def inner_apostrophes(text: str) -> list[int]:

@@ -16,8 +16,9 @@ from typing import Literal
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
-from arag_search.query.analysis import APOSTROPHES, inner_apostrophes, is_prefix
+from arag_search.query.analysis import APOSTROPHES, inner_apostrophes, is_fuzzy, is_prefix
 from arag_search.query.fields import Schema, is_field_name, period_ms
+from arag_search.query.forms import keeps_symbols
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
     EXACT_INTEGER,
@@ -32,6 +33,7 @@ from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.tree import (
     EXACT_MARK,
     DateRange,
+    Fuzzy,
     KeywordEquals,
     Leaf,
     MetadataLeaf,
@@ -86,12 +88,12 @@ class FieldRef:
 class ClauseReader:
     """A builder of leaves, which records problems and notes in ``findings``.
 
-    ``exact_mark`` says that a = at the beginning of a phrase is a mark, not a symbol of the text.
+    With ``has_additions``, a = at the beginning of a phrase is a mark, and words may be fuzzy.
     """
 
-    def __init__(self, schema: Schema, findings: Findings, *, exact_mark: bool) -> None:
+    def __init__(self, schema: Schema, findings: Findings, *, has_additions: bool) -> None:
         self.schema = schema
-        self.exact_mark = exact_mark
+        self.has_additions = has_additions
         self.findings = findings
 
     def field(self, name: str) -> FieldRef:
@@ -156,6 +158,8 @@ class ClauseReader:
             raw = raw[:cut]
         cut = find_special(raw, "~")
         if cut >= 0:
+            if cut and self.has_additions and find_special(raw[:cut], "*?") < 0:
+                return self._fuzzy(raw, cut, start, end, field, weight)
             message = problems.FUZZY if cut else problems.SLOP_MISPLACED
             self.findings.reject(start, end, message, mended=True)
             if cut and not _FUZZY_SUFFIX.fullmatch(raw, cut):
@@ -173,6 +177,27 @@ class ClauseReader:
             return self._prefix(raw, wildcard, start, end, field, weight)
         text = self._unescaped(raw)
         return Term(text, field, weight) if self._is_leaf(text, start, end) else None
+
+    def _fuzzy(
+        self, raw: str, cut: int, start: int, end: int, field: TextField, weight: float
+    ) -> Node | None:
+        """Return the leaf of a word with a tilde behind it."""
+        word = nfc(self._unescaped(raw[:cut]))
+        suffix = _FUZZY_SUFFIX.fullmatch(raw, cut)
+        if suffix is None:
+            self.findings.reject(start, end, problems.FUZZY_SYNTAX, mended=True)
+            return self._word_or_none(raw, field)
+        if suffix[0] in ("~1", "~2") and has_few_apostrophes(word):
+            edits = int(suffix[0][1])
+            if is_fuzzy(word, edits):
+                return Fuzzy(word, edits, field, weight)
+            self.findings.reject(start, end, problems.FUZZY_WORD, mended=has_token(word))
+            return Term(word, field, weight) if has_token(word) else None
+        is_long = has_few_apostrophes(word) and is_fuzzy(word, 1)
+        self.findings.reject(start, end, problems.FUZZY_SYNTAX, mended=has_token(word))
+        if is_long:
+            return Fuzzy(word, 1, field, weight)
+        return Term(word, field, weight) if has_token(word) else None
 
     def _prefix(
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
@@ -244,7 +269,7 @@ class ClauseReader:
             words = self._starred(inside, text_field)
             self.findings.reject(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
             return words
-        words = text.removeprefix(EXACT_MARK) if self.exact_mark else text
+        words = text.removeprefix(EXACT_MARK) if self.has_additions else text
         if not self._is_leaf(words, start, end):
             return None
         if slop and len(analysis.terms(text)) < 2:
@@ -351,7 +376,10 @@ class ClauseReader:
         if not has_few_apostrophes(text):
             self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return False
-        self.findings.symbols.update(lost_symbols(text))
+        lost = lost_symbols(text)
+        if lost and self.has_additions and self.schema.language:
+            lost = tuple(pair for pair in lost if not keeps_symbols(pair[0], text))
+        self.findings.symbols.update(lost)
         return True
 
     # Metadata

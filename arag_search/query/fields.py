@@ -20,6 +20,8 @@ TITLE: Final = "title"
 CONTENT: Final = "content"
 TEXT_FIELDS = (TITLE, CONTENT)
 """The fields that BM25 scores, and in which a word without a field is searched."""
+FORMS = {TITLE: "title_forms", CONTENT: "content_forms"}
+"""The fields with the normal forms of the words of each."""
 DOC_ID = "doc_id"
 """The only metadata field that every index has."""
 RESERVED_FIELDS = frozenset(
@@ -40,7 +42,8 @@ def is_field_name(name: str) -> bool:
 class Schema:
     """The fields of an index. ``metadata`` maps each declared field to its type.
 
-    An ``open`` schema stands for an unknown index: any other name is taken for a metadata field,
+    ``language`` is that of the normal forms of words; if it is empty, words match as written. An
+    ``open`` schema stands for an unknown index: any other name is taken for a metadata field,
     and its type is guessed from the value. A ``metadata_only`` schema is for filters: its
     description leaves out the text fields.
     """
@@ -48,6 +51,7 @@ class Schema:
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     open: bool = False
     metadata_only: bool = False
+    language: str = ""
 
     def kind(self, name: str) -> FieldKind | None:
         """Return the kind of a field, or None if there is no such field."""

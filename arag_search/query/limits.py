@@ -12,15 +12,16 @@ MIN_PREFIX_CHARACTERS = 3
 MAX_APOSTROPHES = 7
 """Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
 
-MAX_POSSESSIVE_WORDS = 60
-"""Words of one leaf in all spellings; one with more is searched without its possessives."""
-
 MAX_CHARACTERS = 2_000
 MAX_LEAVES = 64
 MAX_DEPTH = 12
+MIN_FUZZY_CHARACTERS = {1: 3, 2: 5}
+"""How many characters a word has at least that is searched with so many edits."""
+FUZZY_WORDS = "one word, of at least 3 characters with ~1, of 5 with ~2"
 MAX_PREFIXES = 16
+"""Prefixes and fuzzy words together."""
 PREFIX_SHARES = {3: 4, 4: 2}
-"""How many prefixes one of so many characters counts as; a longer one counts as 1.
+"""How many prefixes one, or a fuzzy word, of so many characters counts as; a longer one is 1.
 
 So the terms that all prefixes of a query stand for are at most about as many as those of four
 prefixes of 3 characters.
@@ -28,8 +29,7 @@ prefixes of 3 characters.
 MAX_PUBLISHED_PREFIXES = 4
 """Prefixes of any length, without the additions to the language."""
 MAX_WORDS = 192
-"""Words of all phrases together; those of a leaf with apostrophes count in each of its spellings.
-So do possessives, which are left out where they would exceed it.
+"""Words of all phrases together; those of a leaf with several spellings count in each.
 
 Each is a clause in title and in content, and on a cluster of several shards another in each for its
 statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. OpenSearch takes

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
 from arag_search.query.analysis import Spellings
-from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
+from arag_search.query.analysis import terms as written
+from arag_search.query.forms import folded, normal_terms
+from arag_search.query.tree import Fuzzy, Phrase, Prefix, Term, TextLeaf
 
 Positions = Sequence[Sequence[int]]
 """For each word of a phrase, in order, the positions at which a text has it."""
@@ -21,25 +23,28 @@ class Pattern(NamedTuple):
     """The tokens that a text leaf looks for, whatever its field and weight.
 
     A text matches any of ``spellings``: with the words side by side and in order, or loosened by
-    ``slop`` positions; if ``is_prefix``, with a token that begins with the only word.
+    ``slop`` positions; if ``is_prefix``, with a token that begins with the only word, and with
+    ``edits`` with one that differs from it in so many letters at most. The tokens are normal
+    forms in ``language`` or, if that is empty, words as they are written.
     """
 
     spellings: Spellings
     slop: int = 0
     is_prefix: bool = False
+    language: str = ""
+    edits: int = 0
 
-    @staticmethod
-    def of(leaf: TextLeaf) -> Pattern:
-        """Return the pattern of a leaf."""
-        match leaf:
-            case Term():
-                return Pattern(leaf.spellings)
-            case Phrase():
-                return Pattern(leaf.spellings, leaf.slop)
-            case Prefix():
-                return Pattern(leaf.spellings, is_prefix=True)
-            case _:
-                assert_never(leaf)
+    @property
+    def is_expanded(self) -> bool:
+        """Whether it is a word that stands for several of the index."""
+        return self.is_prefix or bool(self.edits)
+
+    def expands_to(self, token: str) -> bool:
+        """Return whether a word that stands for several stands for this one."""
+        words = (word for (word,) in self.spellings)
+        if self.is_prefix:
+            return token.startswith(tuple(words))
+        return any(within_edits(word, token, self.edits) for word in words)
 
     def matches(self, tokens: Sequence[str]) -> bool:
         """Return whether a text of these tokens matches."""
@@ -51,11 +56,13 @@ class Pattern(NamedTuple):
         A loose phrase yields the position of each of its words; the same one more than once where
         several matches share it.
         """
-        if self.is_prefix:
-            starts = tuple(word for (word,) in self.spellings)
-            yield from ((at, at) for at, token in enumerate(tokens) if token.startswith(starts))
+        if self.is_expanded:
+            known = {token: self.expands_to(token) for token in set(tokens)}
+            yield from ((at, at) for at, token in enumerate(tokens) if known[token])
             return
         for words in self.spellings:
+            if not all(word in tokens for word in words):
+                continue
             length = len(words)
             if self.slop and length > 1:
                 positions = [[at for at, token in enumerate(tokens) if token == w] for w in words]
@@ -69,13 +76,77 @@ class Pattern(NamedTuple):
     def alternatives(self) -> Iterator[Pattern]:
         """Yield the pattern of each spelling; the slop of a single word is 0."""
         for words in self.spellings:
-            yield Pattern((words,), self.slop if len(words) > 1 else 0, self.is_prefix)
+            slop = self.slop if len(words) > 1 else 0
+            yield self._replace(spellings=(words,), slop=slop)
 
     def words(self) -> Iterator[str]:
-        """Yield the whole words of all spellings. A prefix has none."""
-        if not self.is_prefix:
+        """Yield the whole words of all spellings; a word that stands for others has none."""
+        if not self.is_expanded:
             for spelling in self.spellings:
                 yield from spelling
+
+
+def patterns_of(leaf: TextLeaf) -> tuple[Pattern, ...]:
+    """Return the patterns of a leaf, which matches where one of them does."""
+    match leaf:
+        case Term():
+            return (Pattern(leaf.spellings, language=leaf.language),)
+        case Phrase():
+            return (Pattern(leaf.spellings, leaf.slop, language=leaf.language),)
+        case Prefix() | Fuzzy():
+            edits = leaf.edits if isinstance(leaf, Fuzzy) else 0
+            written = Pattern(leaf.spellings, 0, not edits, edits=edits)
+            if not leaf.language:
+                return (written,)
+            return written, written._replace(
+                spellings=((folded(leaf.text),),), language=leaf.language
+            )
+        case _:
+            assert_never(leaf)
+
+
+class Words:
+    """The words of a text, as they are written and in normal forms; ``code`` is that of
+    ``normal_forms``."""
+
+    __slots__ = ("_code", "_terms", "_text")
+
+    def __init__(self, text: str, code: bool = False) -> None:
+        self._text = text
+        self._code = code
+        self._terms: dict[str, list[str]] = {}
+
+    def terms(self, language: str) -> list[str]:
+        """Return the normal forms in a language or, if that is empty, the words as written."""
+        terms = self._terms.get(language)
+        if terms is None:
+            text = self._text
+            terms = normal_terms(text, language, code=self._code) if language else written(text)
+            self._terms[language] = terms
+        return terms
+
+    def match(self, pattern: Pattern) -> bool:
+        """Return whether the text matches a pattern."""
+        return pattern.matches(self.terms(pattern.language))
+
+
+def within_edits(word: str, other: str, most: int) -> bool:
+    """Return whether a word becomes another by at most so many letters that are added, left out or
+    replaced, or neighbours exchanged, none of them twice (optimal string alignment)."""
+    if abs(len(word) - len(other)) > most:
+        return False
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(word, 1):
+        previous, row = row, [at]
+        for to, wanted in enumerate(other, 1):
+            cost = min(previous[to] + 1, row[-1] + 1, previous[to - 1] + (letter != wanted))
+            is_exchange = at > 1 < to and letter == other[to - 2] and wanted == word[at - 2]
+            row.append(min(cost, before[to - 2] + 1) if is_exchange else cost)
+        before = previous
+        if min(row) > most:
+            return False
+    return row[-1] <= most
 
 
 def phrase_starts(positions: Positions) -> set[int]:

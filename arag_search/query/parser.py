@@ -46,6 +46,7 @@ from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     And,
     Demote,
+    Fuzzy,
     MetadataLeaf,
     Modifier,
     Node,
@@ -65,7 +66,7 @@ from arag_search.query.tree import (
     scores,
     spelled_words,
     weighted,
-    with_possessives,
+    with_forms,
 )
 from arag_search.system.arguments import checked
 
@@ -127,7 +128,7 @@ def parse(
 
     ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
     (a space is then OR). ``published`` reads the language without its later additions: PREFER and
-    DEMOTE are words, and words do not match their possessives; so it is without operators.
+    DEMOTE are words, and words match as they are written; so it is without operators.
     ``ranked`` False is for a condition, which has no scores: it rejects PREFER and DEMOTE.
     ``limits`` False lifts all limits but a depth of 100 parentheses and 100,000 words in all
     spellings. Raises QueryError with every problem (the first 2,000), never anything else, whatever
@@ -147,7 +148,7 @@ def parse(
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     if options.has_additions:
-        tree = _matching_possessives(tree, findings)
+        tree = with_forms(tree, schema.language)
     return ParsedQuery(tree, render(tree, operators), findings.all_notes())
 
 
@@ -236,7 +237,7 @@ class _Options(NamedTuple):
 
     @property
     def has_additions(self) -> bool:
-        """Whether PREFER and DEMOTE are operators and words match their possessives."""
+        """Whether PREFER and DEMOTE are operators, and words match their forms."""
         return self.operators and not self.published
 
 
@@ -270,6 +271,8 @@ def _read(text: str, options: _Options) -> _Reading:
             _check_unicode(text, findings)
         if not findings.problems:
             _Reader(text, options, reading).read()
+            if reading.tree is None and not reading.modifiers and not findings.problems:
+                findings.reject(0, len(text), problems.ONLY_DROPPED, mended=False)
         if options.limits and reading.tree is not None:
             _check_limits(reading.tree, findings, options)
     except EndOfReadingError:
@@ -312,16 +315,18 @@ def _check_unicode(text: str, findings: Findings) -> None:
 
 def _check_limits(tree: Node, findings: Findings, options: _Options) -> None:
     """Reject a query of too many clauses or words."""
-    # A clause takes a character and a separator, a prefix also a star; a word of a phrase takes as
-    # much, and an apostrophe stands for two spellings. Most texts are too short to count.
+    # A clause takes a character and a separator, a prefix also a star, a fuzzy word a tilde; a word
+    # of a phrase takes as much, and an apostrophe stands for two spellings. Most texts are too
+    # short to count.
     text = findings.text
-    signs = ("*", *APOSTROPHES)
+    signs = ("*", "~", *APOSTROPHES)
     if len(text) < 2 * MAX_LEAVES and not any(sign in text for sign in signs):
         return
     all_leaves = list(leaves(tree))
     prefixes = [leaf.text for leaf in all_leaves if isinstance(leaf, Prefix)]
     of_prefixes = (len(prefixes), MAX_PUBLISHED_PREFIXES, problems.TOO_MANY_PUBLISHED_PREFIXES)
     if options.has_additions:
+        prefixes += [leaf.text for leaf in all_leaves if isinstance(leaf, Fuzzy)]
         shares = sum(PREFIX_SHARES.get(len(prefix), 1) for prefix in prefixes)
         of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
     words = sum(spelled_words(leaf) for leaf in all_leaves if isinstance(leaf, TextLeaf))
@@ -334,17 +339,6 @@ def _check_limits(tree: Node, findings: Findings, options: _Options) -> None:
             findings.reject(0, len(text), message.format(count=count, limit=limit), mended=False)
 
 
-def _matching_possessives(tree: Node, findings: Findings) -> Node:
-    """Return the tree with possessives, with a note on leaves that are searched without them."""
-    expanded = with_possessives(tree)
-    texts = (leaf for leaf in leaves(expanded) if isinstance(leaf, Term | Phrase))
-    without = [leaf for leaf in texts if not leaf.possessives]
-    if without:
-        more = f" and {len(without) - 1} more" if without[1:] else ""
-        findings.note(fill(problems.NOTE_NO_POSSESSIVES, leaf=str(without[0]), more=more))
-    return expanded
-
-
 class _Reader:
     """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
@@ -354,7 +348,7 @@ class _Reader:
         self.reading = reading
         self.findings = reading.findings
         has_additions = options.has_additions
-        self.clauses = ClauseReader(options.schema, self.findings, exact_mark=has_additions)
+        self.clauses = ClauseReader(options.schema, self.findings, has_additions=has_additions)
         plain, notes = plain_signs(text, options.schema)
         for note in notes:
             self.findings.note(note)

@@ -44,7 +44,7 @@ def word_text(text: str, field: str | None) -> str:
         text in OPERATOR_WORDS
         or text[0] in "-!+"
         or text[0] in OPENING_QUOTES + DASHES + INVISIBLE
-        or (field and text[0] in "[{")
+        or (text[0] in "[{" and (field or text[-1] not in "]}"))
         or (len(text) > 1 and text[0] == text[-1] == "/")
     ):
         escaped = "\\" + escaped

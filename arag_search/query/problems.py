@@ -13,6 +13,7 @@ from itertools import islice
 from arag_search.errors import AragError
 from arag_search.query.fields import ALLOWED as DATES_ALLOWED
 from arag_search.query.limits import (
+    FUZZY_WORDS,
     MAX_APOSTROPHES,
     MAX_PROBLEMS,
     MAX_SLOP,
@@ -263,13 +264,14 @@ UNCLOSED_GROUP = "a parenthesis that is not closed. Write ), or \\( for the char
 UNOPENED_GROUP = "a parenthesis that was not opened. Write ( before it, or \\) for the character."
 
 FUZZY = (
-    "~ after a word. It stands after a phrase of two or more words; there is no fuzzy "
-    "search: write "
-    "the spellings with OR."
+    "~ after a word. It stands after a phrase of two or more words; write the spellings of a word "
+    "with OR."
 )
 SLOP_ON_ONE_WORD = (
     "~ after a phrase of one word. It loosens phrases of two or more words; leave it out."
 )
+FUZZY_SYNTAX = "~ after a word takes 1 or 2, the letters that may differ, as in vivaldi~1."
+FUZZY_WORD = f"~ after a word: allowed is {FUZZY_WORDS}. Leave it out, or write the whole word."
 SLOP_SYNTAX = f'~ takes a whole number from 0 to {MAX_SLOP}, as in "a b"~3.'
 SLOP_MISPLACED = '~ stands directly after a phrase, as in "a b"~3; for the character write \\~.'
 SLOP_RANGE = (
@@ -388,7 +390,6 @@ NOTE_BACKSLASH = (
     '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '
     "backslash itself write \\\\."
 )
-NOTE_NO_POSSESSIVES = "searched without possessives ('s), which would be too many: {leaf}{more}."
 NOTE_UNRANKED = "no words to rank by: passages are in corpus order."
 NOTE_UNCHECKED_FIELD = (
     'whether an index has a field "{name}" was not checked; its type was guessed.'

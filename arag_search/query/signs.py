@@ -37,12 +37,11 @@ _PIECE = rf"""(?P<quoted>(?:(?<=[\s(（])|^)(?P<before>[-!+－！−–]*(?:[^\W
       | (?:(?<=\w)＊(?![^\s)）]))
       | (?:(?<=["”»」』])～(?=\d)|＾(?=[\d.]))
       | (?:[＜＞＝])
-      | (?P<group>[（）])
+      | (?P<group>[（）()])
       | (?P<invisible>(?:(?<=[\s(])|^)[{INVISIBLE}]+)"""
 
 
 _SIGNS = re.compile(_PIECE, re.VERBOSE | re.DOTALL)
-_GROUPS = re.compile(r'"(?:[^"\\]|\\.)*"?|\\.|[()（）]', re.DOTALL)
 _SIGNS_AND_STRAIGHT = re.compile(
     _PIECE.replace("(?P<double>[", '(?P<double>["'), re.VERBOSE | re.DOTALL
 )
@@ -55,8 +54,9 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
         return text, ()
     signs: dict[str, None] = {}
     notes: dict[str, None] = {}
-    groups = _balanced(text)
     is_odd = re.sub(r"\\.", "", text, flags=re.DOTALL).count('"') % 2 == 1
+    pieces = _SIGNS_AND_STRAIGHT if is_odd else _SIGNS
+    groups = _balanced(pieces, text)
 
     def replaced(match: re.Match[str]) -> str:
         piece = match[0]
@@ -90,7 +90,7 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
                     signs[sign] = None
         return new
 
-    plain = (_SIGNS_AND_STRAIGHT if is_odd else _SIGNS).sub(replaced, text)
+    plain = pieces.sub(replaced, text)
     if signs:
         notes[fill(NOTE_SIGNS, signs=" ".join(signs))] = None
     return plain, tuple(notes)
@@ -107,11 +107,12 @@ def _phrase(match: re.Match[str], notes: dict[str, None]) -> str:
     return f'"{" " * (len(opening) - 1)}{words}{" " * (len(closing) - 1)}"'
 
 
-def _balanced(text: str) -> bool:
+def _balanced(pieces: re.Pattern[str], text: str) -> bool:
     """Return whether parentheses of either width close those that were opened."""
     depth = 0
-    for match in _GROUPS.finditer(text) if "（" in text or "）" in text else ():
-        depth += (match[0] in "(（") - (match[0] in ")）")
+    for match in pieces.finditer(text) if "（" in text or "）" in text else ():
+        if match["group"] is not None:
+            depth += 1 if match[0] in "(（" else -1
         if depth < 0:
             return False
     return depth == 0

@@ -3,8 +3,8 @@
 Nodes are immutable values. A tree that the language rejects cannot be constructed: constructors
 raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
 
-A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix) are
-searched in ``field``, or in title and content if it is None. Metadata leaves (KeywordEquals,
+A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix, Fuzzy)
+are searched in ``field``, or in title and content if it is None. Metadata leaves (KeywordEquals,
 NumberRange, DateRange) filter and never score. An And holds its positive children first, then its
 Nots, Prefers and Demotes, each kind in the order typed.
 """
@@ -19,20 +19,20 @@ from typing import Literal, TypeVar, assert_never, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
-    POSSESSIVES,
     Spellings,
     checked_text,
+    is_fuzzy,
     is_prefix,
-    possessive_spellings,
     spellings_of,
 )
 from arag_search.query.fields import is_field_name, period_ms
+from arag_search.query.forms import normal_spellings
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
-    MAX_POSSESSIVE_WORDS,
+    FUZZY_WORDS,
     MAX_SLOP,
     MAX_WEIGHT,
-    MAX_WORDS,
+    MIN_FUZZY_CHARACTERS,
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
@@ -52,7 +52,7 @@ Span = tuple[float, float] | None
 """The least and greatest product of weights from a node to its text leaves; None without any."""
 
 EXACT_MARK = "="
-"""At the beginning of a phrase: its words are searched without their possessives."""
+"""At the beginning of a phrase: its words are searched as they are written."""
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
 
 
@@ -67,17 +67,16 @@ class _Printed:
 
 @dataclass(frozen=True, slots=True)
 class Term(_Printed):
-    """A word as typed. ``spellings`` are its tokens in each of its spellings.
+    """A word as typed. ``spellings`` are its terms in each of its spellings.
 
-    A word that the analyser splits is the phrase of its tokens. With ``possessives`` the spellings
-    include those in which one token ends in 's; if they have more than MAX_POSSESSIVE_WORDS words,
-    it becomes False.
+    A word that the analyser splits is the phrase of its tokens. Searched are its normal forms in
+    ``language`` or, if that is empty, its tokens as they are written.
     """
 
     text: str
     field: TextField = None
     weight: float = 1.0
-    possessives: bool = dataclasses.field(compare=False, repr=False, default=False)
+    language: str = dataclasses.field(compare=False, repr=False, default="")
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -89,14 +88,14 @@ class Term(_Printed):
 class Phrase(_Printed):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
-    ``possessives`` is as in Term; a text that begins with EXACT_MARK has none.
+    ``language`` is as in Term; that of a text that begins with EXACT_MARK is empty.
     """
 
     text: str
     slop: int = 0
     field: TextField = None
     weight: float = 1.0
-    possessives: bool = dataclasses.field(compare=False, repr=False, default=False)
+    language: str = dataclasses.field(compare=False, repr=False, default="")
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -110,11 +109,15 @@ class Phrase(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Prefix(_Printed):
-    """The beginning of a token: at least 3 characters that the analyser keeps as one token."""
+    """The beginning of a token: at least 3 characters that the analyser keeps as one token.
+
+    With a ``language``, words match whose written or normal form begins so.
+    """
 
     text: str
     field: TextField = None
     weight: float = 1.0
+    language: str = dataclasses.field(compare=False, repr=False, default="")
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -124,6 +127,28 @@ class Prefix(_Printed):
                 f'The prefix "{self.text}*".',
                 allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
             )
+        _set(self, "spellings", spellings_of(self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Fuzzy(_Printed):
+    """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
+    neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
+
+    ``language`` is as in Prefix.
+    """
+
+    text: str
+    edits: int = 1
+    field: TextField = None
+    weight: float = 1.0
+    language: str = dataclasses.field(compare=False, repr=False, default="")
+    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        _set_text(self)
+        if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
+            raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
         _set(self, "spellings", spellings_of(self.text))
 
 
@@ -293,7 +318,7 @@ class Or(_Printed):
         _check_compound(self, Or)
 
 
-TextLeaf = Term | Phrase | Prefix
+TextLeaf = Term | Phrase | Prefix | Fuzzy
 MetadataLeaf = KeywordEquals | NumberRange | DateRange
 Leaf = TextLeaf | MetadataLeaf
 Node = Leaf | And | Or
@@ -424,37 +449,26 @@ def spelled_words(leaf: TextLeaf) -> int:
     return words if words > 1 else 0
 
 
-def with_possessives(query: Node) -> Node:
-    """Return the query with possessives in its words and phrases.
-
-    If its leaves then have more than MAX_WORDS words in all spellings, only single words get them,
-    and if these still are too many, none does.
-    """
-    for most in (MAX_POSSESSIVE_WORDS, 1 + len(POSSESSIVES), 0):
-        expanded = _expanded(query, most)
-        words = (spelled_words(leaf) for leaf in leaves(expanded) if isinstance(leaf, TextLeaf))
-        if sum(words) <= MAX_WORDS:
-            return expanded
-    return query
-
-
-def _expanded(node: N, most: int) -> N:
-    """Return the node with possessives in the leaves that then have at most ``most`` words."""
-    changed: Node | Modifier
+def with_forms(node: N, language: str) -> N:
+    """Return the node with the normal forms of its words in a language; the same node if that is
+    empty."""
+    changed: Node | Modifier = node
     match node:
+        case _ if not language:
+            pass
         case Term() | Phrase():
-            forms = None if node.possessives else _forms(node, node.spellings)
-            changed = node
-            if forms is not None:
-                leaf = _changed(node, possessives=True, spellings=forms)
-                changed = leaf if spelled_words(leaf) <= most else node
+            if not _is_exact(node):
+                forms = normal_spellings(node.text, language)
+                changed = _changed(node, language=language, spellings=forms)
+        case Prefix() | Fuzzy():
+            changed = _changed(node, language=language)
         case And() | Or():
-            children = tuple([_expanded(child, most) for child in node.children])
+            children = tuple([with_forms(child, language) for child in node.children])
             changed = _changed(node, children=children)
         case Not() | Prefer() | Demote():
-            changed = _changed(node, child=_expanded(node.child, most))
+            changed = _changed(node, child=with_forms(node.child, language))
         case _:
-            changed = node
+            pass
     return cast(N, changed)
 
 
@@ -498,6 +512,9 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
             return f"DEMOTE{factor_text(node.factor)} {render(node.child)}"
         case Prefix():
             return f"{word_text(node.text, node.field)}*{weight_text(node.weight)}"
+        case Fuzzy():
+            word = word_text(node.text, node.field)
+            return f"{word}~{node.edits}{weight_text(node.weight)}"
         case KeywordEquals():
             return f"{node.field}:{keyword_text(node.value)}"
         case NumberRange():
@@ -529,23 +546,17 @@ def _set_text(leaf: TextLeaf) -> None:
 
 
 def _set_spellings(leaf: Term | Phrase) -> None:
-    spellings = spellings_of(leaf.text)
+    if _is_exact(leaf):
+        _set(leaf, "language", "")
+    language = leaf.language
+    spellings = normal_spellings(leaf.text, language) if language else spellings_of(leaf.text)
     if not spellings:
         raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
-    if leaf.possessives:
-        forms = _forms(leaf, spellings)
-        if forms is None:
-            _set(leaf, "possessives", False)
-        else:
-            spellings = forms
     _set(leaf, "spellings", spellings)
 
 
-def _forms(leaf: Term | Phrase, spellings: Spellings) -> Spellings | None:
-    """Return the spellings of a leaf with its possessives, of which an exact phrase has none; None
-    if they are too many."""
-    exact = isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
-    return spellings if exact else possessive_spellings(spellings)
+def _is_exact(leaf: Term | Phrase) -> bool:
+    return isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
 
 
 def _check_weight(lowest: float, highest: float) -> None:

@@ -23,7 +23,7 @@ from arag_search.query.tree import (
     TextLeaf,
     any_of,
     positive_leaves,
-    with_possessives,
+    with_forms,
 )
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.keywords import missing_names_note
@@ -221,7 +221,7 @@ class VectorSearch:
             tree, notes = words_query(text)
             logical = ""
             if meaning is not None and tree is not None:
-                tree = with_possessives(tree)
+                tree = with_forms(tree, self._engine.manifest.language)
                 logical = str(tree)
             return _Hybrid(tree, text, tuple(notes), HYBRID_NARROWING, logical)
         parsed = parse(query, self._engine.manifest.query_schema)

@@ -20,8 +20,8 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.errors import QueryTimeoutError
-from arag_search.query import analysis
-from arag_search.query.matching import Pattern
+from arag_search.query.forms import is_code
+from arag_search.query.matching import Words, patterns_of
 from arag_search.query.problems import shortened
 from arag_search.query.tree import (
     And,
@@ -95,12 +95,12 @@ def _is_crowded_out(phrase: Phrase, hits: Sequence[Hit]) -> bool:
 
 
 def _occurs(leaf: TextLeaf, hit: Hit) -> bool:
-    pattern = Pattern.of(leaf)
     texts = {"title": hit.title, "content": hit.content or ""}
     return any(
-        pattern.matches(analysis.terms(text))
+        Words(text, is_code(hit.doc_id)).match(pattern)
         for field, text in texts.items()
         if leaf.field in (None, field)
+        for pattern in patterns_of(leaf)
     )
 
 
@@ -197,7 +197,7 @@ class FrequentWords:
         return NOTE.format(unit="sentences" if granularity == "sentence" else "passages")
 
     def _is_frequent(self, word: Term, granularity: Granularity, deadline: Deadline | None) -> bool:
-        word = replace(word, weight=1.0, possessives=False)
+        word = replace(word, weight=1.0)
         key = str(word).lower(), granularity
         known = self._known.get(key)
         if known is None:

@@ -83,6 +83,7 @@ from arag_search.search.results import (
     search_result,
 )
 from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
+from arag_search.search.spelling import Spelling
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
@@ -135,6 +136,7 @@ class Index:
         self.search_timeout_s = search_timeout_s
         self._on_close = on_close
         self._frequent_words = FrequentWords(engine)
+        self._spelling = Spelling(self.engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
         self._lines = LinesCache()
         self._is_part = False
@@ -238,7 +240,7 @@ class Index:
         alternative of an OR that has none on it. None of these are hits.
 
         With ``published``, the query is read as in presets that reproduce a paper: PREFER and
-        DEMOTE are words, and words do not match their possessives. The same applies without
+        DEMOTE are words, and words match as they are written. The same applies without
         ``operators``.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
@@ -293,6 +295,9 @@ class Index:
         if feedback:
             notes += narrowing_hints(request, page, self.manifest.has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
+        if feedback and snippets and not offset:
+            is_told = clause_counts is not None
+            notes += self._spelling.notes(request, page.hits, is_told=is_told)
         return search_result(
             query,
             f"{parsed.understood}{within}",

@@ -8,10 +8,12 @@ from typing import assert_never
 from arag_search.engines.base import Hit
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
-from arag_search.query.matching import Pattern
+from arag_search.query.forms import is_code
+from arag_search.query.matching import Pattern, Words, patterns_of
 from arag_search.query.tree import (
     And,
     DateRange,
+    Fuzzy,
     KeywordEquals,
     Node,
     NumberRange,
@@ -42,17 +44,18 @@ class _Passage:
     def __init__(self, hit: Hit, metadata: Mapping[str, MetadataType]) -> None:
         self._hit = hit
         self._metadata = metadata
-        self._texts = {TITLE: hit.title, CONTENT: hit.content or ""}
-        self._low = {name: analysis.fold(text) for name, text in self._texts.items()}
-        self._terms: dict[str, list[str]] = {}
+        texts = {TITLE: hit.title, CONTENT: hit.content or ""}
+        code = is_code(hit.doc_id)
+        self._texts = {name: Words(text, code) for name, text in texts.items()}
+        self._low = {name: analysis.fold(text) for name, text in texts.items()}
 
     def meets(self, condition: Node) -> bool:
         """Return whether the hit matches; what is preferred or demoted does not decide that."""
         match condition:
-            case Term() | Phrase() | Prefix():
+            case Term() | Phrase() | Prefix() | Fuzzy():
                 names = (condition.field,) if condition.field else self._texts
-                pattern = Pattern.of(condition)
-                return any(self._matches(name, pattern) for name in names)
+                patterns = patterns_of(condition)
+                return any(self._matches(name, pattern) for name in names for pattern in patterns)
             case KeywordEquals():
                 return condition.value in self._values(condition.field, "keyword")
             case NumberRange():
@@ -78,11 +81,10 @@ class _Passage:
         """Return whether a text matches. It is analysed only if it has the words of a spelling,
         perhaps within other words."""
         low = self._low[name]
-        if not any(all(word in low for word in words) for words in pattern.spellings):
+        is_literal = not pattern.language and not pattern.edits
+        if is_literal and not any(all(map(low.__contains__, words)) for words in pattern.spellings):
             return False
-        if name not in self._terms:
-            self._terms[name] = analysis.terms(self._texts[name])
-        return pattern.matches(self._terms[name])
+        return self._texts[name].match(pattern)
 
     def _values(self, field: str, kind: MetadataType) -> list[str | float]:
         """Return the values of a field of this type, as they are compared."""

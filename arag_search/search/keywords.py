@@ -125,7 +125,10 @@ def missing_names_note(
     names = names_in(text)
     if not names:
         return ""
-    queries: list[tuple[Node, Granularity]] = [(Phrase(name), "chunk") for name in names]
+    language = engine.manifest.language
+    queries: list[tuple[Node, Granularity]] = [
+        (Phrase(name, language=language), "chunk") for name in names
+    ]
     try:
         counts = engine.counts(queries, scope, deadline)
     except QueryTimeoutError:

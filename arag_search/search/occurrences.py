@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from arag_search.corpus import split_at
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
-from arag_search.query.matching import Pattern
+from arag_search.query.forms import Form, forms_of_texts, normal_forms
+from arag_search.query.matching import Pattern, Words, patterns_of
 from arag_search.query.tree import TextLeaf
 
 _EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
@@ -25,26 +27,34 @@ _MIDDLES = frozenset(".,;:")
 
 
 class Sentences:
-    """A text with its sentences; ``ends`` has the offset after each sentence."""
+    """A text with its sentences; ``ends`` has the offset after each sentence, and ``code`` is that
+    of ``normal_forms``."""
 
-    __slots__ = ("_ends", "_low", "_text", "_tokens")
+    __slots__ = ("_code", "_ends", "_low", "_text", "_words")
 
-    def __init__(self, text: str, ends: Sequence[int]) -> None:
+    def __init__(self, text: str, ends: Sequence[int], code: bool = False) -> None:
         self._text = text
-        self._tokens: dict[int, list[str]] = {}
+        self._words: dict[int, Words] = {}
         self._ends = ends
+        self._code = code
         self._low = analysis.fold(text)  # as long as the text
 
-    def tokens(self, number: int) -> list[str]:
-        """Return the tokens of one sentence."""
-        tokens = self._tokens.get(number)
-        if tokens is None:
+    def words(self, number: int) -> Words:
+        """Return the words of one sentence."""
+        words = self._words.get(number)
+        if words is None:
             start = self._ends[number - 1] if number else 0
-            tokens = self._tokens[number] = analysis.terms(self._text[start : self._ends[number]])
-        return tokens
+            words = Words(self._text[start : self._ends[number]], self._code)
+            self._words[number] = words
+        return words
 
     def matching(self, pattern: Pattern) -> set[int]:
         """Return the numbers of the sentences that match a pattern. O(length of the text)."""
+        if pattern.language:  # other words than the pattern's match
+            forms = _forms(self._text, tuple(self._ends), pattern.language, self._code)
+            return {at for at, terms in enumerate(forms) if pattern.matches(terms)}
+        if pattern.edits:
+            return {at for at in range(len(self._ends)) if self.words(at).match(pattern)}
         matched: set[int] = set()
         unsure: set[int] = set()
         for words in pattern.spellings:
@@ -53,7 +63,7 @@ class Sentences:
             if len(words) > 1:  # perhaps with something other than a blank between them
                 unsure |= self._with_all(words)
         for number in unsure - matched:
-            if pattern.matches(self.tokens(number)):
+            if self.words(number).match(pattern):
                 matched.add(number)
         return matched
 
@@ -93,6 +103,13 @@ class Sentences:
         return numbers or set()
 
 
+@lru_cache(maxsize=2_000)
+def _forms(text: str, ends: tuple[int, ...], language: str, code: bool) -> list[list[str]]:
+    """Return the normal forms of the sentences of a text. Searches find the same passages again, so
+    that the last ones are cached."""
+    return forms_of_texts(split_at(text, ends), language, code=code)
+
+
 def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:
     """Return whether a token before an offset certainly ends there."""
     after = low[stop]
@@ -107,34 +124,38 @@ Mark = tuple[int, int]
 """Offsets, in code points, of the first character and after the last."""
 
 
-def marks(text: str, leaves: Iterable[TextLeaf], field: TextField) -> list[Mark]:
+def marks(
+    text: str, leaves: Iterable[TextLeaf], field: TextField, code: bool = False
+) -> list[Mark]:
     """Return the marks of everything that the leaves match in a title or a content, in order.
 
     A phrase is one mark; a loose phrase has a mark on each word of a match. Marks that overlap are
-    merged. O(words of the text x leaves).
+    merged. ``code`` is that of ``normal_forms``. O(words of the text x leaves).
     """
-    return merged(spans(text, leaves, field))
+    return merged(spans(text, leaves, field, code))
 
 
-def spans(text: str, leaves: Iterable[TextLeaf], field: TextField) -> list[Mark]:
+def spans(
+    text: str, leaves: Iterable[TextLeaf], field: TextField, code: bool = False
+) -> list[Mark]:
     """Return the marks as ``marks`` does, sorted, but those that overlap are not merged."""
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
     if not wanted:
         return []
-    tokens, terms = _words(text)
     all_marks: set[Mark] = set()
-    for leaf in wanted:
-        runs = Pattern.of(leaf).runs(terms)
-        all_marks.update((tokens[first].start, tokens[last].end) for first, last in runs)
+    for pattern in (pattern for leaf in wanted for pattern in patterns_of(leaf)):
+        places, terms = _places(text, pattern.language, code)
+        runs = pattern.runs(terms)
+        all_marks.update((places[first].start, places[last].end) for first, last in runs)
     return sorted(all_marks)
 
 
 @lru_cache(maxsize=2_000)
-def _words(text: str) -> tuple[list[Token], list[str]]:
-    """Return the tokens of a text, and their terms. Searches find the same passages again, so that
-    the last texts are cached."""
-    tokens = analysis.tokens(text)
-    return tokens, [token.term for token in tokens]
+def _places(text: str, language: str, code: bool) -> tuple[Sequence[Token | Form], list[str]]:
+    """Return the words of a text with their places, and their terms. Searches find the same
+    passages again, so that the last texts are cached."""
+    places = normal_forms(text, language, code=code) if language else analysis.tokens(text)
+    return places, [place.term for place in places]
 
 
 def merged(ordered: Sequence[Mark]) -> list[Mark]:

@@ -11,6 +11,7 @@ from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.engines.base import Hit, LeafScore, Page, SortBy
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import Schema
+from arag_search.query.forms import is_code
 from arag_search.query.parser import parse_filter, parse_where
 from arag_search.query.tree import Scope
 from arag_search.search.feedback import ClauseCount, Feedback
@@ -175,7 +176,9 @@ class SearchResult:
         phrase has a mark on each word."""
         if self.highlighter is None:
             return None
-        return self.highlighter.highlights(hit.title, hit.content, hit.sentence_ends, hit.sentences)
+        return self.highlighter.highlights(
+            hit.title, hit.content, hit.sentence_ends, hit.sentences, is_code(hit.doc_id)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types of JSON, as ``arag-search search --json`` prints it.

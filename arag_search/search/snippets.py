@@ -16,7 +16,8 @@ from arag_search.corpus import Chunk, chunk_ordinal, split_at
 from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.matching import Pattern
+from arag_search.query.forms import HOLE, is_code
+from arag_search.query.matching import Pattern, Words, patterns_of
 from arag_search.query.tree import Node, Phrase, Scope, TextLeaf, positive_leaves
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import (
@@ -46,8 +47,8 @@ class Snippets:
         patterns: dict[object, Pattern] = {}
         for leaf in positive_leaves(query):
             if isinstance(leaf, TextLeaf) and leaf.field != "title":
-                pattern = Pattern.of(leaf)
-                patterns[type(leaf), leaf.text, pattern] = pattern
+                for pattern in patterns_of(leaf):
+                    patterns[type(leaf), leaf.text, pattern] = pattern
         self._patterns = list(patterns.values())
 
     def choose(self, hit: Hit) -> list[int]:
@@ -57,7 +58,7 @@ class Snippets:
         """
         if hit.matched_sentences:
             return list(hit.matched_sentences)
-        text = Sentences(hit.content or "", hit.sentence_ends)
+        text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
         points = _points(self._patterns, text)
         best = sorted(points, key=lambda number: (-points[number], number))
         return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
@@ -74,25 +75,25 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
             if any(keyword in sentence.lower() for keyword in wanted)
         ]
         return numbers or first_sentence(hit)
-    patterns = [Pattern.of(Phrase(keyword)) for keyword in keywords if analysis.terms(keyword)]
+    patterns = [Pattern(Phrase(word).spellings) for word in keywords if analysis.terms(word)]
     text = Sentences(hit.content or "", hit.sentence_ends)
     return sorted(_points(patterns, text)) or first_sentence(hit)
 
 
-def best_sentence(words: str, text: Sentences, among: range) -> int | None:
+def best_sentence(words: str, text: Sentences, among: range, language: str) -> int | None:
     """Return the number of the sentence with most of the words, the first of several; None if no
     sentence ``among`` these has any."""
-    patterns = [Pattern(((word,),)) for word in dict.fromkeys(analysis.terms(words))]
-    points = _points(patterns, text)
+    points = _points(_words_of(words, language), text)
     numbers = [number for number in points if number in among]
     return min(numbers, key=lambda number: (-points[number], number), default=None)
 
 
-def sentences_with(words: str, content: str, sentence_ends: Sequence[int]) -> list[int]:
+def sentences_with(
+    words: str, content: str, sentence_ends: Sequence[int], language: str
+) -> list[int]:
     """Return the numbers of the sentences with most of the words, at most MAX_SENTENCES in their
     order, or of the first sentence if none has any."""
-    patterns = [Pattern(((word,),)) for word in dict.fromkeys(analysis.terms(words))]
-    points = _points(patterns, Sentences(content, sentence_ends))
+    points = _points(_words_of(words, language), Sentences(content, sentence_ends))
     best = sorted(points, key=lambda number: (-points[number], number))
     return sorted(best[:MAX_SENTENCES]) or [0][: len(sentence_ends)]
 
@@ -111,8 +112,18 @@ def _points(patterns: Sequence[Pattern], text: Sentences) -> dict[int, int]:
     points = Counter(number for pattern in patterns for number in text.matching(pattern))
     if points:
         return points
-    words = dict.fromkeys(word for pattern in patterns for word in pattern.words())
-    return Counter(number for word in words for number in text.matching(Pattern(((word,),))))
+    words = dict.fromkeys(
+        Pattern(((word,),), language=pattern.language)
+        for pattern in patterns
+        for word in pattern.words()
+    )
+    return Counter(number for word in words for number in text.matching(word))
+
+
+def _words_of(text: str, language: str) -> list[Pattern]:
+    """Return a pattern for each distinct word of a text."""
+    words = dict.fromkeys(Words(text).terms(language))
+    return [Pattern(((word,),), language=language) for word in words if word != HOLE]
 
 
 # The vectors nearest to a query -> passages, best first (A-RAG Eq. 3).
@@ -262,20 +273,25 @@ class Highlighter:
         return Highlighter(tuple(Phrase(word) for word in keywords if analysis.terms(word)))
 
     def highlights(
-        self, title: str, content: str, ends: Sequence[int], sentences: Sequence[int]
+        self,
+        title: str,
+        content: str,
+        ends: Sequence[int],
+        sentences: Sequence[int],
+        code: bool = False,
     ) -> Highlights:
         """Return the marks in a title and in the snippet of the given sentences (0-based numbers).
-        O(length of the texts x (leaves + substrings))."""
+        ``code`` is that of ``normal_forms``. O(length of the texts x (leaves + substrings))."""
         shown = list(shown_sentences(content, ends, sentences))
         located: list[Mark] = []
         for start, end in self._content_pieces(ends, shown, len(content)):
             text = content[start:end]
-            for first, last in self._spans(text, CONTENT):
+            for first, last in self._spans(text, CONTENT, code):
                 mark = _located(content, (start + first, start + last), shown, self._is_same)
                 if mark is not None:
                     located.append(mark)
         return Highlights(
-            tuple(merged(self._spans(title, TITLE))), tuple(merged(sorted(set(located))))
+            tuple(merged(self._spans(title, TITLE, code))), tuple(merged(sorted(set(located))))
         )
 
     def _content_pieces(
@@ -289,8 +305,8 @@ class Highlighter:
             for sentence in shown
         ]
 
-    def _spans(self, text: str, field: TextField) -> list[Mark]:
-        places = set(spans(text, self.leaves, field))
+    def _spans(self, text: str, field: TextField, code: bool) -> list[Mark]:
+        places = set(spans(text, self.leaves, field, code))
         if self.substrings:
             low, offsets = _lowered(text)
             for substring in self.substrings:

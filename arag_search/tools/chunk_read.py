@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from arag_search.corpus import Chunk, nfc
+from arag_search.query.forms import is_code
 from arag_search.search.index import Index
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import ReadChunk
@@ -123,7 +124,8 @@ class ChunkRead(Tool):
             )
         wanted = range(first - 1, last or sentences)
         if arguments.near.strip():
-            wanted = _near(chunks[0].chunk, arguments.near, wanted)
+            language = self.index.manifest.language
+            wanted = _near(chunks[0].chunk, arguments.near, wanted, language)
             if not wanted:
                 return error_result(
                     f'Tool not run: no sentence of chunk "{ids[0]}" has a word of near. Use words '
@@ -161,10 +163,11 @@ def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:
     return ""
 
 
-def _near(chunk: Chunk, words: str, wanted: range) -> range:
+def _near(chunk: Chunk, words: str, wanted: range, language: str) -> range:
     """Return, from the wanted sentences, those around the one with most of the words; none if no
     sentence has any of the words."""
-    best = best_sentence(words, Sentences(chunk.content, chunk.sentence_ends), wanted)
+    text = Sentences(chunk.content, chunk.sentence_ends, is_code(chunk.doc_id))
+    best = best_sentence(words, text, wanted, language)
     if best is None:
         return range(0)
     sentences = chunk.sentences()

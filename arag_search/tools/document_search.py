@@ -91,7 +91,13 @@ class Part:
 
 
 def part_of(
-    lines: DocumentLines, hit: SearchHit, query: str, *, short: bool, seen: Collection[int]
+    lines: DocumentLines,
+    hit: SearchHit,
+    query: str,
+    language: str,
+    *,
+    short: bool,
+    seen: Collection[int],
 ) -> Part:
     """Return the part of a hit to show: its snippet or, if ``short``, one sentence of it. ``seen``
     are the checksums of sentences that were shown before."""
@@ -99,7 +105,7 @@ def part_of(
     chosen = list(hit.sentences)
     most = 1 if short else MAX_SENTENCES
     if len(chosen) > most:
-        best = sentences_with(query, hit.content, hit.sentence_ends)
+        best = sentences_with(query, hit.content, hit.sentence_ends, language)
         chosen = [number for number in best if number in chosen][:most] or chosen[:most]
     start = lines.start_of(hit.id)
     is_known = start is not None and lines.text.startswith(hit.content, start)
@@ -107,7 +113,8 @@ def part_of(
     units: list[_Unit] = []
     for number in chosen:
         begin = origin + (hit.sentence_ends[number - 1] if number else 0)
-        units += _units(lines if is_known else None, query, number, sentences[number], begin, seen)
+        known = lines if is_known else None
+        units += _units(known, query, language, number, sentences[number], begin, seen)
     return Part(
         hit.id,
         units,
@@ -121,6 +128,7 @@ def part_of(
 def _units(
     lines: DocumentLines | None,
     query: str,
+    language: str,
     number: int,
     sentence: str,
     begin: int,
@@ -140,7 +148,7 @@ def _units(
     ends: list[int] = []
     for text in texts:
         ends.append((ends[-1] if ends else 0) + len(text) + 1)
-    best = sentences_with(query, "\n".join([*texts, ""]), tuple(ends))
+    best = sentences_with(query, "\n".join([*texts, ""]), tuple(ends), language)
     return [_Unit(number, *places[at], texts[at].strip(), len(texts) == 1, is_seen) for at in best]
 
 
@@ -476,7 +484,14 @@ class DocumentSearch(Tool):
             )
             by = document.queries if queries > 1 else ()
             parts = [
-                part_of(lines, hit, text, short=at > 0, seen=read_set.seen.get(hit.id, ()))
+                part_of(
+                    lines,
+                    hit,
+                    text,
+                    self.index.manifest.language,
+                    short=at > 0,
+                    seen=read_set.seen.get(hit.id, ()),
+                )
                 for at, (hit, text) in enumerate(zip(document.hits, document.texts, strict=True))
             ]
             about = _about(lines, [number + 1 for number in by])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from arag_search.query.forms import NONE
 from arag_search.query.printing import quoted
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
@@ -97,6 +98,8 @@ def _features_of(index: Index) -> dict[str, bool]:
         "metadata": bool(manifest.metadata),
         "ranges": any(kind != "keyword" for kind in manifest.metadata.values()),
         "neighbours": index.contents.has_neighbours,
+        "forms": bool(manifest.language),
+        "lemmas": manifest.language not in ("", NONE),
     }
 
 

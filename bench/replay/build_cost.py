@@ -122,7 +122,7 @@ def _vectors(sources: Sources, out: str, index: str, encoder: str) -> None:
 def _bare(sources: Sources, out: str) -> None:
     from bench.speed.bare import index_with_stored_names
 
-    index_with_stored_names(_chunks(sources), Path(out))
+    index_with_stored_names(_chunks(sources), Path(out), "en")
 
 
 def _chunks(sources: Sources) -> Iterator[Chunk]:

@@ -18,7 +18,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array, java_string
 from arag_search.engines.lucene.writer import RAM_BUFFER_MB
-from arag_search.query.fields import CONTENT, DOC_ID, TITLE
+from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
+from arag_search.query.forms import forms_of_chunk
 
 _DOCUMENT = "org.apache.lucene.document"
 _INDEX = "org.apache.lucene.index"
@@ -226,16 +227,22 @@ def _directory(folder: Path) -> Any:
 # Searching
 
 
-def index_with_stored_names(chunks: Iterable[Chunk], folder: Path) -> None:
-    """Index chunks, and store only id, doc_id and title, as strings."""
+def index_with_stored_names(chunks: Iterable[Chunk], folder: Path, language: str) -> None:
+    """Index chunks with the normal forms of their words, and store only id, doc_id and title, as
+    strings."""
     make = _classes()
     writer = _writer(folder)
+    field = java("org.apache.lucene.document.TextField")
+    stream = java("arag.Documents$Forms")
     for chunk in chunks:
         document = make.document()
         document.add(make.exact(schema.ID, chunk.id, make.yes))
         document.add(make.exact(DOC_ID, chunk.doc_id, make.yes))
         document.add(make.analysed(TITLE, chunk.title, make.yes))
         document.add(make.analysed(CONTENT, chunk.content, make.no))
+        forms = forms_of_chunk(chunk, language)
+        document.add(field(FORMS[TITLE], stream(forms.title)))
+        document.add(field(FORMS[CONTENT], stream(forms.content)))
         writer.addDocument(document)
     writer.commit()
     writer.close()

@@ -42,11 +42,11 @@ def measure(
         without_query_cache(),
         open_index(bench.index, search_timeout_s=None) as index,
     ):
-        index_with_stored_names(bench.chunks, room)
+        index_with_stored_names(bench.chunks, room, index.manifest.language)
         bare = BareSearcher(room, index.manifest.k1, index.manifest.b)
         try:
             read = java("arag.Queries").read
-            prebuilt = [read(compiled(query.tree)[0]) for query in queries]
+            prebuilt = [read(compiled(index.parse(q.text).tree)[0]) for q in queries]
             results = [index.logical_search(q.text, top_k=TOP_K, snippets=False) for q in queries]
             tied = _compare(queries, results, prebuilt, bare)
             timings = interleaved(_sides(index, bare, queries, prebuilt), rounds, warm_up=warm_up)

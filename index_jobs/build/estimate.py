@@ -25,6 +25,7 @@ from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.system.progress import counted, duration
 from index_jobs.build.corpus import NO_DOCUMENTS
+from index_jobs.build.language import spread
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import BuildState, Report
 from index_jobs.cutting.chunking import pack
@@ -33,12 +34,10 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader, SeenIds, Source
 from index_jobs.workers.pool import default_workers
 
-SAMPLED_SOURCES = 8
 SAMPLE_DOCUMENTS = 4_000
 SAMPLE_S = 10.0
-"""The bounds of a sample: the number of sources to read from, spread evenly over all; the number of
-documents read from the beginnings of these sources together; and roughly the time for reading
-them."""
+"""The bounds of a sample: the number of documents read from the beginnings of some sources
+together, and roughly the time for reading them."""
 
 
 class SampleBudget:
@@ -82,6 +81,12 @@ class _Cost:
     chunk_write_s: float
     sentence_write_s: float
 
+
+_FORMS_SHARE = 0.45
+"""What normal forms add to the bytes of a text on disk, in either index and engine."""
+
+_FORMS_TIME = 1.4
+"""How much longer writing takes with normal forms."""
 
 _COSTS = {
     lucene_schema.ENGINE: _Cost(190, 1.0, 0.0, 0.6, 150e-6, 55e-6),
@@ -153,7 +158,7 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
     check_location(location, options)
     metadata = MetadataReader(options.metadata)
     sources = open_sources(names, options.format, options.fields, metadata, options.files)
-    chosen = _spread(sources)
+    chosen = spread(sources)
     is_served = is_address(str(location))
     packer = (
         BulkPacker("a" * 60, "s" * 60, metadata.fields)
@@ -200,12 +205,6 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
         workers=workers,
         seconds=round(seconds, 1),
     )
-
-
-def _spread(sources: Sequence[Source]) -> list[Source]:
-    """Return some of the sources, spread evenly over all."""
-    count = min(SAMPLED_SOURCES, len(sources))
-    return [sources[place * len(sources) // count] for place in range(count)]
 
 
 class _Sample:
@@ -259,12 +258,15 @@ class _Sample:
         cost, without = _COSTS[engine], self._without
         share = cost.text_share + (0 if "exact" in without else cost.exact_share)
         total = cost.chunk_bytes * self.counts.chunks + share * self._text_bytes
+        forms = 0.0 if "forms" in without else _FORMS_SHARE
+        total += forms * self._text_bytes
         if "sentences" not in without:
-            total += cost.sentence_share * self._sentence_text_bytes
+            total += (cost.sentence_share + forms) * self._sentence_text_bytes
         return total
 
     def write_s(self, engine: str) -> float:
         """Return the estimated seconds for writing the sample."""
         cost = _COSTS[engine]
         sentences = 0 if "sentences" in self._without else self.counts.sentences
-        return cost.chunk_write_s * self.counts.chunks + cost.sentence_write_s * sentences
+        times = 1.0 if "forms" in self._without else _FORMS_TIME
+        return times * (cost.chunk_write_s * self.counts.chunks + cost.sentence_write_s * sentences)

@@ -19,6 +19,7 @@ from arag_search.errors import (
 )
 from arag_search.field_counts import kept_counts, no_counts
 from arag_search.manifest import Manifest
+from arag_search.query.forms import steps
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
@@ -30,6 +31,7 @@ from index_jobs.build.corpus import (
     reporting_full_disk,
     resume_advice,
 )
+from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
 from index_jobs.cutting.chunking import pack
@@ -101,6 +103,8 @@ class _Build:
         self._corpus = Corpus(open_all(metadata), metadata)
         self._already_chunked = are_already_chunked(self._corpus.sources)
         self._workers = self._corpus.workers(options.workers)
+        self._language = ""
+        self._detected: Detected | None = None
         self._signature = {
             **options.signature(),
             "the checkpoint format": CHECKPOINT_VERSION,
@@ -118,6 +122,8 @@ class _Build:
             resume_advice(self._next_run, self._progress.note),
             reporting_full_disk(str(self._location), self._next_run),
         ):
+            if "forms" not in self._options.without:
+                self._language = self._chosen_language()
             self._open()
             try:
                 self._write_all(interrupts)
@@ -136,6 +142,13 @@ class _Build:
         return self._report()
 
     # Opening
+
+    def _chosen_language(self) -> str:
+        """Return the language of the lemmas, which is detected unless it was chosen."""
+        if self._options.language != AUTO:
+            return self._options.language
+        self._detected = detected(self._corpus.sources, self._corpus.metadata)
+        return self._detected.language
 
     def _open(self) -> None:
         """Find the checkpoint to resume from, or start a new index."""
@@ -162,7 +175,9 @@ class _Build:
 
     def _open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
         fields = self._corpus.metadata.fields
-        return self._target.open_writer(generation, metadata=fields, resume=resume)
+        return self._target.open_writer(
+            generation, metadata=fields, language=self._language, resume=resume
+        )
 
     def _new_writer(self, generation: str) -> IndexWriter:
         try:
@@ -266,6 +281,8 @@ class _Build:
             already_chunked=self._already_chunked,
             k1=options.k1,
             b=options.b,
+            language=self._language,
+            forms=steps(self._language) if self._language else (),
             metadata=self._corpus.metadata.fields,
             file_metadata=tuple(sorted(self._corpus.metadata.file_fields)),
             undeclared_metadata=state.undeclared,
@@ -330,8 +347,9 @@ class _Build:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        return tuple(
+        absent = (
             f"declared with --metadata, but in no record: {name}"
             for name in self._options.metadata
             if name not in self._state.seen
         )
+        return (*absent, *([] if self._detected is None else [str(self._detected)]))

@@ -14,6 +14,8 @@ from arag_search.engines.write import DEFAULT_B, DEFAULT_K1, TargetOptions
 from arag_search.errors import ArgumentError
 from arag_search.manifest import FOLD_CHARACTERS, FORMAT_VERSION
 from arag_search.query.fields import MetadataType
+from arag_search.query.forms import NONE, languages, steps
+from index_jobs.build.language import AUTO
 from index_jobs.cutting.chunking import (
     CHUNKING_VERSION,
     DEFAULT_CHUNK_TOKENS,
@@ -34,7 +36,7 @@ MAX_KEPT = 100
 MAX_NODE_WAIT_S = 86_400
 FOLD_OPTION = "--fold-characters"
 MIN_FOLD, MAX_FOLD = 20, 100_000
-LEAVABLE = ("sentences", "exact")
+LEAVABLE = ("sentences", "exact", "forms")
 """The parts that a build can leave out; the index then does not support what needs them.
 keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
 
@@ -46,7 +48,8 @@ class BuildOptions(TargetOptions):
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
     names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens. Where the lines
     of documents are numbered, lines longer than ``fold_characters`` are folded (0: none). ``k1``
-    and ``b`` are the parameters of BM25. ``metadata`` declares fields and types. ``without`` names
+    and ``b`` are the parameters of BM25. ``language`` is that of the lemmas of words: AUTO detects
+    it, NONE uses none. ``metadata`` declares fields and types. ``without`` names
     the parts to leave out. With ``skip_bad_lines``, records that cannot be read are counted and
     skipped. ``files`` says which files are read, and whether bad ones are skipped. A checkpoint is
     written every ``checkpoint_s`` seconds. ``workers`` is the number of processes that cut and
@@ -63,6 +66,7 @@ class BuildOptions(TargetOptions):
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     skip_bad_lines: bool = False
     files: FileSelection = USUAL_FILES
+    language: str = AUTO
     checkpoint_s: float = CHECKPOINT_S
     workers: int | None = None
 
@@ -98,6 +102,11 @@ class BuildOptions(TargetOptions):
                 raise ArgumentError(
                     f'--without: "{name}" is not known.', allowed=", ".join(LEAVABLE)
                 )
+        if self.language not in (AUTO, NONE) and self.language not in languages():
+            raise ArgumentError(
+                f'--language: "{self.language}" is not known.',
+                allowed=f"{AUTO}, {NONE}, {', '.join(languages())}",
+            )
         for option, value, least, most in (
             ("--shards", self.shards, 1, MAX_SHARDS),
             ("--keep", self.keep, 0, MAX_KEPT),
@@ -129,10 +138,11 @@ class BuildOptions(TargetOptions):
             "--bm25": [self.k1, self.b],
             "--metadata": list(self.metadata.items()),
             "--without": sorted(self.without),
+            "--language": self.language,
             "--shards": self.shards,
             FOLD_OPTION: self.fold_characters,
             **self.files.signature(),
-            "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
+            "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex"), *steps("en")],
         }
 
 

@@ -74,10 +74,10 @@ def test_check_shows_the_canonical_form_the_tree_and_the_tokens(arag: Command) -
         '(vivaldi OR (a OR COVID-19)^2 OR (year:1678 AND NOT title:it\'s) OR "=x y"~2)\n'
         "\n"
         "OR\n"
-        "├── vivaldi    tokens: vivaldi | vivaldi's | vivaldi’s; in title, content\n"
+        "├── vivaldi    tokens: vivaldi; in title, content\n"
         "├── OR ^2\n"
-        "│   ├── a    tokens: a | a's | a’s; in title, content\n"
-        "│   └── COVID-19    tokens: covid 19 | covid's 19 | covid’s 19; in title, content\n"
+        "│   ├── a    tokens: a; in title, content\n"
+        "│   └── COVID-19    tokens: covid 19; in title, content\n"
         "├── AND\n"
         "│   ├── year:1678    filter\n"
         "│   └── NOT\n"
@@ -94,15 +94,15 @@ def test_check_says_how_far_a_prefer_and_a_demote_apply(arag: Command) -> None:
         "\n"
         "AND\n"
         "├── OR\n"
-        "│   ├── a    tokens: a | a's | a’s; in title, content\n"
+        "│   ├── a    tokens: a; in title, content\n"
         "│   └── AND\n"
-        "│       ├── b    tokens: b | b's | b’s; in title, content\n"
+        "│       ├── b    tokens: b; in title, content\n"
         "│       └── PREFER    raises its matches among: b\n"
-        "│           └── c    tokens: c | c's | c’s; in title, content\n"
+        "│           └── c    tokens: c; in title, content\n"
         "├── NOT\n"
-        "│   └── d    tokens: d | d's | d’s; in title, content\n"
+        "│   └── d    tokens: d; in title, content\n"
         "└── DEMOTE, score x 0.2    lowers its matches among: ((a OR b) AND NOT d)\n"
-        "    └── e    tokens: e | e's | e’s; in title, content\n"
+        "    └── e    tokens: e; in title, content\n"
     )
     tree = arag("check", "--json", "a OR (b PREFER c) DEMOTE d").json["tree"]
     alternatives, demote = tree["children"]
@@ -139,7 +139,7 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
                 {
                     "kind": "Term",
                     "query": "a",
-                    "tokens": [["a"], ["a's"], ["a’s"]],
+                    "tokens": [["a"]],
                     "fields": ["title", "content"],
                 },
                 {
@@ -148,7 +148,7 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
                         {
                             "kind": "Term",
                             "query": "b",
-                            "tokens": [["b"], ["b's"], ["b’s"]],
+                            "tokens": [["b"]],
                             "fields": ["title", "content"],
                         }
                     ],
@@ -199,12 +199,14 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         f"  built        TIME from {SAMPLE} (documents)\n"
         "  holds        63 documents, 63 passages (cut at 1,000 tokens), 393 sentences, 8,916 "
         "tokens\n"
+        "  words        match their forms in en: words, symbols, letters, lemmas of en (simplemma "
+        "2.0.0), accents, identifiers\n"
         "  lines        folded at 200 characters\n"
         "  serves       chunks and sentences; fields title, content, doc_id, year (number), kind "
         "(keyword)\n"
         "  titles       yes\n"
         "  ranking      BM25, k1 1.2, b 0.75; standard analyser\n"
-        "  engine       lucene 10.5.0, format 3, update 1\n"
+        "  engine       lucene 10.5.0, format 4, update 1\n"
         "  fingerprint  FINGERPRINT\n"
         "  placement    FINGERPRINT\n"
         "  on disk      chunk index: BYTES\n"
@@ -403,8 +405,8 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         '("antonio vivaldi" AND librett* AND year:>=1690 AND NOT title:griselda)\n',
         "\nNo passage matches (",
         "\n  (error, 99 tokens)\n",
-        "\n> chunk_read orlando-vivaldi.1\n"
-        "[orlando-vivaldi.1] Orlando furioso (Vivaldi) (shown before, whole)\n",
+        "\n> chunk_read griselda-vivaldi.1\n"
+        "[griselda-vivaldi.1] Griselda (Vivaldi) (shown before, whole)\n",
         "with the offline model: plain rules, no language model.\nSet ARAG_MODEL",
         "\n? In which town was the engineer",
         "\nJohn A. Roebling was an engineer and manufacturer, born on 12 June 1806 in Mühlhausen",

@@ -170,7 +170,7 @@ def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) 
     options = ("--sort", "year:desc", "--per-document", "1", "--top-k", "2")
     done = arag("search", "my-index", "opera", *options)
     assert (
-        done.lines[0] == "2 of 12 passages for opera, sorted by year:desc, at most 1 of a document"
+        done.lines[0] == "2 of 14 passages for opera, sorted by year:desc, at most 1 of a document"
     )
     result = arag("search", "my-index", "opera", *options, "--json").json
     years = [hit["metadata"]["year"] for hit in result["hits"]]
@@ -282,7 +282,7 @@ def test_an_index_without_titles_says_so(arag: Command) -> None:
 
 def test_the_default_operator_and_operators_off(arag: Command) -> None:
     first = arag("search", "my-index", "vivaldi opera", "--default-operator", "AND").lines[0]
-    assert first == "5 of 7 passages for (vivaldi AND opera)"
+    assert first == "5 of 9 passages for (vivaldi AND opera)"
     off = ["--operators", "off"]
     assert arag("search", "my-index", "vivaldi and opera", *off).lines[0] == (
         "5 of 63 passages for (vivaldi and opera)"

@@ -28,7 +28,8 @@ from tests.support.shared_data import DATA
 
 def report_lines(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
     """Build an index, and return the lines of its report."""
-    return build_index(sources, Path(to), options).to_text().splitlines()
+    lines = build_index(sources, Path(to), options).to_text().splitlines()
+    return [line for line in lines if not line.startswith("language: ")]
 
 
 def refusal(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> str:
@@ -79,6 +80,7 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
         "ignored, not declared with --metadata: x (1)",
         "documents without text (records): 1 (b)",
         "declared with --metadata, but in no record: lang",
+        "language: en 100% of a sample; en is used (--language changes that)",
     ]
     assert json.loads(report.to_json())["sources"][0] == {
         "name": "one.jsonl",
@@ -210,7 +212,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         ),
         (
             lambda: BuildOptions(without=parse_names("sentences, titles")),
-            '--without: "titles" is not known.\nAllowed: sentences, exact',
+            '--without: "titles" is not known.\nAllowed: sentences, exact, forms',
         ),
         (
             lambda: BuildOptions(shards=0),

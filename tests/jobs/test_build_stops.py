@@ -84,7 +84,7 @@ def test_a_build_whose_source_or_options_changed_starts_over_and_says_so() -> No
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), PLAIN, progress)
     assert progress.notes[1] == "Starting over: changed since it was stopped: the sources."
-    report = build_index(["c.jsonl"], Path("index"), BuildOptions(chunk_tokens=500))
+    report = build_index(["c.jsonl"], Path("index"), BuildOptions(language="en", chunk_tokens=500))
     assert report.why == "changed since it was stopped: --chunk-tokens"
     assert (report.continued, len(contents("index")[1])) == (0, 100)
 
@@ -122,7 +122,7 @@ def test_a_build_with_workers_killed_repeatedly_resumes_and_ends_with_the_same_i
     chance = random.Random(11)
     for moment in (100, 600):
         kill_build_at_random(chance, moment, "c.jsonl", to="index", workers=2)
-    report = build_index(["c.jsonl"], Path("index"), BuildOptions(workers=1))
+    report = build_index(["c.jsonl"], Path("index"), BuildOptions(language="en", workers=1))
     assert 500 < report.continued < 1500
     build_index(["c.jsonl"], Path("whole"), PLAIN)
     assert same_index("index") == same_index("whole")
@@ -130,7 +130,7 @@ def test_a_build_with_workers_killed_repeatedly_resumes_and_ends_with_the_same_i
 
 def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     corpus("c.jsonl", 600, words=100)
-    child = command("LIMIT", 60_000, "c.jsonl")
+    child = command("LIMIT", 90_000, "c.jsonl")
     _, errors = child.communicate()
     assert child.returncode == 1
     checkpoint = int(errors.split("it resumes after ")[1].split()[0])

@@ -18,7 +18,7 @@ from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
 from tests.support.examples import examples
-from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.engine import LANGUAGE, MemoryEngine
 from tests.support.strategies import METADATA, trees
 
 CORPORA = examples(20)
@@ -43,7 +43,9 @@ def in_lucene(
     folder: Path, memory: MemoryEngine, chunks: list[Chunk], segments: int
 ) -> LuceneEngine:
     """Write the corpus of a MemoryEngine as a generation of several segments, and open it."""
-    writer = LuceneWriter(folder, metadata=METADATA, sentences=True, resume=False)
+    writer = LuceneWriter(
+        folder, metadata=METADATA, language=LANGUAGE, sentences=True, resume=False
+    )
     size = len(chunks) // segments + 1
     for start in range(0, len(chunks), size):
         if start:

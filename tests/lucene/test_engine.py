@@ -40,6 +40,7 @@ from arag_search.query.tree import (
 )
 from tests.support.examples import examples
 from tests.support.lucene_indexes import METADATA, build, chunk, final_data
+from tests.support.oracle.engine import LANGUAGE
 
 WORDS = ("opera", "vivaldi", "venice", "born", "libretto", "in", "the", "season", "1678", "winter")
 
@@ -188,7 +189,9 @@ def test_equal_scores_are_in_corpus_order_however_the_chunks_were_added(
 
 def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
     for numbers, resume in (((2, 3), False), ((0, 1), True)):
-        writer = LuceneWriter(tmp_path, metadata=METADATA, sentences=True, resume=resume)
+        writer = LuceneWriter(
+            tmp_path, metadata=METADATA, language=LANGUAGE, sentences=True, resume=resume
+        )
         chunks = [chunk(number, "plain words") for number in numbers]
         writer.add(chunks)
         if resume:
@@ -413,7 +416,9 @@ def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:
 
 
 def write_index(folder: Path, data: dict[str, str]) -> None:
-    writer = LuceneWriter(folder, metadata=METADATA, sentences=True, resume=False)
+    writer = LuceneWriter(
+        folder, metadata=METADATA, language=LANGUAGE, sentences=True, resume=False
+    )
     writer.add(CHUNKS[:2])
     writer.finish(data)
 

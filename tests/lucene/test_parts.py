@@ -10,7 +10,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from tests.support.examples import examples
-from tests.support.oracle.engine import MemoryEngine
+from tests.support.oracle.engine import LANGUAGE, MemoryEngine
 from tests.support.parts import METADATA, check_random_parts
 
 
@@ -22,7 +22,9 @@ def test_a_part_in_memory_answers_as_an_index_of_its_passages_alone(seed: int) -
 @pytest.mark.parametrize("seed", range(100, 100 + examples(20)))
 def test_a_part_answers_as_an_index_of_its_passages_alone(tmp_path: Path, seed: int) -> None:
     def indexed(chunks: Sequence[Chunk], memory: MemoryEngine) -> LuceneEngine:
-        writer = LuceneWriter(tmp_path, metadata=METADATA, sentences=True, resume=False)
+        writer = LuceneWriter(
+            tmp_path, metadata=METADATA, language=LANGUAGE, sentences=True, resume=False
+        )
         writer.add(chunks)
         manifest = replace(memory.manifest, engine="lucene")
         writer.finish({"manifest": manifest.to_json(), "update": "1"})

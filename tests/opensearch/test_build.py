@@ -60,7 +60,8 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     index = settings[report.generation]["settings"]["index"]
     assert (index["number_of_shards"], index["refresh_interval"]) == ("3", "-1")
     meta = opensearch.meta(report.generation)
-    assert set(meta.chunk_terms) == set(meta.sentence_terms) == {"title", "content"}
+    fields = {"title", "content", "title_forms", "content_forms"}
+    assert set(meta.chunk_terms) == set(meta.sentence_terms) == fields
 
 
 def test_workers_build_the_same_index_on_a_server(opensearch: Site) -> None:
@@ -190,7 +191,7 @@ def test_a_cluster_that_accepts_nothing_ends_the_build_which_is_then_resumed(
     opensearch: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus("c.jsonl", 300)
-    options = BuildOptions(checkpoint_s=0)
+    options = BuildOptions(checkpoint_s=0, language="en")
     with monkeypatch.context() as patch:
         drain = Bulks.drain
 
@@ -229,7 +230,8 @@ class Stopping(arag_search.system.progress.Progress):
             print(documents, flush=True)
             time.sleep(60)
 
-build_index([source], address, BuildOptions(checkpoint_s=float(interval)), Stopping())
+options = BuildOptions(checkpoint_s=float(interval), language="en")
+build_index([source], address, options, Stopping())
 """
 
 
@@ -279,7 +281,7 @@ def test_a_build_killed_at_any_moment_ends_like_an_uninterrupted_one(
 def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -> None:
     corpus("c.jsonl", 300)
     child = build_paused_at(opensearch, 100, "c.jsonl")
-    for options in (PLAIN, BuildOptions(chunk_tokens=50)):
+    for options in (PLAIN, BuildOptions(chunk_tokens=50, language="en")):
         with pytest.raises(IndexLockedError) as caught:
             build_index(["c.jsonl"], opensearch.address, options)
         assert str(caught.value) == (
@@ -288,7 +290,9 @@ def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -
             "Do: Wait for it, or stop it; or name another index."
         )
     kill(child)
-    report = build_index(["c.jsonl"], opensearch.address, BuildOptions(chunk_tokens=50))
+    report = build_index(
+        ["c.jsonl"], opensearch.address, BuildOptions(chunk_tokens=50, language="en")
+    )
     assert (report.continued, report.why) == (0, "changed since it was stopped: --chunk-tokens")
     physical = report.generation
     assert opensearch.indexes() == [physical, f"{physical}.sentences"]
@@ -317,7 +321,7 @@ def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag
     result = arag("info", opensearch.address)
     assert (result.code, result.err) == (0, "")
     assert result.lines[0] == f"Index {opensearch.address}"
-    assert result.lines[4] == (
+    assert result.lines[5] == (
         "  serves       chunks and sentences, no keyword search; fields title, content, doc_id"
     )
     assert result.lines[-1] == (

@@ -211,7 +211,7 @@ def test_a_page_past_the_end_reports_the_number_of_passages(
 ) -> None:
     request = SearchRequest(tree("opera OR oper"), 5, 50, granularity)  # pyright: ignore
     page = engine.search(request)
-    assert (page.hits, page.passages) == ((), 2)
+    assert (page.hits, page.passages) == ((), 3)
     assert page == MEMORY.search(request)
 
 

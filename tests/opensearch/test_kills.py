@@ -63,7 +63,7 @@ def test_a_job_killed_again_and_again_loses_and_duplicates_nothing(opensearch: S
         kill_build_at_random(chance, moment, "c.jsonl", to=opensearch.address, workers=workers)
         assert opensearch.live() == []
         assert len(opensearch.indexes()) == 2
-    report = build_index(["c.jsonl"], opensearch.address, BuildOptions(workers=2))
+    report = build_index(["c.jsonl"], opensearch.address, BuildOptions(workers=2, language="en"))
     assert 400 < report.continued < 1200
     check_same_as_uninterrupted(opensearch.address, "c.jsonl")
     physical = report.generation
@@ -128,7 +128,7 @@ def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
 ) -> None:
     corpus("c.jsonl", 900)
     address = f"{own_node.url}/arag-test-kills"
-    impatient = BuildOptions(node_wait_s=1, checkpoint_s=0)
+    impatient = BuildOptions(node_wait_s=1, checkpoint_s=0, language="en")
     killing = NodeKillingProgress(own_node.data, 300, restart=False)
     with pytest.raises(UnavailableError) as caught:
         build_index(["c.jsonl"], address, impatient, killing)
@@ -138,7 +138,7 @@ def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
     client.close()
     assert caught.value.where == (f"{physical}, {physical}.sentences: no node answers for shard 0")
     assert caught.value.do == "Check the cluster. Then run the same command again to resume."
-    patient = BuildOptions(node_wait_s=120, checkpoint_s=0)
+    patient = BuildOptions(node_wait_s=120, checkpoint_s=0, language="en")
     killing = NodeKillingProgress(own_node.data, 600, restart=True)
     report = build_index(["c.jsonl"], address, patient, killing)
     assert [restart.communicate()[1] for restart in killing.restarts] == [""]

@@ -52,11 +52,11 @@ def test_opensearch_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None
 
 
 def test_opensearch_takes_queries_of_as_many_words_as_the_limits_allow(pairs: list[Pair]) -> None:
-    rare = [f"w{number}x" for number in range(MAX_LEAVES - 5)]
+    rare = [f"w{chr(97 + number // 8)}{chr(97 + number % 8)}" for number in range(MAX_LEAVES - 5)]
     words = ["venice", "Vivaldi", "opera", "born", "in", *rare]
-    phrases = [f'"{first} {second}"' for first, second in pairwise(words[:20])]
-    numbers = [str(number) for number in range(MAX_LEAVES - len(phrases))]
-    for text in (" ".join(words), " ".join([*phrases, *numbers])):
+    threes = [f'"{first} {second} {first}"' for first, second in pairwise([*words, "w"])]
+    dotted = [f"{word}.max" for word in words]  # the whole and its parts
+    for text in (" ".join(threes[:MAX_LEAVES]), " ".join(dotted[:MAX_LEAVES])):
         query = parse(text, SCHEMA).tree
         texts = [leaf for leaf in leaves(query) if isinstance(leaf, TextLeaf)]
         assert 180 <= sum(map(spelled_words, texts)) <= MAX_WORDS

@@ -48,7 +48,10 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
     opensearch: Site, tmp_path: Path
 ) -> None:
     options = BuildOptions(
-        chunk_tokens=OPTIONS.chunk_tokens, metadata=dict(OPTIONS.metadata), shards=2
+        chunk_tokens=OPTIONS.chunk_tokens,
+        metadata=dict(OPTIONS.metadata),
+        shards=2,
+        language=OPTIONS.language,
     )
     actions = ("add", "delete")
     random_updates(5, opensearch.address, tmp_path, examples(20), options=options, actions=actions)

@@ -73,6 +73,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):
         "reads data that is not in the repository, and the second command needs a model key",
     ("bench/studies/agent.md", "python -m bench offline"): SLOW,
+    ("bench/studies/forms.md", "python -m bench forms"): SLOW,
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",

@@ -21,8 +21,8 @@ from index_jobs.build.options import BuildOptions
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
-PLAIN = BuildOptions()
-OVERWRITE = BuildOptions(overwrite=True)
+PLAIN = BuildOptions(language="en")
+OVERWRITE = BuildOptions(overwrite=True, language="en")
 
 
 def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
@@ -127,7 +127,7 @@ if action == "LIMIT":
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
 try:
-    code = index_command(sources, to, workers=int(workers))
+    code = index_command(sources, to, workers=int(workers), language="en")
 except AragError as error:
     print(error, file=sys.stderr)
     code = 1

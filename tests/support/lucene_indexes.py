@@ -8,6 +8,8 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.query.forms import steps
+from tests.support.oracle.engine import LANGUAGE
 
 METADATA: Mapping[str, MetadataType] = {"lang": "keyword", "year": "number", "published": "date"}
 
@@ -46,6 +48,8 @@ def final_data(
         tokens=0,
         chunk_tokens=1000,
         already_chunked=already_chunked,
+        language=LANGUAGE,
+        forms=steps(LANGUAGE),
         metadata=dict(METADATA),
         without=() if sentences else ("sentences",),
         fingerprint="0",
@@ -63,14 +67,14 @@ def build(
     already_chunked: bool = False,
 ) -> LuceneEngine:
     """Index the chunks into ``folder``, in about ``segments`` segments, and open it."""
-    writer = LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=False)
+    out = writer(folder, resume=False, sentences=sentences)
     size = max(1, -(-len(chunks) // segments))
     for start in range(0, len(chunks), size):
         if start:
-            writer.commit({})
-        writer.add(chunks[start : start + size])
+            out.commit({})
+        out.add(chunks[start : start + size])
     data = final_data(chunks, sentences=sentences, already_chunked=already_chunked)
-    writer.finish(data)
+    out.finish(data)
     return LuceneEngine.open(folder, "the test index")
 
 
@@ -86,4 +90,6 @@ CHUNKS = [
 
 
 def writer(folder: Path, *, resume: bool, sentences: bool = True) -> LuceneWriter:
-    return LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=resume)
+    return LuceneWriter(
+        folder, metadata=METADATA, language=LANGUAGE, sentences=sentences, resume=resume
+    )

@@ -14,6 +14,7 @@ from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.manifest import Manifest
+from arag_search.query.forms import forms_of_chunk
 
 LONG = ConnectionOptions(attempt_timeout_s=60.0, opening_budget_s=60.0)
 
@@ -45,14 +46,21 @@ class Server:
         manifest = replace(manifest, engine=schema.ENGINE)
         declared = manifest.metadata
         options: dict[str, Any] = {"k1": manifest.k1, "b": manifest.b, "shards": shards, "meta": {}}
+        language = manifest.language
+        options["forms"] = bool(language)
+        forms = {
+            chunk.id: forms_of_chunk(chunk, language) if language else None for chunk in chunks
+        }
         physical = schema.physical_name(name, datetime.now(UTC), uuid.uuid4().hex)
         exact = "exact" not in manifest.without
         main = self.create(physical, schema.chunk_index(declared, exact=exact, **options))
-        self.fill(main, [schema.chunk_document(chunk, declared) for chunk in chunks])
+        self.fill(
+            main, [schema.chunk_document(chunk, declared, forms[chunk.id]) for chunk in chunks]
+        )
         meta = schema.Meta(
             sentences=schema.sentences_name(main) if manifest.has_sentences else None,
             manifest=manifest,
-            chunk_terms=find_shard_terms(self.client, main, shards),
+            chunk_terms=find_shard_terms(self.client, main, shards, language),
         )
         if meta.sentences is not None:
             body = schema.sentence_index(declared, **options)
@@ -60,10 +68,10 @@ class Server:
             sentences = [
                 sentence
                 for chunk in chunks
-                for sentence in schema.sentence_documents(chunk, declared)
+                for sentence in schema.sentence_documents(chunk, declared, forms[chunk.id])
             ]
             self.fill(meta.sentences, sentences)
-            terms = find_shard_terms(self.client, meta.sentences, shards)
+            terms = find_shard_terms(self.client, meta.sentences, shards, language)
             meta = replace(meta, sentence_terms=terms)
         self.describe(main, meta.to_json())
         self.alias(main, name)

@@ -20,6 +20,7 @@ from arag_search.query.tree import (
     EXACT_MARK,
     DateRange,
     Demote,
+    Fuzzy,
     KeywordEquals,
     Leaf,
     MetadataLeaf,
@@ -39,8 +40,9 @@ from arag_search.query.tree import (
     leaves,
     scores,
     weighted,
-    with_possessives,
+    with_forms,
 )
+from tests.support.oracle.engine import LANGUAGE
 
 METADATA: Mapping[str, MetadataType] = {
     "lang": "keyword",
@@ -48,7 +50,7 @@ METADATA: Mapping[str, MetadataType] = {
     "year": "number",
     "published": "date",
 }
-SCHEMA = Schema(METADATA)
+SCHEMA = Schema(METADATA, language=LANGUAGE)
 
 # Frequent words first; a text takes the first ones most often.
 WORDS = (
@@ -56,12 +58,15 @@ WORDS = (
     "opera's", "Vivaldi’s", "opera’s", "venice's",
     "season", "seasons", "COVID-19", "AT&T", "the", "rock'n'roll", "o’neil", "O'Neil", "U.S.",
     "rock’n'roll", "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot",
-    "word_joined", "한국어", "café’s", "in's",
+    "word_joined", "한국어", "café’s", "in's", "operas", "librettos", "cafe", "bearing", "Venices",
+    "getUserById", "get", "user", "pg.word_joined.max", "C++", "C#", "--flag", "flag", "DataFrame",
+    "data", "frame", "ﬁnance", "ｖｉｖａｌｄｉ", "Ёлка", "елка", "x\u00adyz", "xyz", "rockets’",
 )  # fmt: skip
 COMMON = WORDS[:5]
 PREFIXES = (
     "ope", "libr", "libret", "seaso", "it's", "167", "o'nei", "viv", "nothing", "ven", "rock'n’r",
 )  # fmt: skip
+FUZZY = ("vivladi", "opra", "venise", "librettists", "getUserByld", "naive", "seaso", "cafés")
 KEYWORDS = ("en", "de", "en GB", "En", "x:y", "it's")
 NUMBERS = (-3.0, 0.0, 1670.0, 1678.0, 1678.5, 1680.0, 2e9)
 DATES = ("1999", "2001", "2001-05", "2001-05-31", "2001-05-31T12:00", "2001-06", "1950-01-01")
@@ -181,7 +186,7 @@ def trees(
     *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 4
 ) -> st.SearchStrategy[Node]:
     """Draw trees of every kind of node over SCHEMA, within the limits of the query language, with
-    possessives.
+    the normal forms of LANGUAGE.
 
     ``awkward`` is for printing and parsing: the texts then include AWKWARD ones and any Unicode,
     and the weights any valid weight. A failing tree shrinks in its number of leaves and depth.
@@ -189,7 +194,7 @@ def trees(
 
     def tree(seed: int, leaves: int, depth: int) -> Node:
         maker = _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes)
-        return with_possessives(maker.node(depth))
+        return with_forms(maker.node(depth), LANGUAGE)
 
     return st.builds(tree, _seeds(), st.integers(1, max_leaves), st.sampled_from(DEPTHS))
 
@@ -272,9 +277,12 @@ class _TreeMaker:
     def _again(self, node: Node) -> Node:
         """Repeat a node, perhaps with another weight, because engines merge equal clauses."""
         repeated = list(leaves(node))
+        prefixes = sum(isinstance(leaf, Prefix | Fuzzy) for leaf in repeated)
+        if prefixes > self.prefixes_left:
+            return self._weighted(self._leaf())
         self.leaves_left -= len(repeated)
-        self.prefixes_left -= sum(isinstance(leaf, Prefix) for leaf in repeated)
-        return node if self.prefixes_left < 0 else self._weighted(node)
+        self.prefixes_left -= prefixes
+        return self._weighted(node)
 
     def _leaf(self) -> Leaf:
         self.leaves_left -= 1
@@ -283,6 +291,8 @@ class _TreeMaker:
             return self._metadata_leaf()
         if kind < 0.3 and self.prefixes_left > 0:
             self.prefixes_left -= 1
+            if self.random.random() < 0.3:
+                return self._valid(self._fuzzy)
             return self._valid(lambda: Prefix(self._text(PREFIXES), self._field()))
         if kind < 0.6:
             slop = self.random.choice((0, 0, 1, 2, 3, 5, 20))
@@ -328,6 +338,9 @@ class _TreeMaker:
                 return make()
             except ArgumentError:
                 continue
+
+    def _fuzzy(self) -> Leaf:
+        return Fuzzy(self._text(FUZZY), self.random.choice((1, 2)), self._field())
 
     def _text(self, usual: Sequence[str]) -> str:
         kind = self.random.randint(0, 4) if self.awkward else 0

@@ -25,7 +25,9 @@ from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 from tests.support.commands import file_of
 
-OPTIONS = BuildOptions(chunk_tokens=24, metadata={"year": "number", "lang": "keyword"})
+OPTIONS = BuildOptions(
+    chunk_tokens=24, metadata={"year": "number", "lang": "keyword"}, language="en"
+)
 QUERIES = (
     "opera OR sea",
     "w1 OR w2 OR w3",

@@ -121,11 +121,21 @@ class StoringOptions(NamedTuple):
         str | None,
         typer.Option(
             help="What to leave out: sentences makes a smaller index without --granularity "
-            "sentence; exact a smaller one without keyword search, on OpenSearch only.",
-            metavar="sentences,exact",
+            "sentence; forms one whose words match only as they are written; exact one without "
+            "keyword search, on OpenSearch only.",
+            metavar="sentences,forms,exact",
             show_default=False,
         ),
     ] = None
+    language: Annotated[
+        str,
+        typer.Option(
+            help="The language of the texts, whose words match their forms (film, films): en, de, "
+            "... for one of about 50; auto detects it; none matches only letters with and without "
+            "accents.",
+            metavar="LANGUAGE",
+        ),
+    ] = "auto"
     shards: Annotated[
         int | None,
         typer.Option(

@@ -24,6 +24,7 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.query.forms import NONE, steps
 from arag_search.query.parser import parse
 from arag_search.system.lock import HeldError, hold
 
@@ -112,10 +113,12 @@ def _build_and_search(folder: Path) -> None:
         tokens=0,
         chunk_tokens=1000,
         metadata=types,
+        language=NONE,
+        forms=steps(NONE),
         fingerprint="",
         placement="",
     )
-    writer = LuceneWriter(folder, metadata=types, sentences=True, resume=False)
+    writer = LuceneWriter(folder, metadata=types, language=NONE, sentences=True, resume=False)
     for number in range(_PASSAGES):
         text = f"Griselda is opera number {number} by Antonio Vivaldi."
         ordinal = ordinal_of(0, number, 0)

@@ -45,13 +45,14 @@ class LuceneBuild:
         return generation.name, resumed, why
 
     def open_writer(
-        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+        self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> IndexWriter:
-        self.packer = ChunkPacker(metadata)
+        self.packer = ChunkPacker(metadata, language)
         try:
             self._writer = LuceneWriter(
                 self._folder / generation,
                 metadata=metadata,
+                language=language,
                 sentences="sentences" not in self._options.without,
                 resume=resume,
             )

@@ -17,15 +17,18 @@ from arag_search.engines import compiling
 from arag_search.engines.compiling import (
     Leaves,
     date_bounds,
+    index_field,
     searched_fields,
     shared_keyword_field,
 )
 from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.matching import patterns_of
 from arag_search.query.tree import (
     And,
     DateRange,
+    Fuzzy,
     KeywordEquals,
     Node,
     NumberRange,
@@ -56,8 +59,8 @@ def compiled(node: Node) -> Compiled:
             return _and(node)
         case Or():
             return _or(node)
-        case Prefix():
-            return _weighted(_prefix(node, searched_fields(node)), node.weight), True
+        case Prefix() | Fuzzy():
+            return _weighted(_expanded(node, searched_fields(node)), node.weight), True
         case KeywordEquals() | NumberRange() | DateRange():
             return _metadata_leaf(node), False
         case _:
@@ -165,10 +168,8 @@ def _bool(clauses: Sequence[str]) -> str:
 
 def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    if len(names) == 2 and len(leaf.spellings) == 1:  # most leaves
-        spelling = leaf.spellings[0]
-        return f"d\0002\0{_spelling(names[0], spelling, slop)}{_spelling(names[1], spelling, slop)}"
-    queries = [_spelling(name, terms, slop) for name in names for terms in leaf.spellings]
+    fields = [index_field(name, leaf.language) for name in names]
+    queries = [_spelling(field, terms, slop) for field in fields for terms in leaf.spellings]
     return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0" + "".join(queries)
 
 
@@ -178,14 +179,20 @@ def _spelling(field: str, terms: tuple[str, ...], slop: int) -> str:
     return f"p\0{field}\0{slop}\0{len(terms)}\0" + "\0".join(terms) + "\0"
 
 
-def _prefix(leaf: Prefix, names: Sequence[str]) -> str:
-    queries = [f"x\0{name}\0{spelling[0]}\0" for name in names for spelling in leaf.spellings]
+def _expanded(leaf: Prefix | Fuzzy, names: Sequence[str]) -> str:
+    queries = [
+        f"x\0{index_field(name, pattern.language)}\0{word}\0{pattern.edits}\0"
+        for pattern in patterns_of(leaf)
+        for name in names
+        for (word,) in pattern.spellings
+    ]
     return "c\0" + (queries[0] if len(queries) == 1 else any_of(queries))
 
 
 def _in_field(leaf: TextLeaf, name: str, weight: float) -> str:
-    query = _prefix(leaf, (name,)) if isinstance(leaf, Prefix) else _text_leaf(leaf, (name,))
-    return _weighted(query, weight)
+    if isinstance(leaf, Prefix | Fuzzy):
+        return _weighted(_expanded(leaf, (name,)), weight)
+    return _weighted(_text_leaf(leaf, (name,)), weight)
 
 
 def _metadata_leaf(node: KeywordEquals | NumberRange | DateRange) -> str:

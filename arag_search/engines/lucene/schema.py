@@ -15,7 +15,8 @@ Packing chunks needs no Java, so that worker processes can do it; ``java/Documen
 bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, title, content
 and record, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
 field the number of its values, and the values (a string, a double, or the first millisecond of a
-period); the number of sentences, and their ends in code points.
+period); the number of sentences, and their ends in code points; and if words have normal forms,
+those of the title, of the content, and of each sentence.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.fields import DOC_ID, MetadataType, period_ms
+from arag_search.query.forms import forms_of_chunk
 
 ENGINE = "lucene"
 """The name of this engine in manifests."""
@@ -131,9 +133,11 @@ class PackedChunks:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPacker:
-    """A function that packs chunks with the declared fields of their metadata."""
+    """A function that packs chunks with the declared fields of their metadata and, unless the
+    language is empty, with the normal forms of their words."""
 
     metadata: Mapping[str, MetadataType]
+    language: str = ""
 
     def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
         """Pack the chunks of one or several documents.
@@ -144,7 +148,7 @@ class ChunkPacker:
         parts: list[bytes] = []
         for chunk in chunks:
             try:
-                _pack(chunk, self.metadata, parts)
+                _pack(chunk, self.metadata, self.language, parts)
             except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
                 raise BuildError(
                     f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
@@ -158,7 +162,9 @@ def _ordinals(chunks: Sequence[Chunk]) -> tuple[int, int] | None:
     return (ordinals[0], ordinals[-1]) if ordinals and growing else None
 
 
-def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]) -> None:
+def _pack(
+    chunk: Chunk, metadata: Mapping[str, MetadataType], language: str, parts: list[bytes]
+) -> None:
     record = encode_record(chunk)
     parts.append(_LONG.pack(chunk.ordinal))
     _add_bytes(term_bytes(chunk.id, chunk), parts)
@@ -174,6 +180,10 @@ def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]
             _add_value(value, kind, chunk, parts)
     parts.append(_INT.pack(len(chunk.sentence_ends)))
     parts.append(_ints(chunk.sentence_ends))
+    if language:
+        forms = forms_of_chunk(chunk, language)
+        for text in (forms.title, forms.content, *forms.sentences):
+            _add_bytes(text.encode(), parts)
 
 
 def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:

@@ -202,6 +202,7 @@ class LuceneUpdate:
         return _Writer(
             self._live.path,
             metadata=self.manifest.metadata,
+            language=self.manifest.language,
             sentences=self.manifest.has_sentences,
             resume=True,
         )

@@ -19,7 +19,7 @@ from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
 from arag_search.errors import AragError, BuildError, IndexLockedError
-from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE, MetadataType
 
 _INDEX = "org.apache.lucene.index"
 RAM_BUFFER_MB = 16.0
@@ -44,12 +44,14 @@ class LuceneWriter:
         folder: Path,
         *,
         metadata: Mapping[str, MetadataType],
+        language: str = "",
         sentences: bool,
         resume: bool,
     ) -> None:
         """Write below ``folder``; ``resume`` from its newest checkpoint, or start anew.
 
-        ``metadata`` declares the metadata fields that are indexed. Raises IndexLockedError if
+        ``metadata`` declares the metadata fields that are indexed, ``language`` is that of the
+        normal forms of words, empty for none. Raises IndexLockedError if
         another writer works there, BuildError if the folder cannot be written.
         """
         self._where = str(folder)
@@ -68,7 +70,7 @@ class LuceneWriter:
             self.abort()
             raise
         self._metadata = metadata
-        self._packer = ChunkPacker(metadata)
+        self._packer = ChunkPacker(metadata, language)
         self._documents = self._new_documents()
 
     def add(self, chunks: Sequence[Chunk]) -> None:
@@ -184,6 +186,7 @@ class LuceneWriter:
             CONTENT,
             schema.RECORD,
             schema.TEXT,
+            *(FORMS.values() if self._packer.language else (None, None)),
         )
         fields = [schema.lucene_field(name) for name in self._metadata]
         kinds = "".join(kind[0] for kind in self._metadata.values())

@@ -67,11 +67,12 @@ class OpenSearchBuild:
         return self._site.begin(self._signature)
 
     def open_writer(
-        self, generation: str, *, metadata: Mapping[str, MetadataType], resume: bool
+        self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> IndexWriter:
         options = self._options
         definition = IndexDefinition(
             metadata=dict(metadata),
+            language=language,
             k1=options.k1,
             b=options.b,
             shards=options.shards or 1,

@@ -16,15 +16,18 @@ from arag_search.engines.base import KeywordRequest
 from arag_search.engines.compiling import (
     Leaves,
     date_bounds,
+    index_field,
     searched_fields,
     shared_keyword_field,
 )
 from arag_search.engines.opensearch.schema import exact_field, opensearch_field
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.matching import patterns_of
 from arag_search.query.tree import (
     And,
     DateRange,
+    Fuzzy,
     KeywordEquals,
     Node,
     NumberRange,
@@ -54,7 +57,7 @@ _LAST_NUMBER = 1.7976931348623157e308
 def compiled(node: Node) -> Compiled:
     """Return the query of a node, and whether its matches have a score."""
     match node:
-        case Term() | Phrase() | Prefix():
+        case Term() | Phrase() | Prefix() | Fuzzy():
             return _in_fields(node, searched_fields(node), node.weight), True
         case And():
             return _and(node)
@@ -86,11 +89,7 @@ def request_query(
 
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
     """Return queries for terms, by text field, of which every shard with the field holds one."""
-    return tuple(
-        _spelling(field, (term,), 0, NO_SCORE)
-        for field in TEXT_FIELDS
-        for term in terms.get(field, ())
-    )
+    return tuple(_spelling(field, (term,), 0, NO_SCORE) for field in terms for term in terms[field])
 
 
 def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) -> Dsl:
@@ -104,10 +103,12 @@ def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) ->
     if statistics is None:
         return query
     words = {
-        (field, word): _spelling(field, (word,), 0, NO_SCORE)
+        (name, leaf.language, word): _spelling(
+            index_field(name, leaf.language), (word,), 0, NO_SCORE
+        )
         for leaf in positive_leaves(node)
         if isinstance(leaf, Term | Phrase)
-        for field in searched_fields(leaf)
+        for name in searched_fields(leaf)
         for spelling in leaf.spellings
         for word in spelling
     }
@@ -234,10 +235,11 @@ def _with_boost(query: Dsl, weight: float) -> Dsl:
 
 def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
     """Return the query of a text leaf in these fields, with ``weight`` as its weight."""
-    if isinstance(leaf, Prefix):
-        return _prefix(leaf, names, weight)
+    if isinstance(leaf, Prefix | Fuzzy):
+        return _expanded(leaf, names, weight)
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    pairs = [(name, spelling) for name in names for spelling in leaf.spellings]
+    fields = [index_field(name, leaf.language) for name in names]
+    pairs = [(field, spelling) for field in fields for spelling in leaf.spellings]
     if len(pairs) == 1:
         return _spelling(*pairs[0], slop, weight)
     best: Dsl = {"tie_breaker": 0.0, "queries": [_spelling(*pair, slop, 1.0) for pair in pairs]}
@@ -253,15 +255,25 @@ def _spelling(field: str, terms: tuple[str, ...], slop: int, weight: float) -> D
     return {"match_phrase": {field: phrase}}
 
 
-def _prefix(leaf: Prefix, names: Sequence[str], weight: float) -> Dsl:
-    prefixes: list[Dsl] = [
-        {"prefix": {name: {"value": spelling[0], "rewrite": "constant_score"}}}
+def _expanded(leaf: Prefix | Fuzzy, names: Sequence[str], weight: float) -> Dsl:
+    fuzzy = {"fuzziness": leaf.edits} if isinstance(leaf, Fuzzy) else {}
+    expanded: list[Dsl] = [
+        {
+            "fuzzy" if fuzzy else "prefix": {
+                index_field(name, pattern.language): {
+                    "value": word,
+                    "rewrite": "constant_score",
+                    **fuzzy,
+                }
+            }
+        }
+        for pattern in patterns_of(leaf)
         for name in names
-        for spelling in leaf.spellings
+        for (word,) in pattern.spellings
     ]
-    any_place = prefixes[0]
-    if len(prefixes) > 1:
-        any_place = {"bool": {"should": prefixes, "minimum_should_match": 1}}
+    any_place = expanded[0]
+    if len(expanded) > 1:
+        any_place = {"bool": {"should": expanded, "minimum_should_match": 1}}
     return {"constant_score": {"filter": any_place, "boost": weight}}
 
 

@@ -16,6 +16,7 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.fields import MetadataType
+from arag_search.query.forms import forms_of_chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,12 @@ class PackedChunks:
 @dataclass(frozen=True, slots=True)
 class BulkPacker:
     """A converter of chunks to documents for two aliases. Without an alias for ``sentences`` it
-    leaves them out."""
+    leaves them out; unless ``language`` is empty, they have the normal forms of their words."""
 
     chunks: str
     sentences: str | None
     metadata: Mapping[str, MetadataType]
+    language: str = ""
 
     def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
         """Return the documents of chunks, which must be in corpus order.
@@ -54,10 +56,11 @@ class BulkPacker:
 
     def _add(self, lines: list[bytes], chunk: Chunk) -> None:
         routing = chunk.doc_id
-        document = schema.chunk_document(chunk, self.metadata)
+        forms = forms_of_chunk(chunk, self.language) if self.language else None
+        document = schema.chunk_document(chunk, self.metadata, forms)
         lines.append(bulk_line(self.chunks, chunk.ordinal, routing, document))
         if self.sentences is not None:
-            for sentence in schema.sentence_documents(chunk, self.metadata):
+            for sentence in schema.sentence_documents(chunk, self.metadata, forms):
                 ordinal = sentence[schema.ORDINAL]
                 lines.append(bulk_line(self.sentences, ordinal, routing, sentence))
 

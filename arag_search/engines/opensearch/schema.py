@@ -28,7 +28,16 @@ import orjson
 from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType, period_ms
+from arag_search.query.fields import (
+    CONTENT,
+    DOC_ID,
+    FORMS,
+    TEXT_FIELDS,
+    TITLE,
+    MetadataType,
+    period_ms,
+)
+from arag_search.query.forms import ChunkForms
 
 ENGINE = "opensearch"
 """The name of this engine in manifests."""
@@ -119,10 +128,12 @@ def chunk_index(
     b: float,
     shards: int,
     exact: bool,
+    forms: bool = True,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the body that creates a chunk index; keyword_search requires ``exact``."""
-    body = _index("chunks", metadata, k1, b, shards, meta)
+    """Return the body that creates a chunk index; keyword_search requires ``exact``, and normal
+    forms of words ``forms``."""
+    body = _index("chunks", metadata, k1, b, shards, forms, meta)
     if not exact:
         del body["settings"]["index"]["similarity"]["counts"]
         for name in TEXT_FIELDS:
@@ -136,24 +147,28 @@ def sentence_index(
     k1: float,
     b: float,
     shards: int,
+    forms: bool = True,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the body that creates a sentence index."""
-    return _index("sentences", metadata, k1, b, shards, meta)
+    return _index("sentences", metadata, k1, b, shards, forms, meta)
 
 
 def _index(
-    name: str,
+    definition: str,
     metadata: Mapping[str, MetadataType],
     k1: float,
     b: float,
     shards: int,
+    forms: bool,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    body: dict[str, Any] = orjson.loads(_definition(name))
+    body: dict[str, Any] = orjson.loads(_definition(definition))
     index = body["settings"]["index"]
     index["number_of_shards"] = shards
     index["similarity"]["default"].update(k1=k1, b=b)
+    for name in () if forms else FORMS.values():
+        del body["mappings"]["properties"][name]
     types = {"keyword": "keyword", "number": "double", "date": "long"}
     body["mappings"]["properties"][METADATA]["properties"] = {
         field: {"type": types[kind]} for field, kind in metadata.items()
@@ -173,9 +188,12 @@ def _definition(name: str) -> bytes:
 # Documents
 
 
-def chunk_document(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> dict[str, Any]:
+def chunk_document(
+    chunk: Chunk, metadata: Mapping[str, MetadataType], forms: ChunkForms | None = None
+) -> dict[str, Any]:
     """Return the document of a chunk, whose declared metadata fields are ``metadata``."""
     return {
+        **({} if forms is None else _forms(forms.title, forms.content)),
         ID: chunk.id,
         DOC_ID: chunk.doc_id,
         ORDINAL: chunk.ordinal,
@@ -189,7 +207,7 @@ def chunk_document(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> dict[s
 
 
 def sentence_documents(
-    chunk: Chunk, metadata: Mapping[str, MetadataType]
+    chunk: Chunk, metadata: Mapping[str, MetadataType], forms: ChunkForms | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield the documents of the sentences of a chunk, in order."""
     texts = chunk.sentences()
@@ -203,7 +221,13 @@ def sentence_documents(
         RECORD: {METADATA: chunk.metadata, SENTENCES: len(texts)},
     }
     for number, text in enumerate(texts):
-        yield {**common, ORDINAL: chunk.ordinal + number, CONTENT: text}
+        of_text = {} if forms is None else _forms(forms.title, forms.sentences[number])
+        yield {**common, **of_text, ORDINAL: chunk.ordinal + number, CONTENT: text}
+
+
+def _forms(title: str, content: str) -> dict[str, list[str]]:
+    """Return the fields with normal forms. Between the texts of a list, positions have a gap."""
+    return {FORMS[TITLE]: title.split("\n"), FORMS[CONTENT]: content.split("\n")}
 
 
 def _indexed(

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
+from arag_search.engines.compiling import index_field
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Terms
 from arag_search.errors import EngineError
-from arag_search.query import analysis
 from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.forms import HOLE
+from arag_search.query.matching import Words
 
 _ASK_S = 5.0
 
@@ -55,32 +57,38 @@ _SAMPLES = (50, 10_000)
 _CANDIDATES = 30
 
 
-def find_shard_terms(client: Client, index: str, shards: int) -> Terms:
+def find_shard_terms(client: Client, index: str, shards: int, language: str) -> Terms:
     """Find, for each scored field, a small set of terms of which every shard holds at least one.
 
-    Fields that no document has are left out. The index must have been refreshed.
+    Fields that no document has are left out. The index must have been refreshed; ``language`` is
+    that of its normal forms.
     """
-    by_field = {name: _terms_of(client, index, shards, name) for name in TEXT_FIELDS}
+    by_field = {
+        index_field(name, of_forms): _terms_of(client, index, shards, name, of_forms)
+        for of_forms in dict.fromkeys(("", language))
+        for name in TEXT_FIELDS
+    }
     return {name: terms for name, terms in by_field.items() if terms}
 
 
-def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, ...]:
+def _terms_of(client: Client, index: str, shards: int, name: str, language: str) -> tuple[str, ...]:
     chosen: list[str] = []
     missing = set(range(shards))
     for shard in range(shards):
         if shard not in missing:
             continue
-        candidates = _candidates(client, index, shard, name)
+        candidates = _candidates(client, index, shard, name, language)
         if not candidates:
             continue  # the field is empty in this shard, so there are no statistics to return
-        missing_by_term = _holders(client, index, shards, name, candidates)
+        field = index_field(name, language)
+        missing_by_term = _holders(client, index, shards, field, candidates)
         best = max(candidates, key=lambda term: len(missing_by_term[term] & missing))
         chosen.append(best)
         missing -= missing_by_term[best]
     return tuple(chosen)
 
 
-def _candidates(client: Client, index: str, shard: int, name: str) -> list[str]:
+def _candidates(client: Client, index: str, shard: int, name: str, language: str) -> list[str]:
     """Return words of a sample of the shard's documents, by descending document count."""
     counts: Counter[str] = Counter()
     for sample in _SAMPLES:  # the first few may all be blank
@@ -88,7 +96,7 @@ def _candidates(client: Client, index: str, shard: int, name: str) -> list[str]:
         reply = client.call("POST", f"/{index}/_search", body, _on(shard), attempt_timeout_s=60)
         hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
         for hit in hits:
-            counts.update(set(analysis.terms(hit["_source"][name])))
+            counts.update(set(Words(hit["_source"][name]).terms(language)) - {HOLE})
         if counts or len(hits) < sample:
             break
     return [term for term, _ in counts.most_common(_CANDIDATES)]

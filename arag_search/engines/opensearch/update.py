@@ -250,7 +250,10 @@ class OpenSearchUpdate:
             self._refresh(index)
         self._check_counts(manifest)
         self._check_live()
-        terms = [find_shard_terms(self._client, index, self._shards) for index in self._indexes]
+        language = self.manifest.language
+        terms = [
+            find_shard_terms(self._client, index, self._shards, language) for index in self._indexes
+        ]
         build = {**self._meta.build, LAST_UPDATE_KEY: update["record"]}
         del build[schema.UPDATE_KEY]
         self._put_meta(
@@ -340,7 +343,8 @@ class OpenSearchUpdate:
     def _packed(self, chunks: Sequence[Chunk]) -> PackedChunks:
         aliases = [updating_alias(index) for index in self._indexes]
         sentences = aliases[1] if len(aliases) > 1 else None
-        return BulkPacker(aliases[0], sentences, self.manifest.metadata)(chunks)
+        manifest = self.manifest
+        return BulkPacker(aliases[0], sentences, manifest.metadata, manifest.language)(chunks)
 
     def _search(self, body: Mapping[str, Any], index: str = "") -> list[dict[str, Any]]:
         path = f"/{index or self._chunks}/_search"

@@ -44,6 +44,7 @@ class IndexDefinition:
     shards: int = 1
     exact: bool = True
     sentences: bool = True
+    language: str = ""
 
 
 @reads_answers
@@ -83,7 +84,9 @@ class OpenSearchWriter:
             self._indexes.append(sentences_name(physical))
         self._aliases = [building_alias(index) for index in self._indexes]
         sentences_alias = self._aliases[1] if definition.sentences else None
-        self.packer = BulkPacker(self._aliases[0], sentences_alias, dict(definition.metadata))
+        self.packer = BulkPacker(
+            self._aliases[0], sentences_alias, dict(definition.metadata), definition.language
+        )
         self._meta = self._resumed() if resume else self._created(signature)
         build = self._meta.build
         self.checkpoint = cast("dict[str, str]", build.get(_STATE_KEY, {}))
@@ -175,10 +178,14 @@ class OpenSearchWriter:
         """Write a checkpoint, and complete ``_meta`` with the manifest and the shard terms."""
         self._refresh()
         shards = self._definition.shards
-        chunk_terms = find_shard_terms(self._client, self._physical, shards)
+        chunk_terms = find_shard_terms(
+            self._client, self._physical, shards, self._definition.language
+        )
         sentence_terms: schema.Terms = {}
         if self._definition.sentences:
-            sentence_terms = find_shard_terms(self._client, self._indexes[1], shards)
+            sentence_terms = find_shard_terms(
+                self._client, self._indexes[1], shards, self._definition.language
+            )
         self._meta = replace(
             self._meta, manifest=manifest, chunk_terms=chunk_terms, sentence_terms=sentence_terms
         )
@@ -214,6 +221,7 @@ class OpenSearchWriter:
             b=definition.b,
             shards=definition.shards,
             exact=definition.exact,
+            forms=bool(definition.language),
             meta=meta.to_json(),
         )
         sentence_index = schema.sentence_index(
@@ -221,6 +229,7 @@ class OpenSearchWriter:
             k1=definition.k1,
             b=definition.b,
             shards=definition.shards,
+            forms=bool(definition.language),
             meta={"version": schema.META_VERSION, "chunks": self._physical},
         )
         bodies = (chunks, sentence_index)[: len(self._indexes)]

@@ -11,7 +11,7 @@ from math import prod
 from typing import assert_never
 
 from arag_search.corpus import Chunk
-from arag_search.query.fields import DOC_ID, MetadataType, typed
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType, typed
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import (
     And,
@@ -129,7 +129,7 @@ class Documents:
         """Return, by field, the score of each document that a leaf matches, without its weight."""
         by_field: dict[str, dict[int, float]] = {}
         for alternative in alternatives(leaf):
-            scores = by_field.setdefault(alternative[0], {})
+            scores = by_field.setdefault(alternative[0].removesuffix("_forms"), {})
             for document, score in self.scores(Best((alternative,)), boost).items():
                 scores[document] = max(score, scores.get(document, 0.0))
         return by_field
@@ -141,7 +141,7 @@ class Documents:
     def occurrences(self, terms: tuple[str, ...]) -> dict[int, float]:
         """Return how often a term or phrase occurs in title and content, by document."""
         counts: dict[int, float] = {}
-        for field in self._fields.values():
+        for field in (self._fields[name] for name in TEXT_FIELDS):
             for document, count in field.frequencies(Pattern((terms,))).items():
                 counts[document] = counts.get(document, 0) + count
         return counts

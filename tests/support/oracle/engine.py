@@ -7,6 +7,7 @@ differently. It is slow, and checks nothing that an index would.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -32,12 +33,16 @@ from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkErr
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TEXT_FIELDS, TITLE, MetadataType
+from arag_search.query.forms import is_code, normal_terms, steps
 from arag_search.query.tree import And, Demote, Node, Not, Or, Prefer, Scope, TextLeaf, render
 from arag_search.tokens import count_tokens
 from tests.support.oracle.documents import Documents
 from tests.support.oracle.field import TextField, float32
 from tests.support.oracle.plan import plan_of
+
+LANGUAGE = "en"
+"""The language of the indexes of tests, unless they say another."""
 
 _NO_METADATA: Mapping[str, MetadataType] = {}
 
@@ -54,20 +59,24 @@ class MemoryEngine:
         b: float = 0.75,
         already_chunked: bool = False,
         sentences: bool = True,
+        language: str = LANGUAGE,
     ) -> None:
         """Index the chunks, in any order, whose ids and ordinals must be distinct.
 
-        ``metadata`` declares the fields that queries may name. With ``sentences`` False there is no
+        ``metadata`` declares the fields that queries may name, ``language`` is that of the normal
+        forms of words. With ``sentences`` False there is no
         sentence granularity.
         """
         self._chunks = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._numbers = {chunk.id: number for number, chunk in enumerate(self._chunks)}
         self._by_ordinal = {chunk.ordinal: number for number, chunk in enumerate(self._chunks)}
         assert len(self._numbers) == len(self._by_ordinal) == len(self._chunks)
-        self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
-        self._by_chunk = self._index_of(
-            self._chunks, [analysis.terms(chunk.content) for chunk in self._chunks]
+        self._manifest = dataclasses.replace(
+            _manifest(self._chunks, metadata, k1, b, already_chunked, sentences),
+            language=language,
+            forms=steps(language) if language else (),
         )
+        self._by_chunk = self._index_of(self._chunks, [chunk.content for chunk in self._chunks])
         # Each sentence is a document with the title and the metadata of its chunk.
         self._sentences = [
             (number, at)
@@ -76,7 +85,7 @@ class MemoryEngine:
         ]
         self._by_sentence = self._index_of(
             [self._chunks[number] for number, _ in self._sentences],
-            [analysis.terms(text) for chunk in self._chunks for text in chunk.sentences()],
+            [text for chunk in self._chunks for text in chunk.sentences()],
         )
         self._closed = False
 
@@ -257,11 +266,18 @@ class MemoryEngine:
             raise NotServedError("The index holds no sentences.", allowed="granularity chunk")
         return self._by_sentence
 
-    def _index_of(self, owners: Sequence[Chunk], contents: Sequence[Sequence[str]]) -> Documents:
+    def _index_of(self, owners: Sequence[Chunk], contents: Sequence[str]) -> Documents:
         """Index documents that belong to these chunks."""
-        k1, b = self._manifest.k1, self._manifest.b
-        titles = [analysis.terms(chunk.title) for chunk in owners]
-        fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
+        k1, b, language = self._manifest.k1, self._manifest.b, self._manifest.language
+        fields: dict[str, TextField] = {}
+        for name, texts in ((TITLE, [chunk.title for chunk in owners]), (CONTENT, contents)):
+            fields[name] = TextField(map(analysis.terms, texts), k1, b)
+            if language:
+                forms = (
+                    normal_terms(text, language, code=is_code(chunk.doc_id))
+                    for chunk, text in zip(owners, texts, strict=True)
+                )
+                fields[FORMS[name]] = TextField(forms, k1, b)
         return Documents(owners, fields, self._manifest.metadata)
 
     def _best_sentences(

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from ctypes import c_float
 
+from arag_search.query.forms import HOLE
 from arag_search.query.matching import Pattern, Positions, loose_matches, phrase_starts
 
 
@@ -28,13 +29,15 @@ class TextField:
     """The postings of one field over documents 0, 1, 2, … and their BM25 scores."""
 
     def __init__(self, texts: Iterable[Sequence[str]], k1: float, b: float) -> None:
-        """Index the terms of each document, in order. A document without terms does not count."""
+        """Index the terms of each document, in order, with holes. A document without terms does not
+        count."""
         self._postings: dict[str, dict[int, list[int]]] = {}
         lengths: list[int] = []
         for document, terms in enumerate(texts):
             for position, term in enumerate(terms):
-                self._postings.setdefault(term, {}).setdefault(document, []).append(position)
-            lengths.append(len(terms))
+                if term != HOLE:
+                    self._postings.setdefault(term, {}).setdefault(document, []).append(position)
+            lengths.append(sum(term != HOLE for term in terms))
         self._documents = sum(map(bool, lengths))
         average = sum(lengths) / max(self._documents, 1)
         self._inverse_norms = [_inverse_norm(length, average, k1, b) for length in lengths]
@@ -42,10 +45,10 @@ class TextField:
     def scores(self, pattern: Pattern, boost: float) -> dict[int, float]:
         """Return the BM25 score, times ``boost``, of each document that matches.
 
-        The pattern has one spelling. The score of a prefix is the boost itself.
+        The pattern has one spelling. The score of a prefix or fuzzy word is the boost itself.
         """
         frequencies = self.frequencies(pattern)
-        if pattern.is_prefix:
+        if pattern.is_expanded:
             return dict.fromkeys(frequencies, boost)
         (terms,) = pattern.spellings
         weight = float32(boost * float32(sum(self._idf(term) for term in terms)))
@@ -61,11 +64,11 @@ class TextField:
         A loose match counts as less than 1, all matches of a prefix together as 1.
         """
         (terms,) = pattern.spellings
-        if pattern.is_prefix:
-            with_prefix = (
-                postings for term, postings in self._postings.items() if term.startswith(terms[0])
+        if pattern.is_expanded:
+            expanded = (
+                postings for term, postings in self._postings.items() if pattern.expands_to(term)
             )
-            return {document: 1.0 for postings in with_prefix for document in postings}
+            return {document: 1.0 for postings in expanded for document in postings}
         lists = [self._postings.get(term, {}) for term in terms]
         repeats = len(set(terms)) < len(terms)
         frequencies = {

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from arag_search.query.fields import TEXT_FIELDS
-from arag_search.query.matching import Pattern
+from arag_search.query.fields import FORMS, TEXT_FIELDS
+from arag_search.query.matching import Pattern, patterns_of
 from arag_search.query.tree import And, Node, Or, TextLeaf, scores
 from tests.support.oracle.field import float32
 
@@ -92,8 +92,16 @@ def plan_of(node: Node) -> Plan:
 def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
     """Return the spellings of a leaf in each of its fields, sorted."""
     fields = (leaf.field,) if leaf.field else TEXT_FIELDS
-    patterns = Pattern.of(leaf).alternatives()
-    return tuple(sorted({(field, pattern) for pattern in patterns for field in fields}))
+    patterns = [way for pattern in patterns_of(leaf) for way in pattern.alternatives()]
+    return tuple(
+        sorted(
+            {
+                (FORMS[field] if pattern.language else field, pattern)
+                for pattern in patterns
+                for field in fields
+            }
+        )
+    )
 
 
 def _all_of(node: And) -> Plan:

@@ -1,6 +1,7 @@
 """Query trees compiled for OpenSearch."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -20,13 +21,13 @@ from tests.support.strategies import SCHEMA, trees
 
 QUERY_KINDS = {
     "bool", "constant_score", "dis_max", "function_score", "match_all", "match_phrase", "prefix",
-    "range", "term", "terms",
+    "range", "term", "fuzzy", "terms",
 }  # fmt: skip
 """All kinds of query that are sent. The server never parses text."""
 
 
 def tree(query: str) -> Node:
-    """Parse a query without possessives."""
+    """Parse a query of written words."""
     return parse(query, SCHEMA, published=True).tree
 
 
@@ -56,11 +57,18 @@ def test_the_two_apostrophes_are_alternatives() -> None:
     assert dsl("title:it's")["dis_max"]["queries"] == [term("title", "it's"), term("title", "it’s")]
 
 
-def test_possessives_are_alternatives_with_both_apostrophes() -> None:
-    query, _ = compiled(parse("title:opera^2", SCHEMA).tree)
-    words = ("opera", "opera's", "opera’s")
-    assert query["dis_max"]["queries"] == [term("title", word) for word in words]
-    assert query["dis_max"]["boost"] == 2
+def test_normal_forms_are_searched_in_fields_of_their_own() -> None:
+    schema = replace(SCHEMA, language="en")
+    query, _ = compiled(parse("title:Operas^2", schema).tree)
+    assert query == {"term": {"title_forms": {"value": "opera", "boost": 2}}}
+    query, _ = compiled(parse('title:getUserById AND title:"=Operas"', schema).tree)
+    whole, written = query["bool"]["must"]
+    parts = {"query": "get user by id", "analyzer": "whitespace", "slop": 0}
+    assert whole["dis_max"]["queries"] == [
+        term("title_forms", "getuserbyid"),
+        {"match_phrase": {"title_forms": parts}},
+    ]
+    assert written == term("title", "operas")
 
 
 def test_a_phrase_is_sent_in_terms_that_are_not_analysed_again() -> None:

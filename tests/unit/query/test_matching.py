@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.query.matching import Pattern, loose_matches
+from arag_search.query.matching import loose_matches, patterns_of
 from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
 from tests.support.examples import examples
 
@@ -34,7 +34,7 @@ TOKENS = TEXT.split()
     ],
 )
 def test_a_leaf_matches_these_runs_of_tokens(leaf: TextLeaf, runs: list[tuple[int, int]]) -> None:
-    pattern = Pattern.of(leaf)
+    pattern = patterns_of(leaf)[0]
     assert list(pattern.runs(TOKENS)) == runs
     assert pattern.matches(TOKENS) == bool(runs)
 
@@ -43,7 +43,7 @@ def test_a_leaf_matches_these_runs_of_tokens(leaf: TextLeaf, runs: list[tuple[in
     "leaf", [Term("it's"), Term("COVID-19"), Phrase("it's opera", slop=3), Prefix("it's")]
 )
 def test_a_leaf_matches_where_any_of_its_spellings_matches(leaf: TextLeaf) -> None:
-    pattern = Pattern.of(leaf)
+    pattern = patterns_of(leaf)[0]
     parts = list(pattern.alternatives())
     assert len(parts) == len(leaf.spellings)
     assert [run for part in parts for run in part.runs(TOKENS)] == list(pattern.runs(TOKENS))

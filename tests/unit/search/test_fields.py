@@ -112,11 +112,11 @@ def test_moments_that_a_zone_moves_out_of_the_calendar_become_its_ends() -> None
             'kind has no value "Person"; nearest: "person" (3 passages).',
         ),
         (
-            "operas OR kind:Person",
-            "Alone: operas occurs nowhere. "
+            "cantata OR kind:Person",
+            "Alone: cantata occurs nowhere. "
             'kind has no value "Person"; nearest: "person" (3 passages).',
         ),
-        ("operas NOT kind:Person", "Alone: operas occurs nowhere; kind:Person occurs nowhere."),
+        ("cantata NOT kind:Person", "Alone: cantata occurs nowhere; kind:Person occurs nowhere."),
     ],
 )
 def test_a_clause_without_a_match_is_answered_with_the_values_that_there_are(

@@ -40,6 +40,12 @@ class CountingEngine(MemoryEngine):
         return super().counts(queries, scope, deadline)
 
 
+@pytest.fixture(autouse=True)
+def _without_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the notes on spelling, whose requests are not those that are counted here."""
+    monkeypatch.setattr("arag_search.search.spelling.Spelling.notes", lambda *_, **__: [])
+
+
 @pytest.fixture(scope="module")
 def common() -> CountingEngine:
     return CountingEngine(COMMON)

@@ -47,7 +47,10 @@ def test_at_sentence_granularity_the_sentence_is_judged(index: Index) -> None:
 
 def test_a_preference_that_no_passage_meets_is_noted(index: Index) -> None:
     notes = index.logical_search("vivaldi PREFER gondola PREFER goldoni").notes
-    assert notes == ("PREFER gondola: no passage that matches has it.",)
+    assert notes == (
+        "PREFER gondola: no passage that matches has it.",
+        "gondola occurs nowhere.",
+    )
 
 
 def test_published_queries_have_words_instead_of_operators(index: Index) -> None:

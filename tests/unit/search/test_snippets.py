@@ -13,7 +13,7 @@ from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import Schema
-from arag_search.query.matching import Pattern
+from arag_search.query.matching import Pattern, patterns_of
 from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Prefix, Term
 from arag_search.search.occurrences import Sentences
@@ -21,7 +21,7 @@ from arag_search.search.results import join_sentences
 from arag_search.search.snippets import Snippets, keyword_sentences
 from tests.support.examples import examples
 
-SCHEMA = Schema({"year": "number", "lang": "keyword"})
+SCHEMA = Schema({"year": "number", "lang": "keyword"}, language="en")
 
 
 def hit_of(*sentences: str, matched: tuple[int, ...] = ()) -> Hit:
@@ -65,12 +65,14 @@ def shown_sentences(query: str, hit: Hit = VIVALDI) -> list[int]:
         ("year:>=1700 AND libretto", [2, 3]),
         ("title:vivaldi", [0]),
         ("year:>=1700", [0]),
-        ("griseldas", [0]),
+        ("griseldas", [0, 4]),
+        ('"=griseldas"', [0]),
         ('"four seasons"', [5, 6]),  # across the end of a sentence: its parts
         ('"four seasons" OR libretto', [2, 3]),
         ('"opera griselda zeno"', [2, 4, 0]),
-        ("vivaldi's", [4]),
-        ("vivaldi’s", [4]),
+        ("vivaldi's", [0, 4]),
+        ("vivaldi’s", [0, 4]),
+        ('"=vivaldi\'s"', [4]),
         ('"vivaldi\'s singers"', [4]),
         ("vivaldi's*", [4]),
         ("Vivaldi", [0, 4]),
@@ -210,18 +212,18 @@ def test_leaves_occur_in_the_sentences_whose_tokens_match(
                 for at in range(len(sentence_tokens))
             )
         }
-        assert text.matching(Pattern.of(Phrase(leaf_text))) == phrase
-        assert text.matching(Pattern.of(Term(leaf_text))) == phrase
+        assert text.matching(patterns_of(Phrase(leaf_text))[0]) == phrase
+        assert text.matching(patterns_of(Term(leaf_text))[0]) == phrase
         slop = slop if len(words[0]) > 1 else 0
         loose = {
             n
             for n, sentence_tokens in enumerate(tokens)
             if any(within(sentence_tokens, w, slop) for w in words)
         }
-        assert text.matching(Pattern.of(Phrase(leaf_text, slop))) == loose
+        assert text.matching(patterns_of(Phrase(leaf_text, slop))[0]) == loose
         if is_prefix(leaf_text):
             starts = tuple(spelling[0] for spelling in Prefix(leaf_text).spellings)
-            assert text.matching(Pattern.of(Prefix(leaf_text))) == {
+            assert text.matching(patterns_of(Prefix(leaf_text))[0]) == {
                 n
                 for n, sentence_tokens in enumerate(tokens)
                 if any(t.startswith(starts) for t in sentence_tokens)

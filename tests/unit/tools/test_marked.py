@@ -41,7 +41,8 @@ def test_a_short_passage_is_whole_and_a_long_one_counts_its_gaps() -> None:
         "2 of 2 passages for (older OR gondola)\n"
         "[scarlatti.1] Griselda (Scarlatti) (whole)\nThis opera is older.\n"
         "[canals.1] The canals\n"
-        "(32 left out) A gondola is black. In 1562 that became a law.\nFull text: chunk_read."
+        "The canals are old. They were dug by hand. (30 left out) A gondola is black. In 1562 that "
+        "became a law.\nFull text: chunk_read."
     )
 
 

@@ -37,7 +37,7 @@ def test_a_logical_search_shows_query_hits_snippets_and_how_to_get_more(
 def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
     result = logical.run({"query": "premiere and opera", "top_k": 1})
     assert result.text == (
-        "1 of 2 passages for (premiere OR and OR opera)\n"
+        "1 of 3 passages for (premiere OR and OR opera)\n"
         'Note: "and" was searched as a word; operators are in upper case.\n'
         "[griselda.1] Griselda (Vivaldi) (whole)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
@@ -140,7 +140,7 @@ def test_a_query_without_hits_is_explained_clause_by_clause(logical: LogicalSear
     result = logical.run({"query": "operetta NOT opera"})
     assert result.text == (
         "No passage matches (operetta AND NOT opera).\n"
-        "Alone: operetta occurs nowhere; opera 2 (excluded)."
+        "Alone: operetta occurs nowhere; opera 3 (excluded)."
     )
 
 

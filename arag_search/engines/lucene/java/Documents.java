@@ -6,6 +6,9 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.lucene.analysis.TokenStream;
+import org.apache.lucene.analysis.tokenattributes.CharTermAttribute;
+import org.apache.lucene.analysis.tokenattributes.PositionIncrementAttribute;
 import org.apache.lucene.document.BinaryDocValuesField;
 import org.apache.lucene.document.DoubleField;
 import org.apache.lucene.document.Field;
@@ -32,6 +35,7 @@ public final class Documents {
     private final BinaryDocValuesField record;
     private final StoredField text;
     private final List<Metadata> metadata = new ArrayList<>();
+    private final boolean hasForms;
     private ByteBuffer batch;
 
     /**
@@ -46,6 +50,7 @@ public final class Documents {
             String metadataKinds) {
         this.chunks = chunks;
         this.sentences = sentences;
+        this.hasForms = names.titleForms() != null;
         this.record = new BinaryDocValuesField(names.record(), new BytesRef());
         this.text = new StoredField(names.text(), "");
         this.chunk = new Kind(names.id(), names);
@@ -75,23 +80,34 @@ public final class Documents {
         record.setBytesValue(new BytesRef(bytes()));
         text.setStringValue(content);
         List<IndexableField> values = metadata();
-        chunk.begin(id, documentId, title, values);
-        chunks.addDocument(chunk.with(ordinal, content));
-        int n = batch.getInt();
-        if (sentences == null) {
-            batch.position(batch.position() + 4 * n);
-            return;
+        int[] ends = new int[batch.getInt()];
+        for (int i = 0; i < ends.length; i++) {
+            ends[i] = batch.getInt();
         }
-        sentence.begin(id, documentId, title, values);
+        String titleForms = forms();
+        chunk.begin(id, documentId, title, titleForms, values);
+        chunks.addDocument(chunk.with(ordinal, content, forms()));
+        if (sentences != null) {
+            sentence.begin(id, documentId, title, titleForms, values);
+        }
         int start = 0;
         int codePoints = 0;
-        for (int i = 0; i < n; i++) {
-            int endInCodePoints = batch.getInt();
-            int end = content.offsetByCodePoints(start, endInCodePoints - codePoints);
-            sentences.addDocument(sentence.with(ordinal + i, content.substring(start, end)));
+        for (int i = 0; i < ends.length; i++) {
+            String sentenceForms = forms();
+            if (sentences == null) {
+                continue;
+            }
+            int end = content.offsetByCodePoints(start, ends[i] - codePoints);
+            String part = content.substring(start, end);
+            sentences.addDocument(sentence.with(ordinal + i, part, sentenceForms));
             start = end;
-            codePoints = endInCodePoints;
+            codePoints = ends[i];
         }
+    }
+
+    /** Return the next normal forms of the batch; null if words have none. */
+    private String forms() {
+        return hasForms ? string() : null;
     }
 
     private List<IndexableField> metadata() {
@@ -119,7 +135,7 @@ public final class Documents {
         return value;
     }
 
-    /** The names of the Lucene fields, which Python defines. */
+    /** The names of the Lucene fields, which Python defines; the last two may be null. */
     public record Names(
             String id,
             String chunkId,
@@ -128,7 +144,9 @@ public final class Documents {
             String title,
             String content,
             String record,
-            String text) {}
+            String text,
+            String titleForms,
+            String contentForms) {}
 
     /** The documents of one of the two indexes: a list of fields that is refilled. */
     private static final class Kind {
@@ -140,6 +158,8 @@ public final class Documents {
         private final LongPoint point;
         private final TextField title;
         private final TextField content;
+        private final Forms titleForms = new Forms("");
+        private final Forms contentForms = new Forms("");
 
         Kind(String idName, Names names) {
             id = new StringField(idName, "", Field.Store.NO);
@@ -154,9 +174,19 @@ public final class Documents {
             fields.add(point);
             fields.add(title);
             fields.add(content);
+            if (names.titleForms() != null) {
+                fields.add(new TextField(names.titleForms(), titleForms));
+                fields.add(new TextField(names.contentForms(), contentForms));
+            }
         }
 
-        void begin(String idValue, String document, String titleText, List<IndexableField> more) {
+        void begin(
+                String idValue,
+                String document,
+                String titleText,
+                String forms,
+                List<IndexableField> more) {
+            titleForms.text = forms;
             id.setStringValue(idValue);
             documentId.setStringValue(document);
             title.setStringValue(titleText);
@@ -165,11 +195,53 @@ public final class Documents {
             all.addAll(more);
         }
 
-        List<IndexableField> with(long ordinal, String text) {
+        List<IndexableField> with(long ordinal, String text, String forms) {
+            contentForms.text = forms;
             column.setLongValue(ordinal);
             point.setLongValue(ordinal);
             content.setStringValue(text);
             return all;
+        }
+    }
+
+    /** The terms of a text, separated by blanks; a line feed is a gap that no phrase reaches over. */
+    public static final class Forms extends TokenStream {
+        private static final int GAP = 100;
+
+        String text;
+        private final CharTermAttribute term = addAttribute(CharTermAttribute.class);
+        private final PositionIncrementAttribute increment =
+                addAttribute(PositionIncrementAttribute.class);
+        private int at;
+
+        /** Hold a text, which may be replaced between its uses. */
+        public Forms(String text) {
+            this.text = text;
+        }
+
+        @Override
+        public void reset() {
+            at = 0;
+        }
+
+        @Override
+        public boolean incrementToken() {
+            clearAttributes();
+            while (at < text.length()) {
+                int start = at;
+                while (at < text.length() && text.charAt(at) > ' ') {
+                    at++;
+                }
+                int end = at++;
+                if (start > 0 && text.charAt(start - 1) == '\n') {
+                    increment.setPositionIncrement(GAP);
+                }
+                if (end > start) {
+                    term.append(text, start, end);
+                    return true;
+                }
+            }
+            return false;
         }
     }
 

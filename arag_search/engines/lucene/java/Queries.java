@@ -15,8 +15,10 @@ import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
 import org.apache.lucene.search.ConstantScoreQuery;
 import org.apache.lucene.search.DisjunctionMaxQuery;
+import org.apache.lucene.search.FuzzyQuery;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.MatchAllDocsQuery;
+import org.apache.lucene.search.MultiTermQuery;
 import org.apache.lucene.search.PhraseQuery;
 import org.apache.lucene.search.PrefixQuery;
 import org.apache.lucene.search.Query;
@@ -69,7 +71,7 @@ public final class Queries {
             case '~' -> demoted();
             case '^' -> boosted();
             case 'c' -> new ConstantScoreQuery(next());
-            case 'x' -> new PrefixQuery(new Term(word(), word()));
+            case 'x' -> expanded();
             case 's' -> values();
             case 'o' -> ordinals();
             case 'l' -> LongPoint.newRangeQuery(word(), integer(), integer());
@@ -100,6 +102,15 @@ public final class Queries {
             termQueries.put(term, query);
         }
         return query;
+    }
+
+    /** Read a word that stands for those that begin with it or, with edits, are like it. */
+    private Query expanded() {
+        Term term = new Term(word(), word());
+        int edits = number();
+        return edits == 0
+                ? new PrefixQuery(term)
+                : new FuzzyQuery(term, edits, 0, 1, true, MultiTermQuery.CONSTANT_SCORE_REWRITE);
     }
 
     private Query phrase() {

@@ -1,0 +1,399 @@
+"""The normal forms of words: what an index searches, unless a word is asked for as it is written.
+
+``normal_forms`` is the only place that makes them; the build, the parser, snippets, marks, counts
+and the oracle of the tests ask it, and engines index and search what it returns. Its steps are
+``STEPS``, which manifests name:
+
+1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``).
+2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
+   ``.NET`` are their word in its place, and themselves as well.
+3. Letters of another width, ligatures and other compatibility forms are the letters, apostrophes
+   and a possessive 's go, and so do soft hyphens, joiners and, where articles are elided, these.
+4. A word of the dictionary of the language (simplemma) is its lemma; another loses a regular
+   plural. That depends on the word in lower case alone.
+5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
+6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts
+   stand behind all words, so far apart that no phrase reaches over them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import NamedTuple
+
+from arag_search.corpus import Chunk
+from arag_search.query import analysis
+from arag_search.query.limits import MAX_SLOP
+
+NONE = "none"
+"""The language of an index whose words have no lemmas; all other steps apply."""
+
+HOLE = ""
+"""Stands at the positions before each group of parts."""
+
+GAP = MAX_SLOP + 2
+"""The number of holes: no loose phrase reaches over them."""
+
+Spellings = tuple[tuple[str, ...], ...]
+
+_MAX_KNOWN = 200_000
+_CODE = frozenset(
+    """
+    bash c cc cpp cs css cxx dart ex go h hh hpp hs ipynb java jl js jsx kt lua m mjs mm php pl pm
+    ps1 py pyi pyx r rb rs scala scss sh sql swift tf toml ts tsx vue yaml yml zig
+    """.split()  # noqa: SIM905
+)
+"""The endings of files of code."""
+
+
+class Form(NamedTuple):
+    """A normal form, and the offsets in code points of the word that it stands for."""
+
+    term: str
+    start: int
+    end: int
+
+
+def steps(language: str) -> tuple[str, ...]:
+    """Return the names of the steps, with the version of the dictionary. An index that was built
+    with other steps cannot be searched."""
+    lemmas = () if language == NONE else (f"lemmas of {language} (simplemma {_simplemma()})",)
+    return ("words", "symbols", "letters", *lemmas, "accents", "identifiers")
+
+
+@cache
+def _simplemma() -> str:
+    return version("simplemma")
+
+
+def is_code(doc_id: str) -> bool:
+    """Return whether a document is code, by the ending of its id."""
+    name, _, ending = doc_id.rpartition(".")
+    return bool(name) and ending.lower() in _CODE
+
+
+def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
+    """Return the normal form of each word of a text, in order; then for each symbol and identifier
+    GAP holes, and what it also is. ``code`` says that two capitalised parts are an identifier too.
+
+    O(len(text)). The first call for a language reads its dictionary, which can take seconds.
+    """
+    known = _known(language)
+    tokens = analysis.tokens(text)
+    if not _UNUSUAL.search(text):
+        return [Form(known[term], start, end) for term, start, end in tokens]
+    forms: list[Form] = []
+    more: list[list[Form]] = []
+    for term, start, end in tokens:
+        if sign := _SIGNS.match(text, end) if _is_language(term, text, start) else None:
+            forms.append(Form(term + sign[0], start, sign.end()))
+            continue
+        forms.append(Form(known[term], start, end))
+        parts = parts_of(text[start:end])
+        if parts and (code or not _is_name(text[start:end])):
+            more.append([Form(known[part], start, end) for part in parts])
+    for symbol in _SYMBOL.finditer(text):
+        more.append([Form(symbol[0].lower(), *symbol.span())])
+    for group in more:
+        forms += [Form(HOLE, group[0].start, group[0].start)] * GAP
+        forms += group
+    return forms
+
+
+def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
+    """Return only the terms of ``normal_forms``, in less time."""
+    if not _UNUSUAL.search(text):
+        return list(map(_known(language).__getitem__, analysis.terms(text)))
+    return [form.term for form in normal_forms(text, language, code=code)]
+
+
+def indexed(text: str, language: str, *, code: bool = False) -> str:
+    """Return the terms of a text as engines read them: with blanks between them, and a line feed
+    for holes."""
+    if not _UNUSUAL.search(text):
+        return " ".join(map(_known(language).__getitem__, analysis.terms(text)))
+    return _HOLES.sub("\n", " ".join(normal_terms(text, language, code=code)))
+
+
+_BETWEEN = "\u1e9f"
+"""A letter that hardly any text has, and that is its own form: it stands between texts."""
+
+
+def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:
+    """Return the ``normal_terms`` of texts that follow each other, in less time."""
+    marked = f" {_BETWEEN} ".join(texts)
+    if marked.count(_BETWEEN) != len(texts) - 1 or _UNUSUAL.search(marked):
+        return [normal_terms(text, language, code=code) for text in texts]
+    forms: list[list[str]] = [[]]
+    for term in map(_known(language).__getitem__, analysis.terms(marked)):
+        if term == _BETWEEN:
+            forms.append([])
+        else:
+            forms[-1].append(term)
+    return forms
+
+
+class ChunkForms(NamedTuple):
+    """The normal forms of a chunk as engines read them: of its title, its content, and each of its
+    sentences."""
+
+    title: str
+    content: str
+    sentences: list[str]
+
+
+def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
+    """Return the normal forms of a chunk. Those of its content are put together from those of its
+    sentences, unless a word goes on in the next one. Most chunks are read in one piece."""
+    texts = chunk.sentences()
+    marked = f" {_BETWEEN} ".join((chunk.title, *texts))
+    is_plain = marked.count(_BETWEEN) == len(texts) and not _UNUSUAL.search(marked)
+    if is_plain and all(text[-1:].isspace() for text in texts[:-1]):
+        terms = " ".join(map(_known(language).__getitem__, analysis.terms(marked)))
+        title, *sentences = (piece.strip() for piece in terms.split(_BETWEEN))
+        return ChunkForms(title, " ".join(filter(None, sentences)), sentences)
+    code = is_code(chunk.doc_id)
+    sentences = [indexed(text, language, code=code) for text in texts]
+    if all(text[-1:].isspace() for text in texts[:-1]):
+        content = " ".join(filter(None, sentences))
+        if "\n" in content:
+            pieces = [sentence.split("\n") for sentence in sentences]
+            words = " ".join([piece[0] for piece in pieces if piece[0]])
+            content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
+    else:
+        content = indexed(chunk.content, language, code=code)
+    return ChunkForms(indexed(chunk.title, language, code=code), content, sentences)
+
+
+def normal_spellings(text: str, language: str) -> Spellings:
+    """Return the terms that a word or phrase of a query stands for, in each of its spellings; none
+    if it holds nothing to search.
+
+    A symbol is only itself. An identifier is itself, its parts in order or, if it is dotted, one of
+    its dotted endings of two parts or more.
+    """
+    known = _known(language)
+    if text.isascii() and text.isalpha() and text[1:].islower():  # most words
+        return ((known[text.lower()],),)
+    if _SYMBOL.fullmatch(text.strip()):
+        return ((text.strip().lower(),),)
+    forms = normal_forms(text, language)
+    words = tuple(form.term for form in forms[: _count(forms)])
+    if len(words) != 1:
+        return (words,) if words else ()
+    word = text[forms[0].start : forms[0].end]
+    parts = tuple(known[part] for part in parts_of(word))
+    others = [parts] if len(parts) > 1 else []
+    pieces = word.lower().split(".")
+    others += [(known[".".join(pieces[at:])],) for at in range(1, len(pieces) - 1)]
+    return tuple(dict.fromkeys([words, *others]))
+
+
+def folded(word: str) -> str:
+    """Return a word or its beginning in normal form, but for its lemma."""
+    return _accents_off(_letters(analysis.fold(word))).replace("'", "") or word
+
+
+def _count(forms: list[Form]) -> int:
+    """Return the number of words, which come before the first hole."""
+    return next((at for at, form in enumerate(forms) if form.term == HOLE), len(forms))
+
+
+# Symbols and identifiers
+
+
+_UNUSUAL = re.compile(
+    r"[A-Z_@$#+.-](?:(?<=[_@$#])|(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=\+)(?=\+)"
+    r"|(?<=\w\.)(?=\w)|(?<=[-.])(?=[-\w])(?<![^\s(\[{\"'`|,=][-.]))"
+)
+"""A text without any of these has neither symbols nor identifiers. It begins with a set of rare
+characters, so that texts are searched fast."""
+_SIGNS = re.compile(r"\+\+(?!\+)|#(?!#)")
+_LANGUAGE = re.compile(r"[cfj](?:\+\+|#)", re.IGNORECASE)
+_SYMBOL = re.compile(
+    r"(?<![^\s(\[{\"'`|,=])"
+    r"(?:--[A-Za-z][\w-]*\w|-[A-Za-z](?![\w-])|\.NET\b|@[A-Za-z_][\w.]*\w|\$[A-Za-z_]\w*)",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
+_HOLES = re.compile(" {2,}")
+
+
+def keeps_symbols(piece: str, text: str) -> bool:
+    """Return whether a piece of a text is searched with its symbols: ``C++`` anywhere, and
+    ``--flag`` if it is the whole text."""
+    return bool(_LANGUAGE.fullmatch(piece)) or (piece == text and bool(_SYMBOL.fullmatch(piece)))
+
+
+def _is_language(term: str, text: str, start: int) -> bool:
+    """Return whether a word is the name of a language that may end in signs: C, F or J."""
+    return term in ("c", "f", "j") and (not start or not text[start - 1].isalnum())
+
+
+def parts_of(word: str) -> list[str]:
+    """Return the parts of an identifier, in lower case, without those of one character or of digits
+    alone; none for another word."""
+    is_joined = "_" in word or ("." in word and not word.replace(".", "").isdigit())
+    is_mixed = not word.islower() and not word.isupper() and not word.istitle()
+    if not (is_joined or is_mixed):
+        return []
+    parts = [part.lower() for part in _PART.findall(word) if len(part) > 1]
+    return parts if len(parts) > 1 or is_joined or word[0].islower() else []
+
+
+def _is_name(word: str) -> bool:
+    """Return whether a word may be a name: of two capitalised parts, such as MacDonald."""
+    return word[0].isupper() and word.isalpha() and len(_PART.findall(word)) < 3
+
+
+# Letters, lemmas, accents
+
+
+class _Known(dict[str, str]):
+    """The normal forms of words in lower case. They are kept, up to a number."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._lemma: Callable[[str], str] = str if language == NONE else _lemmas(language)
+
+    def __missing__(self, word: str) -> str:
+        form = _POSSESSIVE.sub("", _letters(word))
+        form = _accents_off(self._lemma(form) if form.replace("'", "").isalpha() else form)
+        form = _cut(form.replace("'", "")) or word
+        if len(self) >= _MAX_KNOWN:
+            self.clear()
+        self[word] = form
+        return form
+
+
+@cache
+def _known(language: str) -> _Known:
+    return _Known(language)
+
+
+_POSSESSIVE = re.compile("(?<=\\w)'s$")
+_ELIDED = re.compile(
+    "^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|all|coll|dall|dell|nell|sull|un|quest|bell)'"
+    "(?=\\w)"
+)
+_ELIDING = frozenset(("fr", "it", "ca"))
+_CAPITALISED = frozenset(("de",))
+"""Languages whose nouns are capitalised, where the spelling of a noun is asked first."""
+
+_MOST_LEMMAS = 3
+"""How often a lemma is looked up again, because it may be a form of another word."""
+
+_PLURALS = {
+    "en": ((re.compile("(?<=..)ies$"), "y"), (re.compile("(?:(?<=[sxz])|(?<=[cs]h))es$"), "")),
+    "es": ((re.compile("(?<=[^aeiouáéíóús])es$"), ""),),
+}
+"""The endings of regular plurals, beside a plain s."""
+_PLAIN_PLURAL = re.compile("(?<=..[^su])s$")
+_WITH_PLAIN_PLURALS = frozenset(("en", "fr", "es", "pt", "ca"))
+
+
+def languages() -> tuple[str, ...]:
+    """Return the languages that have lemmas, as ISO 639 names them, sorted."""
+    from simplemma.strategies.dictionaries import dictionary_factory
+
+    return tuple(sorted(dictionary_factory.SUPPORTED_LANGUAGES))
+
+
+def _lemmas(language: str) -> Callable[[str], str]:
+    """Return the function from a word in lower case to its lemma."""
+    from simplemma import is_known, lemmatize
+
+    endings = _PLURALS.get(language, ())
+    if language in _WITH_PLAIN_PLURALS:
+        endings = (*endings, (_PLAIN_PLURAL, ""))
+
+    def of_dictionary(word: str) -> str:
+        noun = word.capitalize()
+        spelling = (
+            noun if language in _CAPITALISED and is_known(noun, language, low_memory=True) else word
+        )
+        return lemmatize(spelling, language, low_memory=True).lower()
+
+    def lemma(word: str) -> str:
+        if language in _ELIDING:
+            word = _ELIDED.sub("", word)
+        if not is_known(word, language, low_memory=True):
+            for ending, instead in endings:
+                if ending.search(word):
+                    word = ending.sub(instead, word)
+                    break
+        for _ in range(_MOST_LEMMAS):  # operas, opera, opus
+            if language == "en" and word[-1] == "a" and of_dictionary(f"{word}s") == word:
+                break  # opera is a word of its own, and a plural of opus
+            before, word = word, of_dictionary(word)
+            if word == before:
+                break
+        return word
+
+    return lemma
+
+
+_OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",
+                  "ı": "i", "ё": "е", "ς": "σ", "\u0640": ""}  # fmt: skip
+"""Letters with a plain form that Unicode does not decompose them into, and the tatweel."""
+_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
+_LETTER_FORMS = frozenset(
+    ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>")
+)
+
+
+class _Letters(dict[int, str]):
+    """The letters of compatibility forms, by code point."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        kind = unicodedata.decomposition(character).partition(" ")[0]
+        letters = unicodedata.normalize("NFKC", character).lower()
+        if unicodedata.category(character) == "Cf":
+            letters = ""
+        elif character in "\u2019\u02bc\uff07":
+            letters = "'"
+        elif kind not in _LETTER_FORMS or not all(map(_is_in_word, letters)):
+            letters = character
+        self[code] = letters
+        return letters
+
+
+class _Plain(dict[int, str]):
+    """Latin and Greek letters without accents, by code point, and other letters as they are."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        plain = _OTHER_LETTERS.get(character, character)
+        if unicodedata.name(character, "").startswith(("LATIN", "GREEK")):
+            decomposed = unicodedata.normalize("NFD", plain)
+            plain = "".join(_OTHER_LETTERS.get(letter, letter) for letter in decomposed)
+        plain = self[code] = _POINTS.sub("", plain)
+        return plain
+
+
+_LETTERS, _PLAIN = _Letters(), _Plain()
+
+
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character).startswith("M")
+
+
+def _letters(word: str) -> str:
+    """Return a word with its letters for compatibility forms, and straight apostrophes."""
+    return word if word.isascii() else unicodedata.normalize("NFC", word.translate(_LETTERS))
+
+
+def _accents_off(word: str) -> str:
+    return word if word.isascii() else word.translate(_PLAIN)
+
+
+def _cut(term: str) -> str:
+    """Return the beginning of a term that an index can hold."""
+    if len(term) <= analysis.MAX_UNITS // 2:
+        return term
+    return term.encode("utf-16-le")[: 2 * analysis.MAX_UNITS].decode("utf-16-le", "ignore")

@@ -1,0 +1,194 @@
+"""The normal forms of words: one function, whose terms engines index and search."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.corpus import Chunk, nfc
+from arag_search.query import analysis
+from arag_search.query.forms import (
+    GAP,
+    HOLE,
+    NONE,
+    folded,
+    forms_of_chunk,
+    indexed,
+    is_code,
+    languages,
+    normal_forms,
+    normal_spellings,
+    normal_terms,
+    steps,
+)
+
+TEXTS = st.text(
+    st.sampled_from("aAbB xX_.-#+$@'’1é́ßЁйﬁｖカﾞ東\u00ad\u200dא\u05b0\U0001d49c\n")
+) | st.text(max_size=60)
+
+
+def words(text: str, language: str = "en") -> list[str]:
+    terms = normal_terms(text, language)
+    return terms[: terms.index(HOLE)] if HOLE in terms else terms
+
+
+@pytest.mark.parametrize(
+    ("language", "same"),
+    [
+        ("en", "film films filmed filming Films film's film’s FILMS"),
+        ("en", "child children child's"),
+        ("en", "index indices indexes"),
+        ("en", "write wrote written"),
+        ("en", "opera operas"),
+        ("en", "zorg zorgs"),
+        ("en", "zorgy zorgies"),
+        ("de", "Haus Häuser hauses HÄUSER"),
+        ("de", "Straße Straßen STRAßE"),
+        ("de", "Tag Tage"),
+        ("fr", "opéra l'opéra l’opéras opéras"),
+        ("fr", "cheval chevaux"),
+        ("es", "canción canciones"),
+        ("ru", "город городах города"),
+        ("ru", "елка ёлка"),
+        ("fi", "käsi käden"),
+        (NONE, "café CAFE cafe\u0301 Café's"),
+        (NONE, "finance ﬁnance ｆｉｎａｎｃｅ \U0001d41fi\U0001d427ance"),
+        (NONE, "σοφος σοφός ΣΟΦΟΣ"),
+        (NONE, "カガ ｶｶﾞ"),
+        (NONE, "Łódź lodz"),
+        (NONE, "rock'n'roll rock’n’roll rocknroll"),
+        (NONE, "xyz x\u00adyz xy\u200dz"),
+        (NONE, "שָׁלוֹם שלום"),
+    ],
+)
+def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
+    assert len({tuple(words(nfc(word), language)) for word in same.split(" ")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "other"),
+    [
+        ("en", "opera opus"),
+        ("en", "news new"),
+        ("en", "bus bu"),
+        (NONE, "film films"),
+        (NONE, "май маи"),  # й is a letter of its own
+        (NONE, "がく かく"),
+        (NONE, "10⁵ 105"),
+        (NONE, "½ 12"),
+        (NONE, "c++ c c#"),
+    ],
+)
+def test_other_words_have_other_terms(language: str, other: str) -> None:
+    pieces = other.split(" ")
+    assert len({tuple(words(word, language)) for word in pieces}) == len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("getUserById now", "getuserbyid now\nget user by id"),
+        ("see pg_stat_statements.max", "see pg_stat_statements.max\npg stat statement max"),
+        ("EarlyStoppingCallback", "earlystoppingcallback\nearly stop callback"),
+        ("DataFrame of MacDonald", "dataframe of macdonald"),
+        ("x_train, 3.14 U.S. e.g. USA's NATOs", "x_train 3.14 u.s e.g usa nato\ntrain"),
+        ("in C++17, C# or c", "in c++ 17 c# or c"),
+        ("run --dry-run -j 4", "run dry run j 4\n--dry-run\n-j"),
+        (
+            "$HOME, @app.route and .NET",
+            "home app.route and net\napp route\n$home\n@app.route\n.net",
+        ),
+        ("a-b a--b user@example.com", "a b a b user example.com\nexample com"),
+        ("", ""),
+    ],
+)
+def test_parts_and_symbols_are_behind_all_words(text: str, terms: str) -> None:
+    assert indexed(text, "en") == terms
+
+
+def test_two_capitalised_parts_are_parts_only_in_code() -> None:
+    assert indexed("DataFrame", "en", code=True) == "dataframe\ndata frame"
+    assert is_code("src/frame.py")
+    assert is_code("a/B.JAVA")
+    assert not is_code("frame.md")
+    assert not is_code("py")
+    (word, *holes, data, _) = normal_forms("DataFrame", "en", code=True)
+    assert [hole.term for hole in holes] == [HOLE] * GAP
+    assert (word[1:], data[1:]) == ((0, 9), (0, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "spellings"),
+    [
+        ("Films", [("film",)]),
+        ("new films", [("new", "film")]),
+        ("getUserById", [("getuserbyid",), ("get", "user", "by", "id")]),
+        ("DataFrame", [("dataframe",), ("data", "frame")]),
+        (
+            "subprocess.Popen.communicate",
+            [("subprocess.popen.communicate",), ("subprocess", "popen", "communicate"),
+             ("popen.communicate",)],
+        ),
+        ("the getUserById", [("the", "getuserbyid")]),
+        ("--dry-run", [("--dry-run",)]),
+        (" $HOME ", [("$home",)]),
+        ("C++", [("c++",)]),
+        ("lay-abbot", [("lie", "abbot")]),
+        ("...", []),
+    ],
+)  # fmt: skip
+def test_a_query_word_stands_for_the_whole_its_parts_or_a_dotted_ending(
+    text: str, spellings: list[tuple[str, ...]]
+) -> None:
+    assert normal_spellings(text, "en") == tuple(spellings)
+
+
+@given(TEXTS)
+def test_every_word_has_one_term_at_its_place(text: str) -> None:
+    text = nfc(text) if text.isprintable() else text
+    tokens = analysis.tokens(text)
+    forms = normal_forms(text, NONE)
+    terms = [form.term for form in forms]
+    assert terms == normal_terms(text, NONE)
+    assert [form.start for form in forms[: len(tokens)]] == [token.start for token in tokens]
+    assert HOLE not in terms[: len(tokens)]
+    assert all(0 <= form.start <= form.end <= len(text) for form in forms)
+    assert not any(character.isspace() for term in terms for character in term)
+    assert all(len(term.encode("utf-16-le", "surrogatepass")) <= 510 for term in terms)
+
+
+@given(TEXTS)
+def test_case_never_matters_to_a_word_without_parts(text: str) -> None:
+    low = analysis.fold(text)
+    if not set("_.@$#+-") & set(text) and analysis.fold(text.upper()) == low:
+        assert words(text.upper(), NONE) == words(low, NONE)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.booleans())
+def test_the_forms_of_a_chunk_are_those_of_its_texts(pieces: list[str], code: bool) -> None:
+    ends, content = [], ""
+    for piece in pieces:
+        content += piece
+        ends.append(len(content))
+    doc_id = "a.py" if code else "a"
+    chunk = Chunk("a.1", doc_id, "getUserById", content, 1, 1, 0, tuple(ends), {})
+    forms = forms_of_chunk(chunk, NONE)
+    assert forms.title == indexed(chunk.title, NONE)
+    assert forms.sentences == [indexed(text, NONE, code=code) for text in chunk.sentences()]
+    whole = indexed(content, NONE, code=code).split("\n")
+    made = forms.content.split("\n")
+    assert made[0] == whole[0]
+    assert sorted(made[1:]) == sorted(whole[1:])
+
+
+def test_a_beginning_is_folded_and_has_no_lemma() -> None:
+    assert [folded(word) for word in ("Café", "O’Nei", "films", "ＶＩＶ", "'")] == [
+        "cafe", "onei", "films", "viv", "'"
+    ]  # fmt: skip
+
+
+def test_the_steps_name_language_and_dictionary() -> None:
+    assert len(languages()) > 40
+    assert steps("en")[3].startswith("lemmas of en (simplemma ")
+    assert not any("lemmas" in step for step in steps(NONE))

@@ -1,0 +1,83 @@
+"""What a search says about words that nothing has, or that match by their forms alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.engines.base import Deadline
+from arag_search.errors import QueryTimeoutError
+from arag_search.search.index import Index
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.passages import chunk, index_of
+
+PASSAGES = [
+    chunk(0, "vivaldi", "Antonio Vivaldi", "He wrote operas and the Four Seasons. "),
+    chunk(1, "tekeze", "Tekezé", "A river; Terii Maevarua was a queen. "),
+    chunk(2, "wales", "Wales", "A land of hills. "),
+    chunk(
+        3, "wale", "Corduroy", "Its wales are ridges. Its wale is wide. ", "Each wale is a rib. "
+    ),
+    chunk(4, "rib", "Ribs", "A wale, or a rib. "),
+    chunk(5, "wale2", "Planks", "A wale strengthens a hull. "),
+]
+
+
+def notes(query: str, **options: object) -> tuple[str, ...]:
+    return index_of(*PASSAGES).logical_search(query, **options).notes  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("query", "noted"),
+    [
+        ("vivladi", ("nearest to vivladi: vivaldi 1.",)),
+        ("vivladi OR river", ("vivladi occurs nowhere; nearest: vivaldi 1.",)),
+        ("tekese", ("nearest to tekese: tekezé 1.",)),
+        ("teriimaevarua", ('nearest to teriimaevarua: "terii maevarua" 1.',)),
+        ("title:vivladi", ("nearest to title:vivladi: title:vivaldi 1.",)),
+        ('"antonio vivladi"', ("nearest to vivladi: vivaldi 1.",)),
+        ("hillz", ("nearest to hillz: hills 1, hull 1.",)),
+        ("strengthy", ("nearest to strengthy: strengthens 1.",)),
+        ("zzzz OR river", ("zzzz occurs nowhere.",)),
+        ("river AND NOT vivladi", ()),
+        ("river", ()),
+        ("vivaldi*", ()),
+        ("opera", ()),  # as written it is nowhere, but every form is on the page
+    ],
+)  # fmt: skip
+def test_a_word_that_nothing_has_is_answered_with_the_nearest(
+    query: str, noted: tuple[str, ...]
+) -> None:
+    if query == "opera":
+        noted = ('opera: 0 as written, 1 with forms; "=opera" is exact.',)
+    assert notes(query) == noted
+
+
+def test_a_word_that_matches_mostly_by_its_forms_is_counted_both_ways() -> None:
+    assert notes("wales", top_k=1, sort=None)[:1] in ((), notes("wales", top_k=1)[:1])
+    counted = notes('wide AND "wales"', top_k=1)
+    assert counted == ()  # it is on the page
+    assert notes("film OR hull") == ("film occurs nowhere.",)
+
+
+def test_only_words_in_scope_are_suggested() -> None:
+    index = index_of(*PASSAGES)
+    assert index.logical_search("vivladi", filter="doc_id:wales").notes == ()
+    assert index.logical_search("walse OR hills", filter="doc_id:wales").notes == (
+        "walse occurs nowhere; nearest: wales 1.",
+    )
+
+
+def test_what_takes_too_long_is_left_out() -> None:
+    class Slow(MemoryEngine):
+        def counts(self, *_: object, **__: object) -> list[int]:  # type: ignore[override]
+            raise Deadline(1).exceeded()
+
+    result = Index(Slow(PASSAGES), "").logical_search("vivladi OR river")
+    assert result.notes == ()
+    assert issubclass(QueryTimeoutError, Exception)
+
+
+def test_an_index_without_forms_suggests_words_as_they_are_written() -> None:
+    index = Index(MemoryEngine(PASSAGES, language=""), "")
+    assert index.logical_search("opera").notes == ("nearest to opera: operas 1.",)
+    assert index.logical_search("operas").notes == ()
