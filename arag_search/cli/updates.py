@@ -144,6 +144,7 @@ def update_command(
         bm25=if_given("bm25", (options.k1, options.b)),
         metadata=if_given("metadata", options.metadata),
         without=if_given("without", options.without),
+        language=if_given("language", options.language),
         workers=options.workers,
         **update_options,
     )

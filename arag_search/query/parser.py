@@ -970,7 +970,9 @@ class _OpenGroups:
         names = [modifier.name for modifier in modifiers]
         is_odd = names.count("NOT") % 2 == 1
         if set(names) == {"NOT"}:
-            self._findings.reject(start, end, problems.NOT_NOT, mended=True)
+            is_option = self._findings.text.startswith("--", start)
+            message = problems.NOT_NOT_OPTION if is_option else problems.NOT_NOT
+            self._findings.reject(start, end, message, mended=True)
             return "NOT" if is_odd else None
         self._findings.reject(start, end, problems.SEVERAL_MODIFIERS, mended=True)
         return "DEMOTE" if ("DEMOTE" in names) != is_odd else "PREFER"

@@ -190,6 +190,7 @@ NOT_ALTERNATIVE = (
     "a space before NOT."
 )
 NOT_NOT = "a NOT of a NOT. Each clause takes one NOT at most; leave both out to find it."
+NOT_NOT_OPTION = f'{NOT_NOT} An option of a command is a phrase, such as "--all".'
 ONLY_NOTS = (
     "there is nothing to find here, only to exclude. Add a word, phrase or field "
     "clause without NOT."

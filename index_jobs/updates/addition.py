@@ -31,6 +31,7 @@ from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted, duration
 from index_jobs.build.corpus import Corpus, is_being_packed, packed_batches, summed
+from index_jobs.build.language import AUTO
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
@@ -84,6 +85,7 @@ class AddOptions:
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
     without: tuple[str, ...] | None = None
+    language: str | None = None
     workers: int | None = None
     allow_deletes: bool = False
     dry_run: bool = False
@@ -637,6 +639,12 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
             None if options.without is None else tuple(sorted(set(options.without))),
             tuple(sorted(manifest.without)),
             lambda names: ",".join(names) or "none",
+        ),
+        (
+            "--language",
+            None if options.language == AUTO else options.language,
+            manifest.language,
+            lambda language: language or "words as they are written",
         ),
     )
     wrong = [

@@ -145,12 +145,17 @@ def test_a_duplicate_that_an_addition_skips_takes_no_place() -> None:
 def test_options_that_differ_from_those_of_the_index_are_all_named() -> None:
     build_from(document("a", "One.", year=3), options=BuildOptions(metadata={"year": "number"}))
     options = AddOptions(
-        chunk_tokens=500, bm25=(1.2, 0.75), metadata={"lang": "keyword"}, without=("sentences",)
+        chunk_tokens=500,
+        bm25=(1.2, 0.75),
+        metadata={"lang": "keyword"},
+        without=("sentences",),
+        language="de",
     )
     assert error_message(add_documents, ["absent.jsonl"], INDEX, options) == (
         "The index was built with other options: --chunk-tokens 500 (the index has 1,000);"
         " --metadata lang:keyword (the index has year:number);"
-        " --without sentences (the index has none).\nWhere: index\n"
+        " --without sentences (the index has none); --language de (the index has none).\n"
+        "Where: index\n"
         "Allowed: with --add, the options of the index, which need not be given\n"
         "Do: Leave them out, or build the index again with --overwrite."
     )

@@ -16,6 +16,7 @@ from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_LEAVES, MAX_WORDS
 from arag_search.query.parser import parse
 from arag_search.query.tree import TextLeaf, leaves, spelled_words
+from arag_search.search.index import Index
 from bench.cluster.cluster import LocalCluster
 from tests.support import agreement
 from tests.support.agreement import Pair
@@ -64,6 +65,22 @@ def test_opensearch_takes_queries_of_as_many_words_as_the_limits_allow(pairs: li
         for right, tested in pairs:
             request = SearchRequest(query)
             agreement.assert_equal(tested.search(request), right.search(request))
+
+
+def test_opensearch_says_of_words_what_memory_says(pairs: list[Pair]) -> None:
+    for query in (
+        "vivladi",
+        "opra OR venise",
+        "title:librettost",
+        '"rock n rolls"',
+        "seasoning OR the",
+        "getuserbyld",
+        "word-joined",
+        "cafés OR qqqq",
+    ):
+        for right, tested in pairs:
+            notes = Index(right, "").logical_search(query).notes
+            assert Index(tested, "").logical_search(query).notes == notes, query
 
 
 def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
