@@ -128,12 +128,16 @@ def _notes(
     counts: Mapping[Term, tuple[int, int]],
     is_told: bool,
 ) -> list[str]:
-    notes = [
-        f"{word}: {count_text(as_written)} as written, {count_text(all_forms)} with forms; "
-        f"{quoted(f'{EXACT_MARK}{word.text}')} is exact."
+    notes: list[str] = []
+    bare = {leaf.text for leaf in positive_leaves(request.query) if isinstance(leaf, Term)}
+    mostly_forms = {
+        word: f"{word} in {count_text(as_written)} of {count_text(all_forms)}"
         for word, (all_forms, as_written) in counts.items()
-        if word.language and 2 * as_written < all_forms and not is_told
-    ]
+        if word.text in bare and word.language and 2 * as_written < all_forms and not is_told
+    }
+    if mostly_forms:
+        exact = quoted(f"{EXACT_MARK}{next(iter(mostly_forms)).text}")
+        notes.append(f"as written: {', '.join(mostly_forms.values())}; {exact} is exact.")
     nowhere = [word for word, (all_forms, _) in counts.items() if not all_forms]
     nearest = _nearest(engine, request, nowhere[:MAX_WORDS])
     for word in nowhere:
