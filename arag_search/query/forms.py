@@ -284,9 +284,6 @@ _ELIDING = frozenset(("fr", "it", "ca"))
 _CAPITALISED = frozenset(("de",))
 """Languages whose nouns are capitalised, where the spelling of a noun is asked first."""
 
-_MOST_LEMMAS = 3
-"""How often a lemma is looked up again, because it may be a form of another word."""
-
 _PLURALS = {
     "en": ((re.compile("(?<=..)ies$"), "y"), (re.compile("(?:(?<=[sxz])|(?<=[cs]h))es$"), "")),
     "es": ((re.compile("(?<=[^aeiouáéíóús])es$"), ""),),
@@ -311,12 +308,18 @@ def _lemmas(language: str) -> Callable[[str], str]:
     if language in _WITH_PLAIN_PLURALS:
         endings = (*endings, (_PLAIN_PLURAL, ""))
 
+    is_capitalised = (
+        language in _CAPITALISED
+    )  # such languages have compounds, whose parts are known
+    spellings = (str.capitalize, str) if is_capitalised else (str,)
+
     def of_dictionary(word: str) -> str:
-        noun = word.capitalize()
-        spelling = (
-            noun if language in _CAPITALISED and is_known(noun, language, low_memory=True) else word
+        """Return the lemma of the first spelling that has another one than itself."""
+        lemmas = (
+            lemmatize(spelt(word), language, greedy=is_capitalised, low_memory=True).lower()
+            for spelt in spellings
         )
-        return lemmatize(spelling, language, low_memory=True).lower()
+        return next((lemma for lemma in lemmas if lemma != word), word)
 
     def lemma(word: str) -> str:
         if language in _ELIDING:
@@ -326,13 +329,14 @@ def _lemmas(language: str) -> Callable[[str], str]:
                 if ending.search(word):
                     word = ending.sub(instead, word)
                     break
-        for _ in range(_MOST_LEMMAS):  # operas, opera, opus
+        chain = [word]
+        while True:  # operas, opera, opus
             if language == "en" and word[-1] == "a" and of_dictionary(f"{word}s") == word:
-                break  # opera is a word of its own, and a plural of opus
-            before, word = word, of_dictionary(word)
-            if word == before:
-                break
-        return word
+                return word  # opera is a word of its own, and a plural of opus
+            word = of_dictionary(word)
+            if word in chain:  # itself, or German Tag, tagen, Tag
+                return min(chain[chain.index(word) :], key=lambda word: (len(word), word))
+            chain.append(word)
 
     return lemma
 

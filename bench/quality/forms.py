@@ -16,9 +16,10 @@ import argparse
 import ast
 import re
 import shutil
+import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -48,6 +49,20 @@ NAME = "forms"
 CUT = 10
 _SHOWN = 3
 _LIBRARY = "pydantic"
+_NEEDS = 60
+_CHECKERS: Mapping[str, tuple[Sequence[str], str]] = {
+    "fi": (("voikkospell", "-M"), r"A\((\w+)\):\d+:BASEFORM=(\w+)"),
+    **{
+        language: (("hunspell", "-s", "-i", "utf-8", "-d", dictionary), r"(\w+) (\w+)")
+        for language, dictionary in (
+            ("de", "de_DE"),
+            ("es", "es_ES"),
+            ("fr", "fr"),
+            ("ru", "ru_RU"),
+        )
+    },
+}
+"""The commands that print the stems of words, and what a line of theirs is."""
 _NEAREST = re.compile(
     r'(?:nearest to )?(?:title:)?("[^"]+"|\S+?)(?: occurs nowhere; nearest)?: '
     r"(.*)"
@@ -61,6 +76,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = BenchParser(NAME, __doc__)
     parser.add_argument(
         "--sets", type=lambda text: tuple(text.split(",")), default=SETS, metavar="A,B"
+    )
+    parser.add_argument(
+        "--texts",
+        type=lambda text: tuple(pair.split("=", 1) for pair in text.split(",")),
+        metavar="LANGUAGE=DIR,...",
+        help="measure only inflected words of the texts in these folders, in de, es, fi, fr or ru; "
+        "needs hunspell and voikkospell with their dictionaries",
     )
     parser.add_default("--misspelt", positive, 300, "misspelt titles of each corpus")
     parser.add_default("--identifiers", positive, 200, "identifiers")
@@ -80,6 +102,8 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 def _figures(options: argparse.Namespace, work: Path) -> list[Figure]:
+    if options.texts is not None:
+        return [_language(language, folder, work) for language, folder in options.texts]
     figures: list[Figure] = []
     for name, folder in sets_in(options.data, options.sets).items():
         source = str(corpus_file(folder))
@@ -226,6 +250,47 @@ def _false_matches(name: str, index: Index, chunks: Sequence[Chunk], count: int)
     )
     examples = {word: (written[word], by_form[word]) for word in drawn if more[word]}
     return Figure(f"{name}: matches by forms", rows, {"written, with forms": examples})
+
+
+# Languages
+
+
+def _language(language: str, folder: str, work: Path) -> Figure:
+    """Measure whether a passage that has one form of a word is found by another form. Which words
+    are forms of each other is what a spelling checker says, of which our lemmas know nothing."""
+    say(f"{language}: inflected words")
+    build_index([folder], work / language, BuildOptions(language=language, overwrite=True))
+    asked: list[tuple[str, str, bool]] = []
+    with open_index(work / language, search_timeout_s=None) as index:
+        words = {chunk.id: set(analysis.terms(chunk.content)) for chunk in index.scan()}
+        wordy = sorted({w for of in words.values() for w in of if w.isalpha() and len(w) > 3})
+        related: dict[str, set[str]] = {}
+        for word, stem in _stems(language, wordy):
+            related.setdefault(stem, set()).add(word)
+        random = Random(SEED)
+        groups = sorted(tuple(sorted(group)) for group in related.values() if len(group) > 1)
+        for group in random.sample(groups, min(len(groups), 3 * _NEEDS)):
+            query, held = random.sample(group, 2)
+            passages = [id for id, terms in words.items() if held in terms and query not in terms]
+            if passages and len(asked) < _NEEDS:
+                hits = index.logical_search(query, top_k=1000, snippets=False, feedback=False).hits
+                asked.append((query, held, {hit.id for hit in hits} >= set(passages)))
+    share = sum(is_right for *_, is_right in asked) / len(asked)
+    least = 0.85 if language == "fi" else 0.95
+    row = Row("passages of another form", share, "", target=Target("at least", least))
+    missed = [f"{query} - {held}" for query, held, is_right in asked if not is_right]
+    return Figure(f"{language}: inflected words", (row,), {"needs": len(asked), "missed": missed})
+
+
+def _stems(language: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each word with each of its stems; German nouns are asked as such, too."""
+    command, line = _CHECKERS[language]
+    asked = [spelling for word in words for spelling in dict.fromkeys((word, word.capitalize()))]
+    done = subprocess.run(
+        command, input="\n".join(asked), capture_output=True, encoding="utf-8", check=True
+    )
+    for match in re.finditer(rf"^{line}", done.stdout, re.MULTILINE):
+        yield match[1].lower(), match[2].lower()
 
 
 # Identifiers
