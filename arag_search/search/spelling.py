@@ -38,7 +38,7 @@ _MAX_COUNTED = 6
 _MAX_LOOKED_UP = 16
 _MAX_KNOWN = 1_000
 _MAX_CHARACTERS = 24
-_PASSAGES = 10
+_PASSAGES = 8
 _LEAST_CHARACTERS = 4
 """Other words of fewer letters are no typing mistakes of a word."""
 _OTHER_ENDING = 3  # more than the edits of a fuzzy word
@@ -61,7 +61,7 @@ class Spelling:
         for counts, and two more for the nearest words if any occurs nowhere. What takes too long is
         left out.
         """
-        words = _unseen(request.query, hits)
+        words = _unseen(request.query, hits, is_told)
         if not words:
             return []
         try:
@@ -73,37 +73,42 @@ class Spelling:
     def _counts(self, request: SearchRequest, words: Sequence[Term]) -> list[tuple[int, int]]:
         """Return in how many units of the scope each word is, by its forms and as written."""
         unit = request.granularity
-        known = self._known if request.scope is None else {}
         keys: list[tuple[Term, str, Granularity]] = [(word, word.language, unit) for word in words]
+        kept = self._known if request.scope is None else {}
+        known = {key: counts for key in keys if (counts := kept.get(key))}
         if unknown := [key for key in keys if key not in known]:
             queries: list[tuple[Node, Granularity]] = [
                 (term, unit) for word, *_ in unknown for term in (word, replace(word, language=""))
             ]
-            counts = self._engine.counts(queries, request.scope, request.deadline)
-            if len(known) >= _MAX_KNOWN:
-                known.clear()
-            known.update(zip(unknown, zip(counts[::2], counts[1::2], strict=True), strict=True))
+            counted = self._engine.counts(queries, request.scope, request.deadline)
+            new = dict(zip(unknown, zip(counted[::2], counted[1::2], strict=True), strict=True))
+            known |= new
+            if request.scope is None:  # another thread may read what is replaced here
+                self._known = new if len(kept) >= _MAX_KNOWN else {**kept, **new}
         return [known[key] for key in keys]
 
 
-def _unseen(query: Node, hits: Sequence[Hit]) -> list[Term]:
+def _unseen(query: Node, hits: Sequence[Hit], in_fields: bool) -> list[Term]:
     """Return the words that a query looks for, also in phrases, that no hit has as written. A word
-    that the analyser splits stays whole, because it may be one in the index."""
+    that the analyser splits stays whole, because it may be one in the index. Unless ``in_fields``,
+    a word of a title may be anywhere: models write titles that may not exist to rank by them.
+    """
     titles, contents = _low(hit.title for hit in hits), _low(hit.content or "" for hit in hits)
     words: dict[Term, None] = {}
     for leaf in positive_leaves(query):
         if not isinstance(leaf, Term | Phrase):
             continue
+        field = leaf.field if in_fields else None
         for piece in leaf.text.removeprefix(EXACT_MARK).split():
             low = analysis.fold(piece)
-            is_seen = (leaf.field != CONTENT and _has(titles, low)) or (
-                leaf.field != TITLE and _has(contents, low)
+            is_seen = (field != CONTENT and _has(titles, low)) or (
+                field != TITLE and _has(contents, low)
             )
             if is_seen or piece.upper() in OPERATOR_WORDS:  # of which another note tells
                 continue
             if tokens := analysis.tokens(piece):
                 word = piece[tokens[0].start : tokens[-1].end]
-                words[Term(word, leaf.field, language=leaf.language)] = None
+                words[Term(word, field, language=leaf.language)] = None
     return list(words)[:_MAX_LOOKED_UP]
 
 
@@ -152,44 +157,45 @@ def _notes(
 def _nearest(
     engine: SearchEngine, request: SearchRequest, words: Sequence[Term]
 ) -> dict[Term, list[str]]:
-    """Return for each word up to MAX_SHOWN others of the index, with their counts."""
-    if not words:
-        return {}
-    searches = {word: list(_searches(word, request)) for word in words}
-    parts = {word: list(_parts(word)) for word in words}
-    queries: list[tuple[Node, Granularity]] = [
-        (phrase, request.granularity) for word in words for phrase in parts[word]
-    ]
-    requests = [search for word in words for search in searches[word]]
-    counts, pages = engine.counts_and_pages(queries, requests, request.scope, request.deadline)
-    counted: dict[Term, list[tuple[Node, int]]] = {}
-    candidates: dict[Term, list[Term]] = {}
-    for word in words:
-        of_word, counts = counts[: len(parts[word])], counts[len(parts[word]) :]
-        own, pages = pages[: len(searches[word])], pages[len(searches[word]) :]
-        counted[word] = [pair for pair in zip(parts[word], of_word, strict=True) if pair[1]]
-        candidates[word] = _candidates(word, own)
-    queries = [(other, request.granularity) for word in words for other in candidates[word]]
-    counts = engine.counts(queries, request.scope, request.deadline) if queries else []
-    for word in words:
-        others, counts = counts[: len(candidates[word])], counts[len(candidates[word]) :]
-        pairs = zip(candidates[word], others, strict=True)
-        counted[word] += [pair for pair in pairs if pair[1]]
-    return {
-        word: [f"{other} {count_text(count)}" for other, count in counted[word][:MAX_SHOWN]]
-        for word in words
-    }
+    """Return for each word up to MAX_SHOWN others of the index, with their counts: those of one
+    edit and the parts that it may have or, if there are none, those of two and other endings."""
+    nearest: dict[Term, list[str]] = {}
+    for most in (1, 2):
+        left = [word for word in words if word not in nearest]
+        if not left:
+            break
+        searches = {word: list(_searches(word, request, most)) for word in left}
+        requests = [search for word in left for search in searches[word]]
+        _, pages = engine.counts_and_pages((), requests, request.scope, request.deadline)
+        others: dict[Term, list[Term | Phrase]] = {}
+        for word in left:
+            own, pages = pages[: len(searches[word])], pages[len(searches[word]) :]
+            parts = list(_parts(word)) if most == 1 else []
+            others[word] = [*parts, *_candidates(word, own, most)]
+        queries: list[tuple[Node, Granularity]] = [
+            (other, request.granularity) for word in left for other in others[word]
+        ]
+        counts = engine.counts(queries, request.scope, request.deadline) if queries else []
+        for word in left:
+            own_counts, counts = counts[: len(others[word])], counts[len(others[word]) :]
+            shown = [
+                f"{other} {count_text(count)}"
+                for other, count in zip(others[word], own_counts, strict=True)
+                if count
+            ]
+            if shown:
+                nearest[word] = shown[:MAX_SHOWN]
+    return nearest
 
 
-def _searches(word: Term, request: SearchRequest) -> Iterator[SearchRequest]:
-    """Yield the searches whose passages may have words like this one."""
-    text, field, language = word.text, word.field, word.language
-    likes: list[TextLeaf] = [
-        Fuzzy(text, edits, field, language=language) for edits in (1, 2) if is_fuzzy(text, edits)
-    ]
-    beginning = text[:-_ENDING]
-    if is_prefix(beginning):
-        likes.append(Prefix(beginning, field, language=language))
+def _searches(word: Term, request: SearchRequest, edits: int) -> Iterator[SearchRequest]:
+    """Yield the searches whose passages may have words like this one. Words as they are written
+    suffice, and take half of the time."""
+    likes: list[TextLeaf] = []
+    if is_fuzzy(word.text, edits):
+        likes.append(Fuzzy(word.text, edits, word.field))
+    if edits > 1 and is_prefix(word.text[:-_ENDING]):
+        likes.append(Prefix(word.text[:-_ENDING], word.field))
     for like in likes:
         yield SearchRequest(
             like, _PASSAGES, granularity="chunk", scope=request.scope, deadline=request.deadline
@@ -212,25 +218,26 @@ def _parts(word: Term) -> Iterator[Term | Phrase]:
             continue
 
 
-def _candidates(word: Term, pages: Sequence[Page]) -> list[Term]:
+def _candidates(word: Term, pages: Sequence[Page], most: int) -> list[Term]:
     """Return the words of passages that are like a word: first those of fewer edits, then those of
     the same beginning, and of equal ones those in more passages."""
     low = "".join(analysis.terms(word.text))
-    beginning = low[:-_ENDING]
+    letters, beginning = set(low), low[:-_ENDING]
+    is_ending = most > 1 and is_prefix(beginning)
     passages: Counter[str] = Counter()
     for hit in {hit.id: hit for page in pages for hit in page.hits}.values():
         texts = [hit.title] * (word.field != CONTENT) + [hit.content or ""] * (word.field != TITLE)
         passages.update({term for text in texts for term in analysis.terms(text)})
     ranked: list[tuple[int, int, str]] = []
     for term, count in passages.items():
-        edits = next(
-            (n for n in (1, 2) if is_fuzzy(low, n) and within_edits(low, term, n)), _OTHER_ENDING
-        )
         if len(term) < _LEAST_CHARACTERS:
             continue
-        is_ending = term.startswith(beginning) and is_prefix(beginning)
-        if edits < _OTHER_ENDING or is_ending:
-            ranked.append((edits, -count, term))
+        # An edit changes at most two letters of the set of all.
+        may_be_near = len(letters.symmetric_difference(term)) <= 2 * most
+        if may_be_near and is_fuzzy(low, most) and within_edits(low, term, most):
+            ranked.append((1 if within_edits(low, term, 1) else most, -count, term))
+        elif is_ending and term.startswith(beginning):
+            ranked.append((_OTHER_ENDING, -count, term))
     others = (Term(term, word.field, language=word.language) for *_, term in sorted(ranked))
     distinct = {other.spellings: other for other in reversed(list(others))}
     return list(reversed(distinct.values()))[:_MAX_COUNTED]
