@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,8 @@ class NodeKillingProgress(Progress):
         pid = cluster.status(self._data).nodes[0].pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
+        while cluster.status(self._data).nodes[0].pid is not None:  # until then it runs
+            time.sleep(0.05)
         if self._restart:
             self.restarts.append(process(START, str(self._data)))
 
