@@ -21,6 +21,7 @@ from arag_search.engines.opensearch.reader import (
 )
 from arag_search.errors import AragError, IndexDamagedError, VectorsError, VectorsNotNamedError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.query.forms import NONE
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import counted
 from arag_search.vectors.storage.files import check_contents, check_sizes
@@ -215,11 +216,11 @@ def _info_json(
     }
 
 
-def words_of(manifest: Manifest) -> str:
+def _words_of(manifest: Manifest) -> str:
     """Return how words match, with the language and the steps of their forms."""
     if not manifest.language:
         return "match as they are written"
-    language = "in no language" if manifest.language == "none" else f"in {manifest.language}"
+    language = "in no language" if manifest.language == NONE else f"in {manifest.language}"
     return f"match their forms {language}: {', '.join(manifest.forms)}"
 
 
@@ -247,7 +248,7 @@ def _lines(
         f"  holds        {counted(manifest.documents, 'document')}, "
         f"{counted(manifest.chunks, 'passage')} ({chunking}), "
         f"{counted(manifest.sentences, 'sentence')}, {counted(manifest.tokens, 'token')}",
-        f"  words        {words_of(manifest)}",
+        f"  words        {_words_of(manifest)}",
         f"  lines        {f'folded at {folded:,} characters' if folded else 'as in the source'}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
         f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",

@@ -187,16 +187,14 @@ class ClauseReader:
         if suffix is None:
             self.findings.reject(start, end, problems.FUZZY_SYNTAX, mended=True)
             return self._word_or_none(raw, field)
-        if suffix[0] in ("~1", "~2") and has_few_apostrophes(word):
-            edits = int(suffix[0][1])
-            if is_fuzzy(word, edits):
-                return Fuzzy(word, edits, field, weight)
-            self.findings.reject(start, end, problems.FUZZY_WORD, mended=has_token(word))
-            return Term(word, field, weight) if has_token(word) else None
-        is_long = has_few_apostrophes(word) and is_fuzzy(word, 1)
-        self.findings.reject(start, end, problems.FUZZY_SYNTAX, mended=has_token(word))
+        is_sound = has_few_apostrophes(word)
+        edits = {"~1": 1, "~2": 2}.get(suffix[0], 0) if is_sound else 0
+        is_long = is_sound and is_fuzzy(word, edits or 1)
+        if not (edits and is_long):
+            message = problems.FUZZY_WORD if edits else problems.FUZZY_SYNTAX
+            self.findings.reject(start, end, message, mended=has_token(word))
         if is_long:
-            return Fuzzy(word, 1, field, weight)
+            return Fuzzy(word, edits or 1, field, weight)
         return Term(word, field, weight) if has_token(word) else None
 
     def _prefix(

@@ -1,8 +1,8 @@
 """The normal forms of words: what an index searches, unless a word is asked for as it is written.
 
 ``normal_forms`` is the only place that makes them; the build, the parser, snippets, marks, counts
-and the oracle of the tests ask it, and engines index and search what it returns. Its steps are
-``STEPS``, which manifests name:
+and the oracle of the tests ask it, and engines index and search what it returns. Its steps, which
+``steps`` and manifests name:
 
 1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``).
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk
 from arag_search.query import analysis
+from arag_search.query.analysis import Spellings
 from arag_search.query.limits import MAX_SLOP
 
 NONE = "none"
@@ -37,8 +38,6 @@ HOLE = ""
 
 GAP = MAX_SLOP + 2
 """The number of holes: no loose phrase reaches over them."""
-
-Spellings = tuple[tuple[str, ...], ...]
 
 _MAX_KNOWN = 200_000
 _CODE = frozenset(
@@ -58,16 +57,14 @@ class Form(NamedTuple):
     end: int
 
 
+@cache
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    lemmas = () if language == NONE else (f"lemmas of {language} (simplemma {_simplemma()})",)
-    return ("words", "symbols", "letters", *lemmas, "accents", "identifiers")
-
-
-@cache
-def _simplemma() -> str:
-    return version("simplemma")
+    before, after = ("words", "symbols", "letters"), ("accents", "identifiers")
+    if language == NONE:
+        return (*before, *after)
+    return (*before, f"lemmas of {language} (simplemma {version('simplemma')})", *after)
 
 
 def is_code(doc_id: str) -> bool:
@@ -114,9 +111,8 @@ def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
 def indexed(text: str, language: str, *, code: bool = False) -> str:
     """Return the terms of a text as engines read them: with blanks between them, and a line feed
     for holes."""
-    if not _UNUSUAL.search(text):
-        return " ".join(map(_known(language).__getitem__, analysis.terms(text)))
-    return _HOLES.sub("\n", " ".join(normal_terms(text, language, code=code)))
+    terms = " ".join(normal_terms(text, language, code=code))
+    return _HOLES.sub("\n", terms) if "  " in terms else terms
 
 
 _BETWEEN = "\u1e9f"
@@ -125,16 +121,20 @@ _BETWEEN = "\u1e9f"
 
 def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:
     """Return the ``normal_terms`` of texts that follow each other, in less time."""
+    plain = _plain_forms(texts, language)
+    if plain is None:
+        return [normal_terms(text, language, code=code) for text in texts]
+    return [terms.split() for terms in plain]
+
+
+def _plain_forms(texts: Sequence[str], language: str) -> list[str] | None:
+    """Return the terms of each text with blanks between them, read in one piece; None if one has a
+    symbol, an identifier or the letter that stands between them."""
     marked = f" {_BETWEEN} ".join(texts)
     if marked.count(_BETWEEN) != len(texts) - 1 or _UNUSUAL.search(marked):
-        return [normal_terms(text, language, code=code) for text in texts]
-    forms: list[list[str]] = [[]]
-    for term in map(_known(language).__getitem__, analysis.terms(marked)):
-        if term == _BETWEEN:
-            forms.append([])
-        else:
-            forms[-1].append(term)
-    return forms
+        return None
+    terms = " ".join(map(_known(language).__getitem__, analysis.terms(marked)))
+    return [piece.strip() for piece in terms.split(_BETWEEN)]
 
 
 class ChunkForms(NamedTuple):
@@ -150,23 +150,18 @@ def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
     """Return the normal forms of a chunk. Those of its content are put together from those of its
     sentences, unless a word goes on in the next one. Most chunks are read in one piece."""
     texts = chunk.sentences()
-    marked = f" {_BETWEEN} ".join((chunk.title, *texts))
-    is_plain = marked.count(_BETWEEN) == len(texts) and not _UNUSUAL.search(marked)
-    if is_plain and all(text[-1:].isspace() for text in texts[:-1]):
-        terms = " ".join(map(_known(language).__getitem__, analysis.terms(marked)))
-        title, *sentences = (piece.strip() for piece in terms.split(_BETWEEN))
-        return ChunkForms(title, " ".join(filter(None, sentences)), sentences)
     code = is_code(chunk.doc_id)
-    sentences = [indexed(text, language, code=code) for text in texts]
-    if all(text[-1:].isspace() for text in texts[:-1]):
-        content = " ".join(filter(None, sentences))
-        if "\n" in content:
-            pieces = [sentence.split("\n") for sentence in sentences]
-            words = " ".join([piece[0] for piece in pieces if piece[0]])
-            content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
-    else:
-        content = indexed(chunk.content, language, code=code)
-    return ChunkForms(indexed(chunk.title, language, code=code), content, sentences)
+    title, *sentences = _plain_forms((chunk.title, *texts), language) or [
+        indexed(text, language, code=code) for text in (chunk.title, *texts)
+    ]
+    if not all(text[-1:].isspace() for text in texts[:-1]):
+        return ChunkForms(title, indexed(chunk.content, language, code=code), sentences)
+    content = " ".join(filter(None, sentences))
+    if "\n" in content:
+        pieces = [sentence.split("\n") for sentence in sentences]
+        words = " ".join([piece[0] for piece in pieces if piece[0]])
+        content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
+    return ChunkForms(title, content, sentences)
 
 
 def normal_spellings(text: str, language: str) -> Spellings:
@@ -308,9 +303,7 @@ def _lemmas(language: str) -> Callable[[str], str]:
     if language in _WITH_PLAIN_PLURALS:
         endings = (*endings, (_PLAIN_PLURAL, ""))
 
-    is_capitalised = (
-        language in _CAPITALISED
-    )  # such languages have compounds, whose parts are known
+    is_capitalised = language in _CAPITALISED  # and has compounds, whose parts are looked up
     spellings = (str.capitalize, str) if is_capitalised else (str,)
 
     def of_dictionary(word: str) -> str:

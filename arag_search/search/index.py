@@ -136,7 +136,7 @@ class Index:
         self.search_timeout_s = search_timeout_s
         self._on_close = on_close
         self._frequent_words = FrequentWords(engine)
-        self._spelling = Spelling(self.engine)
+        self._spelling = Spelling(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
         self._lines = LinesCache()
         self._is_part = False

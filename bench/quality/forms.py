@@ -4,10 +4,9 @@
     python -m bench forms --sets musique --misspelt 100
 
 Each corpus is indexed with forms and without. The questions' own words are searched in both ways in
-the index with forms, misspelt titles in two calls of a model that takes the first word suggested,
-and identifiers of the source of an installed library by their parts, as a whole and by a dotted
-ending.
-Prints the figures and adds them to the file of results. See bench/studies/forms.md.
+the index with forms, misspelt titles in two calls of a model that takes the words suggested, and
+identifiers of the source of an installed library by their parts, as a whole and with a dotted
+prefix. Prints the figures and adds them to the file of results. See bench/studies/forms.md.
 """
 
 from __future__ import annotations
@@ -211,7 +210,7 @@ def _misspelt(title: str, random: Random) -> tuple[str, str]:
 
 def _is_found(index: Index, title: str, wrong: str) -> bool:
     """Return whether a title is among the first hits of its misspelt form or, in a second call, of
-    that with the first word that was suggested."""
+    that with the words that were suggested."""
     words = [word for word in wrong.split() if analysis.terms(word)]
     query = " AND ".join(f'title:"{word}"' for word in words)
     result = index.logical_search(query, top_k=_SHOWN)
@@ -298,7 +297,7 @@ def _stems(language: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _identifiers(work: Path, count: int) -> Figure:
     """Measure whether the definition of a name in the source of a library is found by its parts, by
-    the whole, and by a dotted name that ends with it."""
+    the whole, and that of an attribute by a dotted name that ends with it."""
     spec = find_spec(_LIBRARY)
     source = Path(str(spec.origin)).parent if spec is not None else Path(__file__).parent
     folder = work / "source"

@@ -51,8 +51,8 @@ class LuceneWriter:
         """Write below ``folder``; ``resume`` from its newest checkpoint, or start anew.
 
         ``metadata`` declares the metadata fields that are indexed, ``language`` is that of the
-        normal forms of words, empty for none. Raises IndexLockedError if
-        another writer works there, BuildError if the folder cannot be written.
+        normal forms of words, empty for none. Raises IndexLockedError if another writer works
+        there, BuildError if the folder cannot be written.
         """
         self._where = str(folder)
         _silence_merges()
