@@ -99,7 +99,7 @@ _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _QUESTION = re.compile(
     r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
 )
-_PHRASE_OR_WORD = re.compile(r'"[^"\\]*"(?=[\s?!.,;:)]|$)|\S+')
+_PHRASE_OR_WORD = re.compile(r'(?P<phrase>"[^"\\]*"(?=[\s?!.,;:)]|$))|\S+')
 _SIGN = re.compile(r"[^\w\s.,;'’&@#-]|^[-'‘]")
 _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
@@ -287,14 +287,14 @@ def _read_question(refused: _Reading, options: _Options) -> _Reading | None:
     if len(text) > MAX_CHARACTERS:
         return None
     pieces: list[str] = []
-    for piece in _PHRASE_OR_WORD.findall(refused.plain):
+    for match in _PHRASE_OR_WORD.finditer(refused.plain):
+        piece = match[0]
         name = piece.lstrip("-!(").partition(":")[0]
         if piece.strip("()") in OPERATOR_WORDS or (":" in piece and options.schema.named(name)):
             return None
         if not has_token(piece):
             continue
-        is_phrase = piece[0] == piece[-1] == '"' and len(piece) > 1
-        if is_phrase:
+        if match["phrase"]:
             pieces.append(piece.replace("*", r"\*"))
         else:
             pieces.append(_SIGN.sub(r"\\\g<0>", piece.rstrip("?")))

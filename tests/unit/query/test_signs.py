@@ -313,3 +313,8 @@ def test_every_refusal_is_an_error_of_the_query() -> None:
             parse(query, SCHEMA)
         except AragError as error:
             assert isinstance(error, QueryError)
+
+
+@pytest.mark.parametrize("question", [r'What is "1\" nginx?', 'What is "a"b" nginx?'])
+def test_a_piece_between_quotes_that_is_no_phrase_is_read_as_words(question: str) -> None:
+    assert "nginx" in parse(question, SCHEMA).understood
