@@ -19,6 +19,7 @@ from arag_search.query.tree import (
     Not,
     Or,
     Prefer,
+    Regex,
     TextLeaf,
     condition_of,
 )
@@ -102,6 +103,8 @@ def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
                     "tokens": [list(spelling) for spelling in node.spellings],
                     "fields": [node.field] if node.field else ["title", "content"],
                 }
+            elif isinstance(node, Regex):
+                tokens = {"fields": [node.field] if node.field else ["title", "content"]}
             return {"kind": kind, "query": str(node), **tokens}
 
 
@@ -125,6 +128,8 @@ def _described(node: dict[str, Any]) -> str:
         case {"query": query, "tokens": spellings, "fields": fields}:
             tokens = " | ".join(" ".join(spelling) for spelling in spellings)
             return f"{query}    tokens: {tokens}; in {', '.join(fields)}"
+        case {"query": query, "fields": fields}:
+            return f"{query}    pattern; in {', '.join(fields)}"
         case {"query": query}:
             return f"{query}    filter"
         case _:

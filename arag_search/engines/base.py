@@ -326,8 +326,9 @@ class SearchEngine(Protocol):
         scope: Scope | None = None,
         deadline: Deadline | None = None,
         most: int | None = None,
+        granularity: Granularity = "chunk",
     ) -> Iterator[int]:
-        """Iterate over the ordinals of all chunks in scope, ascending.
+        """Iterate over the ordinals of all chunks, or sentences, in scope, ascending.
 
         A cluster raises TooManyMatchesError before the first if there are more than ``most``.
         Raises QueryTimeoutError.

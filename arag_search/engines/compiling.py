@@ -19,6 +19,7 @@ from arag_search.query.tree import (
     Node,
     Or,
     Prefer,
+    Regex,
     TextLeaf,
     render,
 )
@@ -90,6 +91,14 @@ def index_field(name: str, language: str) -> str:
     """Return the field of the index that has the words of a text field: their normal forms, or
     without a language the words as they are written."""
     return FORMS[name] if language else name
+
+
+def known_matches(pattern: Regex) -> list[int]:
+    """Return the ordinals of what a pattern matches, ascending. Raises ValueError if they are not
+    known: a query with patterns is first given to ``search.patterns``."""
+    if pattern.matches is None:
+        raise ValueError(f"the matches of {pattern} are not known")
+    return sorted(pattern.matches)
 
 
 def shared_keyword_field(node: Or) -> str | None:

@@ -41,6 +41,7 @@ from arag_search.query.tree import (
     NumberRange,
     Phrase,
     Prefix,
+    Regex,
     Term,
     TextField,
     all_of,
@@ -55,6 +56,9 @@ _MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
 _SIGNS = frozenset("#@&%*§")
 _UNREMARKABLE = frozenset("`^©®™°")
 _DOT_BEFORE_WORD = re.compile(r"(?<!\S)\.[^\W_]")
+_PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
+"""A pattern that may be meant as text: a path, or words between slashes that belong to others."""
+
 _FINAL_PUNCTUATION = re.compile(r"(?<!\\)\?[?!.,;]*$")
 _WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _WEIGHT_SUFFIX = re.compile(rf"\^({_WEIGHT})")
@@ -88,7 +92,8 @@ class FieldRef:
 class ClauseReader:
     """A builder of leaves, which records problems and notes in ``findings``.
 
-    With ``has_additions``, a = at the beginning of a phrase is a mark, and words may be fuzzy.
+    With ``has_additions``, a = at the beginning of a phrase is a mark, words may be fuzzy, and what
+    is between slashes is a pattern.
     """
 
     def __init__(self, schema: Schema, findings: Findings, *, has_additions: bool) -> None:
@@ -235,6 +240,27 @@ class ClauseReader:
             word = word[:-1]
         self.findings.note(fill(problems.NOTE_QUESTION_MARK, word=unescape(word)))
         return word + match.group().replace("?", "")
+
+    # Patterns
+
+    def regex(
+        self, match: re.Match[str], suffix: str, end: int, field: FieldRef | None
+    ) -> Node | None:
+        """Return the leaf of a pattern; ``match`` is that of the lexer."""
+        pattern, start = match["pattern"], match.start("pattern") - 1
+        if suffix:
+            message = problems.WEIGHT_ON_PATTERN
+            self.findings.reject(end - len(suffix), end, message, mended=True)
+        try:
+            leaf = Regex(pattern, bool(match["flag"]), field.text_field if field else None)
+        except ArgumentError as error:
+            message = fill(problems.BAD_PATTERN, error=str(error).partition("/: ")[2].rstrip("."))
+            self.findings.reject(start, end, message, mended=False)
+            return None
+        if _PATH.fullmatch(pattern) and has_token(pattern):
+            text = pattern.strip("/")
+            self.findings.note(fill(problems.NOTE_PATTERN, piece=match[0], text=text))
+        return leaf
 
     # Phrases
 

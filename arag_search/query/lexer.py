@@ -1,4 +1,5 @@
-"""Splitting query text into lexemes: words, phrases, ranges and parentheses, with their offsets.
+"""Splitting query text into lexemes: words, phrases, patterns, ranges and parentheses, with their
+offsets.
 
 One pass, O(len(text)). The lexer judges nothing: malformed input (an open quote, a backslash at the
 end) becomes a lexeme too; the parser rejects it.
@@ -14,8 +15,15 @@ from arag_search.query.fields import TEXT_FIELDS
 # The canonical text of a query -> its pieces with their kinds, for display
 
 
-Kind = Literal["word", "phrase", "range", "open", "close", "backslash"]
+Kind = Literal["word", "phrase", "regex", "range", "open", "close", "backslash"]
 
+REGEX = re.compile(
+    r"""(?P<signs>[-!+]*)(?:(?P<name>title|content):)?
+        /(?P<pattern>(?![\s/])(?:[^\\]|\\.)+?)(?:(?<!\s)|(?<=\\\s))/(?P<flag>i?)
+        (?P<end>[?!.,;]*)(?=[\s)^~]|$)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A pattern between slashes with the signs and the field before it, and punctuation after it."""
 _LEXEME = re.compile(
     r"""\s*(?:
         (?P<open>\()
@@ -38,7 +46,8 @@ class Lexeme(NamedTuple):
     """A piece of query text with its offsets.
 
     ``raw`` is ``text[start:end]`` without ``suffix``, the ``~2^3`` that directly follows a phrase,
-    range or parenthesis. ``joined`` says that nothing separates it from the lexeme before it.
+    pattern, range or parenthesis. ``joined`` says that nothing separates it from the lexeme before
+    it.
     """
 
     kind: Kind
@@ -49,9 +58,11 @@ class Lexeme(NamedTuple):
     joined: bool
 
 
-def lex(text: str) -> list[Lexeme]:
-    """Return all lexemes of the text, in order. Only blanks are between them."""
+def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
+    """Return all lexemes of the text, in order. Only blanks are between them. Without
+    ``patterns``, slashes are ordinary characters."""
     result: list[Lexeme] = []
+    patterns = patterns and "/" in text
     position = 0
     # The alternatives cover every character, so only blanks at the end match nothing.
     while True:
@@ -66,6 +77,8 @@ def lex(text: str) -> list[Lexeme]:
             return result
         kind = cast(Kind, match.lastgroup)
         start, end = match.span(match.lastindex or 0)
+        if patterns and kind == "word" and (found := REGEX.match(text, start)):
+            kind, end = "regex", found.end()
         if kind == "range" and not _is_range(text[start:end]):
             word = _WORD.match(text, start)
             kind, end = "word", word.end() if word else end
@@ -81,7 +94,7 @@ def lex(text: str) -> list[Lexeme]:
 
 
 _WORD = re.compile(r'(?:[^\s()"\\]|\\.)+', re.DOTALL)
-_WITH_SUFFIX = frozenset({"phrase", "close", "range"})
+_WITH_SUFFIX = frozenset({"phrase", "close", "range", "regex"})
 _SUFFIX_SIGNS = ("~", "^")
 
 
@@ -111,8 +124,9 @@ def find_special(raw: str, characters: str) -> int:
 
 
 PieceKind = Literal[
-    "operator", "field", "filter", "word", "phrase", "prefix", "value", "group", "weight", "blank"
-]
+    "operator", "field", "filter", "word", "phrase", "prefix", "pattern", "value", "group",
+    "weight", "blank",
+]  # fmt: skip
 
 KINDS: dict[PieceKind, str] = {
     "operator": "operator",
@@ -121,6 +135,7 @@ KINDS: dict[PieceKind, str] = {
     "word": "word",
     "phrase": "phrase",
     "prefix": "prefix",
+    "pattern": "pattern",
     "value": "value of metadata",
     "group": "parenthesis",
     "weight": "weight or slop",
@@ -163,6 +178,9 @@ def _of_lexeme(lexeme: Lexeme, in_filter: bool) -> list[Piece]:
             return [Piece("group", lexeme.raw), *suffix]
         case "phrase":
             return [Piece("value" if in_filter else "phrase", lexeme.raw), *suffix]
+        case "regex":
+            field, slash, pattern = lexeme.raw.partition("/")
+            return [*([Piece("field", field)] if field else []), Piece("pattern", slash + pattern)]
         case _:
             return [*_of_word(lexeme.raw), *suffix]
 

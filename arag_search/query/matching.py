@@ -12,8 +12,10 @@ from typing import NamedTuple, assert_never
 
 from arag_search.query.analysis import Spellings
 from arag_search.query.analysis import terms as written
+from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import folded, normal_terms
-from arag_search.query.tree import Fuzzy, Phrase, Prefix, Term, TextLeaf
+from arag_search.query.regexes import Stopwatch, places
+from arag_search.query.tree import Fuzzy, Phrase, Prefix, Regex, Term, TextLeaf
 
 Positions = Sequence[Sequence[int]]
 """For each word of a phrase, in order, the positions at which a text has it."""
@@ -103,6 +105,15 @@ def patterns_of(leaf: TextLeaf) -> tuple[Pattern, ...]:
             )
         case _:
             assert_never(leaf)
+
+
+def matches_regex(leaf: Regex, title: str, content: str, watch: Stopwatch | None = None) -> bool:
+    """Return whether a pattern matches in a title or a content. Raises SlowPatternError."""
+    return any(
+        next(places(leaf.pattern, leaf.ignore_case, text, watch), None) is not None
+        for name, text in ((TITLE, title), (CONTENT, content))
+        if leaf.field in (None, name)
+    )
 
 
 class Words:

@@ -26,7 +26,7 @@ from arag_search.query.clauses import (
     literal_text,
 )
 from arag_search.query.fields import ANY_SCHEMA, Schema
-from arag_search.query.lexer import Lexeme, find_special, lex, unescape
+from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
     MAX_CHARACTERS,
@@ -55,6 +55,7 @@ from arag_search.query.tree import (
     Phrase,
     Prefer,
     Prefix,
+    Regex,
     Scope,
     Term,
     TextLeaf,
@@ -162,13 +163,13 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     reading = _read(text, options)
     if reading.findings.problems:
         tree = reading.tree
-        is_filter = tree and not any(isinstance(leaf, TextLeaf) for leaf in leaves(tree))
+        is_filter = tree and not any(isinstance(leaf, TextLeaf | Regex) for leaf in leaves(tree))
         corrected = str(tree) if is_filter else None
         raise reading.findings.error(_mended(reading, corrected, options))
     include = () if reading.tree is None else (reading.tree,)
     for node in (*reading.modifiers, *include):
         for leaf in leaves(node):
-            if isinstance(leaf, TextLeaf):
+            if isinstance(leaf, TextLeaf | Regex):
                 message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
                 problem = Problem(1, problems.shortened(str(leaf)), message)
                 raise QueryError(text, (problem,), None)
@@ -214,7 +215,7 @@ def parse_where(text: str, schema: Schema) -> ParsedQuery:
         raise condition_error(error) from None
     notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
     tree = parsed.tree
-    if not isinstance(tree, MetadataLeaf):
+    if not isinstance(tree, MetadataLeaf | Regex):
         tree = dataclasses.replace(tree, weight=1)  # which would have no effect
     return replace(parsed, tree=tree, notes=notes)
 
@@ -352,7 +353,7 @@ class _Reader:
         plain, notes = plain_signs(text, options.schema)
         for note in notes:
             self.findings.note(note)
-        self.lexemes = lex(plain)
+        self.lexemes = lex(plain, patterns=has_additions)
         self.plain = reading.plain = plain
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
@@ -371,6 +372,8 @@ class _Reader:
                     self._word(index, lexeme)
                 case "phrase":
                     self._phrase(lexeme)
+                case "regex":
+                    self._regex(lexeme)
                 case "open":
                     self._open(lexeme)
                 case "close":
@@ -559,7 +562,7 @@ class _Reader:
         reject = self.findings.reject
         takes_next = (
             following is not None
-            and following.kind in ("word", "phrase", "open")
+            and following.kind in ("word", "phrase", "regex", "open")
             and self._operator(following.raw) is None
         )
         if ref.kind in ("unknown", "guess") and is_searchable(ref.name):
@@ -581,6 +584,25 @@ class _Reader:
             raw = f'"{raw.strip(chr(34)).strip()}"'
         node = self.clauses.phrase(raw, lexeme.suffix, lexeme.start, lexeme.end, field)
         self.groups.add(node, start, lexeme.end)
+
+    def _regex(self, lexeme: Lexeme) -> None:
+        """Add a pattern; in the parentheses of a metadata field it is a value."""
+        end = lexeme.start + len(lexeme.raw)
+        match = REGEX.fullmatch(self.findings.text, lexeme.start, end) or REGEX.fullmatch(
+            self.plain, lexeme.start, end
+        )
+        assert match is not None
+        self.groups.signs(match["signs"], lexeme.start)
+        start = match.end("signs")
+        if match["name"]:
+            field = self._field_here(match["name"], start)
+        else:
+            field, start = self.groups.take_field(start)
+        if field is not None and field.kind != "text":
+            leaf = self.clauses.word(self.plain[match.end("signs") : end], start, field)
+        else:
+            leaf = self.clauses.regex(match, lexeme.suffix, lexeme.end, field)
+        self.groups.add(leaf, start, lexeme.end)
 
     def _range(self, lexeme: Lexeme) -> None:
         raw, start = lexeme.raw, lexeme.start

@@ -45,7 +45,7 @@ def word_text(text: str, field: str | None) -> str:
         or text[0] in "-!+"
         or text[0] in OPENING_QUOTES + DASHES + INVISIBLE
         or (text[0] in "[{" and (field or text[-1] not in "]}"))
-        or (len(text) > 1 and text[0] == text[-1] == "/")
+        or text[0] == "/"  # which could begin a pattern
     ):
         escaped = "\\" + escaped
     return field_text(field) + escaped

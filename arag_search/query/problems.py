@@ -22,6 +22,7 @@ from arag_search.query.limits import (
     MIN_WEIGHT,
     PREFIX_SHARES,
 )
+from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S
 
 _MAX_PIECE = 40
 _MAX_VALUE = 120
@@ -209,7 +210,8 @@ SCORING_IN_CONDITION = (
     "outside the parentheses."
 )
 PREFER_WITHOUT_SCORE = (
-    "a PREFER of metadata, which has no score to add. Require it with AND, or DEMOTE the others."
+    "a PREFER of metadata or a pattern, which has no score to add. Require it with AND, or DEMOTE "
+    "the others."
 )
 UNRANKED = {
     "PREFER": "a filter has no scores, so nothing is preferred in it. Write AND, or leave it out.",
@@ -324,8 +326,24 @@ WILDCARD = (
     f"{MIN_PREFIX_CHARACTERS} characters before the *; for the character write \\* or \\?."
 )
 BARE_STAR = "a * alone. It would match every passage; write the word or prefix that is sought."
+BAD_PATTERN = (
+    "this pattern cannot be searched: {error}. Patterns are regular expressions of Python between "
+    "slashes; for the text itself write a phrase, for a slash at the start \\/."
+)
+WEIGHT_ON_PATTERN = (
+    "a weight or slop on a pattern. A pattern only filters, it has no score; leave it out."
+)
+TOO_MANY_FOR_PATTERN = (
+    "a pattern is looked for in the texts that match the rest of the query, and these are more "
+    "than {limit:,} {unit}, the most that are read. Add a word or phrase with AND, or a filter."
+)
+SLOW_PATTERN = (
+    f"a pattern takes too long: at most {MAX_TEXT_S * 1000:.0f} ms for a text and {MAX_QUERY_S:g} "
+    "s for a query. Write a simpler one, without repetitions in repetitions, or add a word or "
+    "phrase with AND."
+)
 REGULAR_EXPRESSION = (
-    "regular expressions are not searched. Write words, or prefixes such as librett*; for "
+    "patterns are off here. Write words, or prefixes such as librett*; for "
     "a slash at "
     "the start write \\/."
 )
@@ -370,6 +388,7 @@ TEXT_IN_SCOPE = (
 )
 
 NOTE_DROPPED = '"{piece}" was left out: it holds nothing to search.'
+NOTE_PATTERN = '{piece} was searched as a pattern; for the text write "{text}" in quotes.'
 NOTE_QUESTION_MARK = 'the "?" after "{word}" was read as punctuation.'
 NOTE_LOWER_CASE = '"{word}" was searched as a word; operators are in upper case.'
 NOTE_FIELD_COVERS = (

@@ -4,16 +4,17 @@ Nodes are immutable values. A tree that the language rejects cannot be construct
 raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
 
 A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix, Fuzzy)
-are searched in ``field``, or in title and content if it is None. Metadata leaves (KeywordEquals,
-NumberRange, DateRange) filter and never score. An And holds its positive children first, then its
-Nots, Prefers and Demotes, each kind in the order typed.
+are searched in ``field``, or in title and content if it is None, and so is a Regex. Metadata leaves
+(KeywordEquals, NumberRange, DateRange) filter; they and a Regex never score. An And holds its
+positive children first, then its Nots, Prefers and Demotes, each kind in the order typed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
@@ -46,6 +47,7 @@ from arag_search.query.printing import (
     weight_text,
     word_text,
 )
+from arag_search.query.regexes import check_regex
 
 TextField = Literal["title", "content"] | None
 Span = tuple[float, float] | None
@@ -53,6 +55,8 @@ Span = tuple[float, float] | None
 
 EXACT_MARK = "="
 """At the beginning of a phrase: its words are searched as they are written."""
+_BLANK_AT_END = re.compile(r"(?<!\\)\s$")
+_SLASH = re.compile(r"(\\.)|/", re.DOTALL)
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
 
 
@@ -150,6 +154,31 @@ class Fuzzy(_Printed):
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
             raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
         _set(self, "spellings", spellings_of(self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(_Printed):
+    """The condition that the stored text of a passage or sentence matches a regular expression.
+
+    ``pattern`` is in the syntax of the library ``regex``; a slash in it has a backslash. Engines
+    search no patterns: ``matches`` holds the ordinals of what matches, among what the rest of the
+    query lets match (see ``search.patterns``), and None until they are known.
+    """
+
+    pattern: str
+    ignore_case: bool = False
+    field: TextField = None
+    matches: frozenset[int] | None = dataclasses.field(compare=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        pattern = _SLASH.sub(lambda match: match[1] or "\\/", checked_text(self.pattern))
+        _set(self, "pattern", pattern)
+        if pattern[:1].isspace() or _BLANK_AT_END.search(pattern):
+            raise ArgumentError("A pattern with a blank at an end.", do="Write \\s.")
+        try:
+            check_regex(pattern, self.ignore_case)
+        except ValueError as error:
+            raise ArgumentError(f"The pattern /{pattern}/: {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +349,7 @@ class Or(_Printed):
 
 TextLeaf = Term | Phrase | Prefix | Fuzzy
 MetadataLeaf = KeywordEquals | NumberRange | DateRange
-Leaf = TextLeaf | MetadataLeaf
+Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
 N = TypeVar("N", bound=Node | Modifier)
@@ -345,7 +374,7 @@ class Scope:
     def searches_text(self) -> bool:
         """Whether it has clauses on text, which only an engine can evaluate."""
         nodes = (*self.include, *self.exclude)
-        return any(isinstance(leaf, TextLeaf) for node in nodes for leaf in leaves(node))
+        return any(isinstance(leaf, TextLeaf | Regex) for node in nodes for leaf in leaves(node))
 
     def __str__(self) -> str:
         parts = [*map(str, self.include), *(f"NOT {node}" for node in self.exclude)]
@@ -384,11 +413,12 @@ def any_of(*children: Node, weight: float = 1.0) -> Node:
 
 
 def weighted(node: Node, weight: float) -> Node:
-    """Return the node with its weight multiplied. Raises ArgumentError for metadata leaves."""
+    """Return the node with its weight multiplied. Raises ArgumentError for metadata leaves and
+    patterns."""
     if weight == 1:
         return node
-    if isinstance(node, MetadataLeaf):
-        raise ArgumentError("A weight on a metadata clause.", do="Leave the weight out.")
+    if isinstance(node, MetadataLeaf | Regex):
+        raise ArgumentError("A weight on a clause without a score.", do="Leave the weight out.")
     return dataclasses.replace(node, weight=node.weight * weight)
 
 
@@ -416,6 +446,11 @@ def positive_leaves(node: Node | Modifier) -> Iterator[Leaf]:
             return
         case _:
             yield node
+
+
+def has_patterns(node: Node | Modifier) -> bool:
+    """Return whether a Regex is in a node. O(nodes)."""
+    return any(isinstance(leaf, Regex) for leaf in leaves(node))
 
 
 def scores(node: Node | Modifier) -> bool:
@@ -452,23 +487,31 @@ def spelled_words(leaf: TextLeaf) -> int:
 def with_forms(node: N, language: str) -> N:
     """Return the node with the normal forms of its words in a language; the same node if that is
     empty."""
-    changed: Node | Modifier = node
+
+    def formed(leaf: Leaf) -> Leaf:
+        match leaf:
+            case Term() | Phrase() if not _is_exact(leaf):
+                forms = normal_spellings(leaf.text, language)
+                return _changed(leaf, language=language, spellings=forms)
+            case Prefix() | Fuzzy():
+                return _changed(leaf, language=language)
+            case _:
+                return leaf
+
+    return with_leaves(node, formed) if language else node
+
+
+def with_leaves(node: N, change: Callable[[Leaf], Leaf]) -> N:
+    """Return the node with other leaves, of the same kinds and weights. O(nodes)."""
+    changed: Node | Modifier
     match node:
-        case _ if not language:
-            pass
-        case Term() | Phrase():
-            if not _is_exact(node):
-                forms = normal_spellings(node.text, language)
-                changed = _changed(node, language=language, spellings=forms)
-        case Prefix() | Fuzzy():
-            changed = _changed(node, language=language)
         case And() | Or():
-            children = tuple([with_forms(child, language) for child in node.children])
+            children = tuple([with_leaves(child, change) for child in node.children])
             changed = _changed(node, children=children)
         case Not() | Prefer() | Demote():
-            changed = _changed(node, child=with_forms(node.child, language))
+            changed = _changed(node, child=with_leaves(node.child, change))
         case _:
-            pass
+            changed = change(node)
     return cast(N, changed)
 
 
@@ -515,6 +558,8 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
         case Fuzzy():
             word = word_text(node.text, node.field)
             return f"{word}~{node.edits}{weight_text(node.weight)}"
+        case Regex():
+            return f"{field_text(node.field)}/{node.pattern}/{'i' if node.ignore_case else ''}"
         case KeywordEquals():
             return f"{node.field}:{keyword_text(node.value)}"
         case NumberRange():

@@ -27,6 +27,7 @@ from arag_search.query.tree import (
 )
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.keywords import missing_names_note
+from arag_search.search.patterns import scope_with_matches, with_matches
 from arag_search.search.results import (
     Conditions,
     HybridRanks,
@@ -183,9 +184,10 @@ class VectorSearch:
             if wanted.tree is not None:
                 deadline = Deadline.after(self._search_timeout_s)
                 with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
+                    tree = with_matches(wanted.tree, self._engine, scope=scope, deadline=deadline)
                     page = self._engine.search(
                         SearchRequest(
-                            wanted.tree,
+                            tree,
                             FUSION_DEPTH,
                             scope=scope,
                             with_text=False,
@@ -278,6 +280,13 @@ class VectorSearch:
         text = _checked(query)
         schema = self._engine.manifest.query_schema
         asked = conditions(self._scope, filter, where, schema)
+        if where is not None and "/" in where and asked.scope is not None:
+            deadline = Deadline.after(self._search_timeout_s)
+            try:
+                scope = scope_with_matches(asked.scope, self._engine, deadline)
+            except QueryError as error:
+                raise condition_error(error) from None
+            asked = asked._replace(scope=scope)
         return text, asked._replace(words=f'"{" ".join(text.split())}"{asked.words}')
 
     def _near(

@@ -16,7 +16,9 @@ from arag_search.query.tree import (
     Not,
     Or,
     Phrase,
+    Regex,
     all_of,
+    has_patterns,
     leaves,
     positive_leaves,
 )
@@ -102,7 +104,8 @@ def feedback(
     """Count the parts of a query that matched nothing.
 
     ``count`` is called once, with at most 41 queries and the ``loosened`` phrases; ``read_values``
-    at most once, for the metadata clauses without a match.
+    at most once, for the metadata clauses without a match. What a pattern matches is known only
+    where the rest of the query matches, so a part with one is counted only if it is an alternative.
     """
     clauses: tuple[Node | Not, ...] = (query,)
     if isinstance(query, Or):
@@ -113,6 +116,8 @@ def feedback(
     rows: list[tuple[str, bool, bool]] = []
     for clause in clauses:
         node = clause.child if isinstance(clause, Not) else clause
+        if isinstance(query, And) and has_patterns(node):
+            continue
         queries.append((node, granularity))
         rows.append((str(node), isinstance(node, Leaf), isinstance(clause, Not)))
     known = {row[0] for row in rows}
@@ -121,13 +126,16 @@ def feedback(
         for clause in clauses
         if not isinstance(clause, Leaf)
         for leaf in leaves(clause)
+        if not isinstance(leaf, Regex)
     }
     for text in [text for text in within if text not in known][:MAX_CLAUSES]:
         queries.append((within[text], granularity))
         rows.append((text, True, False))
     rest = _without_each(query) if isinstance(query, And) else []
+    rest = [(clause, node) for clause, node in rest if not has_patterns(node)]
     queries.extend((node, granularity) for _, node in rest)
-    if granularity == "sentence":
+    is_widened = granularity == "sentence" and not has_patterns(query)
+    if is_widened:
         queries.append((query, "chunk"))
     variants = case_variants(query)
     queries.extend((variant, "chunk") for variant in variants)
@@ -151,7 +159,7 @@ def feedback(
     missing = missing_values(
         unmatched, [(variant, chunks) for variant, chunks in of_variants if chunks], read_values
     )
-    in_chunks = counts[len(rows) + len(rest)] if granularity == "sentence" else None
+    in_chunks = counts[len(rows) + len(rest)] if is_widened else None
     near = tuple(
         ClauseCount(str(phrase), n, True)
         for phrase, n in zip(loosened, of_loosened, strict=True)

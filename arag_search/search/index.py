@@ -69,6 +69,7 @@ from arag_search.search.hints import (
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.lines import DocumentLines, LinesCache, is_current
 from arag_search.search.nearest import ValueReader, lowered_by, lowering_note, unmet_preferences
+from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
 from arag_search.search.results import (
     BranchHit,
@@ -262,20 +263,23 @@ class Index:
         )
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
-        request = SearchRequest(
-            parsed.tree, top_k, offset, granularity, scope, snippets, full_text, deadline,
-            sorting, per_document,
-        )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
+            tree = parsed.tree
+            if "/" in parsed.understood:
+                tree = with_matches(tree, self.engine, granularity, scope, deadline)
+            request = SearchRequest(
+                tree, top_k, offset, granularity, scope, snippets, full_text, deadline, sorting,
+                per_document,
+            )  # fmt: skip
             done = self._executed(request, _Extras(feedback, relax, branches))
             page, clause_counts = done.page, done.feedback
             explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
             if explain:
                 ids = [hit.id for hit in page.hits]
                 explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
-        chooser = Snippets(parsed.tree) if snippets and page.hits else None
+        chooser = Snippets(tree) if snippets and page.hits else None
         metadata = self.manifest.metadata
-        lowered = lowered_by(parsed.tree, page.hits, metadata) if chooser else {}
+        lowered = lowered_by(tree, page.hits, metadata) if chooser else {}
         hits = [
             hit_of(hit, chooser.choose(hit) if chooser else (), explanation)._replace(
                 lowered=lowered.get(hit.id, ())
@@ -288,7 +292,7 @@ class Index:
         if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and self.scope is None:  # the note is about all passages
-            note = self._frequent_words.note(parsed.tree, granularity, deadline)
+            note = self._frequent_words.note(tree, granularity, deadline)
             notes += [note] if note else []
         notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
@@ -313,7 +317,7 @@ class Index:
             nearest=done.nearest,
             branches=done.branches,
             unrepresented=done.unrepresented,
-            highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
+            highlighter=Highlighter.of_query(tree, by_sentence=granularity == "sentence"),
         )
 
     def _preference_notes(self, request: SearchRequest, page: Page) -> list[str]:

@@ -9,7 +9,7 @@ from arag_search.engines.base import Hit
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
 from arag_search.query.forms import is_code
-from arag_search.query.matching import Pattern, Words, patterns_of
+from arag_search.query.matching import Pattern, Words, matches_regex, patterns_of
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -20,6 +20,7 @@ from arag_search.query.tree import (
     Or,
     Phrase,
     Prefix,
+    Regex,
     Term,
 )
 
@@ -56,6 +57,8 @@ class _Passage:
                 names = (condition.field,) if condition.field else self._texts
                 patterns = patterns_of(condition)
                 return any(self._matches(name, pattern) for name in names for pattern in patterns)
+            case Regex():
+                return matches_regex(condition, self._hit.title, self._hit.content or "")
             case KeywordEquals():
                 return condition.value in self._values(condition.field, "keyword")
             case NumberRange():

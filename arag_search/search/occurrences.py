@@ -16,7 +16,8 @@ from arag_search.query import analysis
 from arag_search.query.analysis import Token
 from arag_search.query.forms import Form, forms_of_texts, normal_forms
 from arag_search.query.matching import Pattern, Words, patterns_of
-from arag_search.query.tree import TextLeaf
+from arag_search.query.regexes import SlowPatternError, places
+from arag_search.query.tree import Regex, TextLeaf
 
 _EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
 """Characters that no token holds, and that end a token next to them."""
@@ -66,6 +67,10 @@ class Sentences:
             if self.words(number).match(pattern):
                 matched.add(number)
         return matched
+
+    def with_places(self, leaf: Regex) -> set[int]:
+        """Return the numbers of the sentences in which a match of a pattern begins."""
+        return {bisect_right(self._ends, start) for start, _ in places_of(leaf, self._text)}
 
     def _search(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
         """Add sentences that certainly have this text as tokens, and those that might."""
@@ -125,7 +130,7 @@ Mark = tuple[int, int]
 
 
 def marks(
-    text: str, leaves: Iterable[TextLeaf], field: TextField, code: bool = False
+    text: str, leaves: Iterable[TextLeaf | Regex], field: TextField, code: bool = False
 ) -> list[Mark]:
     """Return the marks of everything that the leaves match in a title or a content, in order.
 
@@ -136,26 +141,40 @@ def marks(
 
 
 def spans(
-    text: str, leaves: Iterable[TextLeaf], field: TextField, code: bool = False
+    text: str, leaves: Iterable[TextLeaf | Regex], field: TextField, code: bool = False
 ) -> list[Mark]:
     """Return the marks as ``marks`` does, sorted, but those that overlap are not merged."""
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
     if not wanted:
         return []
     all_marks: set[Mark] = set()
-    for pattern in (pattern for leaf in wanted for pattern in patterns_of(leaf)):
-        places, terms = _places(text, pattern.language, code)
-        runs = pattern.runs(terms)
-        all_marks.update((places[first].start, places[last].end) for first, last in runs)
+    for leaf in wanted:
+        if isinstance(leaf, Regex):
+            all_marks.update(places_of(leaf, text))
+            continue
+        for pattern in patterns_of(leaf):
+            words, terms = _words(text, pattern.language, code)
+            runs = pattern.runs(terms)
+            all_marks.update((words[first].start, words[last].end) for first, last in runs)
     return sorted(all_marks)
 
 
+def places_of(leaf: Regex, text: str) -> list[Mark]:
+    """Return where a pattern matches in a text, without empty places; none if it takes too long,
+    which hides a mark and no passage."""
+    try:
+        found = places(leaf.pattern, leaf.ignore_case, text)
+        return [(start, end) for start, end in found if end > start]
+    except SlowPatternError:
+        return []
+
+
 @lru_cache(maxsize=2_000)
-def _places(text: str, language: str, code: bool) -> tuple[Sequence[Token | Form], list[str]]:
+def _words(text: str, language: str, code: bool) -> tuple[Sequence[Token | Form], list[str]]:
     """Return the words of a text with their places, and their terms. Searches find the same
     passages again, so that the last texts are cached."""
-    places = normal_forms(text, language, code=code) if language else analysis.tokens(text)
-    return places, [place.term for place in places]
+    words = normal_forms(text, language, code=code) if language else analysis.tokens(text)
+    return words, [word.term for word in words]
 
 
 def merged(ordered: Sequence[Mark]) -> list[Mark]:

@@ -12,7 +12,17 @@ from math import comb
 
 from arag_search.engines.base import Hit, Page, SearchRequest
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import And, Modifier, Node, Not, Or, all_of, any_of, leaves
+from arag_search.query.tree import (
+    And,
+    Modifier,
+    Node,
+    Not,
+    Or,
+    all_of,
+    any_of,
+    has_patterns,
+    leaves,
+)
 from arag_search.search.judging import meeting
 from arag_search.search.results import NearestHit, hit_of
 from arag_search.search.snippets import Snippets
@@ -56,8 +66,11 @@ def relaxed_queries(query: Node) -> list[Node]:
 def relaxed_requests(request: SearchRequest) -> list[SearchRequest]:
     """Return the searches for the passages nearest to one that finds nothing, nearest first.
 
-    Conditions on a sentence are first judged on the whole passage.
+    Conditions on a sentence are first judged on the whole passage; those with patterns, which were
+    matched in sentences, are not.
     """
+    if request.granularity == "sentence" and has_patterns(request.query):
+        return []
     whole = [request.query] if request.granularity == "sentence" else []
     return [
         replace(

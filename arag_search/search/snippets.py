@@ -18,7 +18,7 @@ from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
 from arag_search.query.matching import Pattern, Words, patterns_of
-from arag_search.query.tree import Node, Phrase, Scope, TextLeaf, positive_leaves
+from arag_search.query.tree import Node, Phrase, Regex, Scope, TextLeaf, positive_leaves
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import (
     FloatArray,
@@ -50,6 +50,11 @@ class Snippets:
                 for pattern in patterns_of(leaf):
                     patterns[type(leaf), leaf.text, pattern] = pattern
         self._patterns = list(patterns.values())
+        self._regexes = [
+            leaf
+            for leaf in positive_leaves(query)
+            if isinstance(leaf, Regex) and leaf.field != TITLE
+        ]
 
     def choose(self, hit: Hit) -> list[int]:
         """Return sentence numbers for a hit, which must carry its text. O(length of its content).
@@ -60,6 +65,9 @@ class Snippets:
             return list(hit.matched_sentences)
         text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
         points = _points(self._patterns, text)
+        if self._regexes:
+            points = Counter(points)
+            points.update(at for regex in self._regexes for at in text.with_places(regex))
         best = sorted(points, key=lambda number: (-points[number], number))
         return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
 
@@ -255,14 +263,14 @@ class Highlighter:
     With ``by_sentence``, a match is within one sentence.
     """
 
-    leaves: tuple[TextLeaf, ...] = ()
+    leaves: tuple[TextLeaf | Regex, ...] = ()
     substrings: tuple[str, ...] = ()
     by_sentence: bool = False
 
     @staticmethod
     def of_query(query: Node, *, by_sentence: bool) -> Highlighter:
         """Return the highlighter of a logical query: of its text leaves that are not excluded."""
-        leaves = (leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf))
+        leaves = (leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf | Regex))
         return Highlighter(tuple(leaves), by_sentence=by_sentence)
 
     @staticmethod

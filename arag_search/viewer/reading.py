@@ -15,7 +15,7 @@ from arag_search.query.lexer import Piece, pieces
 from arag_search.query.parser import Operator, parse
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
-from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.query.tree import Node, Phrase, Regex, TextLeaf, positive_leaves
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
@@ -34,7 +34,7 @@ class Reading:
     typed: str
     argument: str = "query"
     pieces: tuple[Piece, ...] = ()
-    leaves: tuple[TextLeaf, ...] = ()
+    leaves: tuple[TextLeaf | Regex, ...] = ()
     problems: tuple[Problem, ...] = ()
     mended: str | None = None
 
@@ -84,10 +84,10 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
     return Reading(query)
 
 
-def _text_leaves(tree: Node | None) -> tuple[TextLeaf, ...]:
+def _text_leaves(tree: Node | None) -> tuple[TextLeaf | Regex, ...]:
     if tree is None:
         return ()
-    return tuple(leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf))
+    return tuple(leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf | Regex))
 
 
 def _texts(value: object) -> list[str]:
@@ -99,7 +99,7 @@ def _texts(value: object) -> list[str]:
 
 def _keywords(keywords: Sequence[str]) -> Reading:
     """Read each keyword as a phrase."""
-    leaves: list[TextLeaf] = []
+    leaves: list[TextLeaf | Regex] = []
     for keyword in keywords:
         try:
             if analysis.terms(keyword):

@@ -31,6 +31,7 @@ from arag_search.query.tree import (
     Phrase,
     Prefer,
     Prefix,
+    Regex,
     Scope,
     Term,
     TextField,
@@ -67,6 +68,11 @@ PREFIXES = (
     "ope", "libr", "libret", "seaso", "it's", "167", "o'nei", "viv", "nothing", "ven", "rock'n’r",
 )  # fmt: skip
 FUZZY = ("vivladi", "opra", "venise", "librettists", "getUserByld", "naive", "seaso", "cafés")
+PATTERNS = (
+    r"opera", r"\bborn\b", r"[A-Z]\w+s\b", r"(?:ven|viv)\w*", r"\d{2,4}", r"^\W", r"\.$", r"^$",
+    r"x", r"born in\s", r"\sborn\s", r"in(?= venice)", r"\(?opera born\s", r"(\w)\1", r"a/b",
+    r"\p{Lu}.*é",
+)  # fmt: skip
 KEYWORDS = ("en", "de", "en GB", "En", "x:y", "it's")
 NUMBERS = (-3.0, 0.0, 1670.0, 1678.0, 1678.5, 1680.0, 2e9)
 DATES = ("1999", "2001", "2001-05", "2001-05-31", "2001-05-31T12:00", "2001-06", "1950-01-01")
@@ -289,6 +295,9 @@ class _TreeMaker:
         kind = self.random.random()
         if kind < 0.2 and self.metadata:
             return self._metadata_leaf()
+        if kind < 0.26 and self.metadata:
+            pattern = self._text(PATTERNS) if self.awkward else self.random.choice(PATTERNS)
+            return self._pattern(pattern.strip() or "x")
         if kind < 0.3 and self.prefixes_left > 0:
             self.prefixes_left -= 1
             if self.random.random() < 0.3:
@@ -298,6 +307,12 @@ class _TreeMaker:
             slop = self.random.choice((0, 0, 1, 2, 3, 5, 20))
             return self._valid(lambda: _phrase(self._phrase_text(), slop, self._field()))
         return self._valid(lambda: Term(self._text(WORDS), self._field()))
+
+    def _pattern(self, pattern: str) -> Leaf:
+        try:
+            return Regex(pattern, self.random.random() < 0.3, self._field())
+        except ArgumentError:  # no regular expression
+            return Regex("x")
 
     def _metadata_leaf(self) -> Leaf:
         kind = self.random.randint(0, 4)
@@ -365,7 +380,7 @@ class _TreeMaker:
 
 def _unweighted(node: Node) -> Node:
     """Remove the weight of an excluded node, which must not have its own."""
-    return node if isinstance(node, MetadataLeaf) else dataclasses.replace(node, weight=1.0)
+    return node if isinstance(node, MetadataLeaf | Regex) else dataclasses.replace(node, weight=1.0)
 
 
 def _phrase(text: str, slop: int, field: TextField) -> Phrase:

@@ -35,6 +35,7 @@ from arag_search.query.tree import (
     Or,
     Phrase,
     Prefix,
+    Regex,
     Scope,
     Term,
     TextLeaf,
@@ -63,6 +64,8 @@ def compiled(node: Node) -> Compiled:
             return _weighted(_expanded(node, searched_fields(node)), node.weight), True
         case KeywordEquals() | NumberRange() | DateRange():
             return _metadata_leaf(node), False
+        case Regex():
+            return ordinals(compiling.known_matches(node)), False
         case _:
             assert_never(node)
 

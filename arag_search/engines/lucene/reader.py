@@ -242,16 +242,18 @@ class LuceneEngine:
         scope: Scope | None = None,
         deadline: Deadline | None = None,
         most: int | None = None,
+        granularity: Granularity = "chunk",
     ) -> Iterator[int]:
         """See SearchEngine. Reads 65,536 at a time; the number is not limited."""
         position = Position()
         with self._calls:
             query = filtered(None, self._scope(scope))
+            snapshot = self._index(granularity)
         while True:
             if deadline is not None:
                 deadline.check()
             with self._calls:
-                batch, position = self._chunks.ordinals_after(query, position, _ORDINALS_BATCH)
+                batch, position = snapshot.ordinals_after(query, position, _ORDINALS_BATCH)
             yield from batch
             if len(batch) < _ORDINALS_BATCH:
                 return

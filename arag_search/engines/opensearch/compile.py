@@ -20,7 +20,7 @@ from arag_search.engines.compiling import (
     searched_fields,
     shared_keyword_field,
 )
-from arag_search.engines.opensearch.schema import exact_field, opensearch_field
+from arag_search.engines.opensearch.schema import ORDINAL, exact_field, opensearch_field
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.matching import patterns_of
@@ -34,6 +34,7 @@ from arag_search.query.tree import (
     Or,
     Phrase,
     Prefix,
+    Regex,
     Scope,
     Term,
     TextLeaf,
@@ -69,6 +70,8 @@ def compiled(node: Node) -> Compiled:
             return _number_range(node), False
         case DateRange():
             return _date_range(node), False
+        case Regex():
+            return any_value(ORDINAL, compiling.known_matches(node)), False
         case _:
             assert_never(node)
 

@@ -308,11 +308,12 @@ class OpenSearchEngine:
         scope: Scope | None = None,
         deadline: Deadline | None = None,
         most: int | None = None,
+        granularity: Granularity = "chunk",
     ) -> Iterator[int]:
         """See SearchEngine. Requests 10,000 at a time, without their documents; the first request
         also counts them, if ``most`` is given."""
         query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
-        for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, most):
+        for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, most, granularity):
             yield int(hit["sort"][0])
 
     def statistics(self) -> ClusterStatistics:
@@ -622,6 +623,7 @@ class OpenSearchEngine:
         with_source: bool,
         deadline: Deadline | None = None,
         most: int | None = None,
+        granularity: Granularity = "chunk",
     ) -> Iterator[dict[str, Any]]:
         """Yield all hits in order of ordinal, ``size`` per request. Raises TooManyMatchesError if
         there are more than ``most``."""
@@ -632,7 +634,7 @@ class OpenSearchEngine:
             "track_total_hits": False if most is None else most + 1,
             "_source": with_source,
         }
-        physical = self._searcher.physical("chunk")
+        physical = self._searcher.physical(granularity)
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:

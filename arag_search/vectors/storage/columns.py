@@ -26,6 +26,7 @@ from arag_search.query.tree import (
     Node,
     NumberRange,
     Or,
+    Regex,
     Scope,
     TextLeaf,
 )
@@ -151,7 +152,7 @@ class Columns:
         """Return, for each chunk, whether it matches a node of metadata clauses."""
         import numpy as np
 
-        if isinstance(node, TextLeaf):
+        if isinstance(node, TextLeaf | Regex):
             raise ValueError("a scope holds no text leaves")
         match node:
             case KeywordEquals():

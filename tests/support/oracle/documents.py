@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import assert_never
 
+import regex
+
 from arag_search.corpus import Chunk
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType, typed
 from arag_search.query.matching import Pattern
@@ -20,6 +22,7 @@ from arag_search.query.tree import (
     Node,
     NumberRange,
     Or,
+    Regex,
     Scope,
     TextLeaf,
 )
@@ -42,14 +45,17 @@ class Documents:
     def __init__(
         self,
         owners: Sequence[Chunk],
+        contents: Sequence[str],
         fields: Mapping[str, TextField],
         metadata: Mapping[str, MetadataType],
     ) -> None:
         """Take the text fields of documents, by name, and index their metadata.
 
-        ``owners`` holds for each document the chunk that it is, or is a sentence of.
+        ``owners`` holds for each document the chunk that it is, or is a sentence of, and
+        ``contents`` its text.
         """
         self.size = len(owners)
+        self._texts = [(chunk.title, text) for chunk, text in zip(owners, contents, strict=True)]
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._fields = fields
         self._columns: dict[str, dict[str | float, set[int]]] = {name: {} for name in self._types}
@@ -74,6 +80,8 @@ class Documents:
                 return self._all(node.positive, [child.child for child in node.excluded])
             case Or():
                 return set[int]().union(*map(self.matches, node.children))
+            case Regex():
+                return self._with_pattern(node)
             case _:
                 return set[int]().union(
                     *(self._fields[name].frequencies(way) for name, way in alternatives(node))
@@ -149,6 +157,15 @@ class Documents:
     def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
         matched = set(range(self.size)).intersection(*map(self.matches, included))
         return matched.difference(*map(self.matches, excluded))
+
+    def _with_pattern(self, node: Regex) -> set[int]:
+        pattern = regex.compile(node.pattern, regex.IGNORECASE if node.ignore_case else 0)
+        return {
+            document
+            for document, texts in enumerate(self._texts)
+            for name, text in zip(TEXT_FIELDS, texts, strict=True)
+            if node.field in (None, name) and pattern.search(text)
+        }
 
     def _with_values(
         self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]

@@ -223,10 +223,12 @@ class MemoryEngine:
         scope: Scope | None = None,
         deadline: Deadline | None = None,
         most: int | None = None,
+        granularity: Granularity = "chunk",
     ) -> Iterator[int]:
         """See SearchEngine. The number is not limited."""
-        for chunk in self.scan(scope):
-            yield chunk.ordinal
+        for document in sorted(self._documents(granularity, deadline).within(scope)):
+            number, at = self._sentences[document] if granularity == "sentence" else (document, 0)
+            yield self._chunks[number].ordinal + at
 
     def deletions(self) -> Deletions:
         """See SearchEngine. There are none."""
@@ -278,7 +280,7 @@ class MemoryEngine:
                     for chunk, text in zip(owners, texts, strict=True)
                 )
                 fields[FORMS[name]] = TextField(forms, k1, b)
-        return Documents(owners, fields, self._manifest.metadata)
+        return Documents(owners, contents, fields, self._manifest.metadata)
 
     def _best_sentences(
         self, scores: Mapping[int, float]

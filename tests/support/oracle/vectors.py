@@ -58,7 +58,7 @@ class MemoryVectors:
         """Encode the chunks, which may come in any order. ``metadata`` declares the fields that a
         scope may name."""
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
-        self._documents = Documents(held, {}, metadata)
+        self._documents = Documents(held, [chunk.content for chunk in held], {}, metadata)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
         self._identity = encoder.identity
         self._units = tuple(units)

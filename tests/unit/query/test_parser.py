@@ -237,7 +237,6 @@ MENDED = [
     ("mouse ~2", "mouse"),
     ("mouse ~", "mouse"),
     ("^", None),
-    ("/mouse/", "mouse"),
     ("mouse**", "mouse*"),
 ]
 

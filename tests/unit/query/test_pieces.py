@@ -26,6 +26,8 @@ from tests.support.strategies import trees
         ("year:>=1670", "filter:year: value:>=1670"),
         (r"\AND", r"word:\AND"),
         (r"a\:b", r"word:a\:b"),
+        ("/a b+/i", "pattern:/a b+/i"),
+        (r"title:/^\w/", r"field:title: pattern:/^\w/"),
     ],
 )
 def test_pieces_have_their_kinds(query: str, expected: str) -> None:

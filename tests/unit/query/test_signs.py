@@ -135,10 +135,10 @@ def test_names_that_differ_only_in_case_are_told_apart() -> None:
 
 def as_people_write(text: str, choices: st.DataObject) -> tuple[str, bool]:
     """Return a canonical query with signs of other keyboards, and whether any was changed."""
-    pieces = re.split(r'("(?:[^"\\]|\\.)*"|\\.)', text)
+    pieces = re.split(r'((?<![^ (:])/(?:[^/\\]|\\.)+/|"(?:[^"\\]|\\.)*"|\\.)', text)
     changed = False
     for at, piece in enumerate(pieces):
-        if piece.startswith("\\"):
+        if piece.startswith(("\\", "/")):
             continue
         if piece.startswith('"'):
             inside = piece[1:-1]

@@ -1,0 +1,109 @@
+"""Regular expressions: which are taken, how long they may take, and which words they make sure."""
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.query import regexes
+from arag_search.query.analysis import terms
+from arag_search.query.regexes import SlowPatternError, Stopwatch, certain_words, places
+from tests.support.examples import examples
+
+ATOMS = (
+    "a", "def", "K", " ", r"\s", "(", r"\(", ")", "[ab]", "[^ ]", ".", "*", "+", "?", "{2}", "{1,}",
+    "|", r"\b", r"\w", r"\d", "_", "-", "é", "(?:x|y)", "(?=d)", "s", r"\.", "/", r"\/", "^", "$",
+)  # fmt: skip
+TEXTS = (
+    "a",
+    "def",
+    "K",
+    "K",
+    " ",
+    "(",
+    ")",
+    "x",
+    "y",
+    "d",
+    "_",
+    ".",
+    "é",
+    "\n",
+    "/",
+    "'",
+    "ſ",
+    "s",
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r" def (\w+)", ("def",)),
+        (r"\sclass \w+", ("class",)),
+        (r"\(opera\)\sby ", ("opera", "by")),
+        (r"\bclass\b", ()),
+        ("def ", ()),
+        (" def | class ", ()),
+        (" defs? a", ()),
+        (r"\x20def ", ()),
+        ("(?: def )", ()),
+        (r"\N{SPACE} def ", ()),
+        ("[[:alpha:]] def ", ()),
+        (" def{2} ", ()),
+    ],
+)
+def test_a_word_is_certain_only_between_what_separates_words(
+    pattern: str, words: tuple[str, ...]
+) -> None:
+    assert certain_words(pattern, False) == words
+
+
+def test_letters_that_others_match_without_case_make_no_certain_word() -> None:
+    assert certain_words(" kiss but ", False) == ("kiss", "but")
+    assert certain_words(" kiss but ", True) == ("but",)
+
+
+@settings(max_examples=examples(1500))
+@given(
+    st.lists(st.sampled_from(ATOMS), min_size=1, max_size=9).map("".join),
+    st.lists(st.sampled_from(TEXTS), max_size=12).map("".join),
+    st.booleans(),
+)
+def test_a_text_that_matches_has_the_certain_words(
+    pattern: str, text: str, ignore_case: bool
+) -> None:
+    try:
+        regexes.check_regex(pattern, ignore_case)
+    except ValueError:
+        return
+    if next(places(pattern, ignore_case, text), None) is not None:
+        words = {word.lower() for word in certain_words(pattern, ignore_case)}
+        assert words <= set(terms(text))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "a{9999}b{9999}", "(?i)a", "(?i:a)", "a(?-i:b)", "", r"\p{Nothing}", "(?2)"]
+)
+def test_what_is_no_pattern_or_has_flags_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        regexes.check_regex(pattern, False)
+
+
+@pytest.mark.parametrize("pattern", [r"\(?i\)", "(?P<n>a)(?P=n)", "(?<n>a)", "(?#i)a"])
+def test_what_only_looks_like_flags_is_a_pattern(pattern: str) -> None:
+    regexes.check_regex(pattern, False)
+    assert regex.compile(pattern)
+
+
+def test_a_search_that_would_never_end_is_stopped() -> None:
+    watch = Stopwatch(10.0)
+    with pytest.raises(SlowPatternError):
+        list(places(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000, watch))
+    assert watch.left_s < 10
+
+
+def test_a_query_has_a_time_limit_over_all_its_texts() -> None:
+    watch = Stopwatch(0.0)
+    with pytest.raises(SlowPatternError):
+        list(places("a", False, "a", watch))
