@@ -8,7 +8,7 @@ with arag_search.open_index("my-index") as index:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ from arag_search.engines.base import (
 from arag_search.engines.open import open_engine
 from arag_search.errors import NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
+from arag_search.query.earlier import EarlierSearch, with_earlier
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import NOTE_UNRANKED
@@ -218,6 +219,7 @@ class Index:
         relax: bool = False,
         branches: bool = False,
         published: bool = False,
+        earlier: Mapping[int, EarlierSearch] | None = None,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -242,7 +244,8 @@ class Index:
 
         With ``published``, the query is read as in presets that reproduce a paper: PREFER and
         DEMOTE are words, and words match as they are written. The same applies without
-        ``operators``.
+        ``operators``. ``earlier`` are searches of the same conversation, which the query may refer
+        to by number, as in ``#3 AND libretto``.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -258,8 +261,14 @@ class Index:
             )
         check_per_document(per_document)
         sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
+        expanded, notes = query, list[str]()
+        if earlier and "#" in query and operators and not published:
+            manifest = self.manifest
+            expanded, notes = with_earlier(
+                query, earlier, granularity, manifest.fingerprint, manifest.query_schema
+            )
         parsed = self.parse(
-            query, default_operator=default_operator, operators=operators, published=published
+            expanded, default_operator=default_operator, operators=operators, published=published
         )
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
@@ -286,7 +295,7 @@ class Index:
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
-        notes = list(parsed.notes)
+        notes += parsed.notes
         if sorting is not None or (feedback and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
         if _names_title(parsed) and not self.contents.has_titles:

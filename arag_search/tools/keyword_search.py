@@ -67,7 +67,7 @@ class KeywordSearch(SearchTool):
             reproduces=settings.reproduces,
         )
 
-    def _search(self, arguments: KeywordSearchArguments) -> SearchResult:
+    def _search(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.keyword_search(
             arguments.keywords,
             top_k=arguments.top_k,

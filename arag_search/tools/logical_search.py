@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from arag_search.errors import ArgumentError
+from arag_search.query.earlier import EarlierSearch
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.fields import parse_sort
 from arag_search.search.index import Index
@@ -112,7 +113,16 @@ class LogicalSearch(SearchTool):
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
         return super()._call(arguments, read_set)
 
-    def _search(self, arguments: LogicalSearchArguments) -> SearchResult:
+    def _number(
+        self, arguments: LogicalSearchArguments, result: SearchResult, read_set: ReadSet
+    ) -> int | None:
+        if read_set.searches is None or self.published or not self.operators:
+            return None
+        corpus = self.index.manifest.fingerprint
+        search = EarlierSearch(result.understood, arguments.granularity, corpus)
+        return read_set.searches.add(search)
+
+    def _search(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.logical_search(
             arguments.query,
             top_k=arguments.top_k,
@@ -126,6 +136,7 @@ class LogicalSearch(SearchTool):
             relax=self.style.relax,
             branches=True,
             published=self.published,
+            earlier=read_set.searches.by_number if read_set.searches else None,
         )
 
 

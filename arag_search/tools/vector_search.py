@@ -19,6 +19,7 @@ from arag_search.tools.base import (
     MAX_TOOL_TOP_K,
     Arguments,
     Paper,
+    ReadSet,
     ToolSettings,
 )
 from arag_search.tools.index_description import described
@@ -95,7 +96,7 @@ class SemanticSearch(VectorSearchTool):
     name = "semantic_search"
     arguments = SemanticSearchArguments
 
-    def _search(self, arguments: SemanticSearchArguments) -> SearchResult:
+    def _search(self, arguments: SemanticSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.semantic_search(
             arguments.query,
             top_k=arguments.top_k,
@@ -151,7 +152,7 @@ class HybridSearch(VectorSearchTool):
         tool.vectors = settings.vectors
         return tool
 
-    def _search(self, arguments: HybridSearchArguments) -> SearchResult:
+    def _search(self, arguments: HybridSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.hybrid_search(
             arguments.query,
             top_k=arguments.max_results,
@@ -185,7 +186,7 @@ class NaiveEmbeddingSearch(VectorSearchTool):
     arguments = NaiveEmbeddingSearchArguments
     style_changes = {"full_text": True, "max_offset": 0}  # noqa: RUF012
 
-    def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
+    def _search(self, arguments: NaiveEmbeddingSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.naive_embedding_search(
             arguments.query, top_k=arguments.top_k, **self._shared(arguments)
         )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import cast
 
 from arag_search.agent.record import Step
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query import analysis
+from arag_search.query.earlier import EarlierSearch, with_earlier
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import Piece, pieces
 from arag_search.query.parser import Operator, parse
@@ -19,6 +22,8 @@ from arag_search.query.tree import Node, Phrase, Regex, TextLeaf, positive_leave
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
+
+_NUMBER = re.compile(r"#(\d+): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,12 @@ class Reading:
     mended: str | None = None
 
 
-def reading_of(step: Step, schema: Schema) -> Reading | None:
+def reading_of(
+    step: Step, schema: Schema, earlier: dict[int, EarlierSearch] | None = None
+) -> Reading | None:
     """Return the reading of the query of a step; None if it has no query that its tool could
-    read."""
+    read. ``earlier`` are the numbered searches of the conversation, to which that of the step is
+    added."""
     arguments = arguments_of(step)
     tool = TOOLS.get(step.tool_name)
     form = tool.form_of(arguments) if tool is not None else None
@@ -52,9 +60,18 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
     if not isinstance(query, str):
         return None
     if form == "logical":
-        return _logical(
-            query, "AND" if arguments.get("default_operator") == "AND" else "OR", step, schema
-        )
+        operator: Operator = "AND" if arguments.get("default_operator") == "AND" else "OR"
+        granularity = str(arguments.get("granularity", "chunk"))
+        earlier = {} if earlier is None else earlier
+        expanded = query
+        with suppress(QueryError):  # which the reply shows
+            if earlier:
+                expanded, _ = with_earlier(query, earlier, granularity, "", schema)
+        reading = replace(_logical(expanded, operator, step, schema), typed=query)
+        if reading.pieces and (number := _NUMBER.match(step.tool_output)):
+            understood = "".join(piece.text for piece in reading.pieces)
+            earlier[int(number[1])] = EarlierSearch(understood, granularity, "")
+        return reading
     if form == "words":
         tree, _ = words_query(query)
         return Reading(query, leaves=_text_leaves(tree))
