@@ -77,8 +77,8 @@ def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
             return result
         kind = cast(Kind, match.lastgroup)
         start, end = match.span(match.lastindex or 0)
-        if patterns and kind == "word" and (found := REGEX.match(text, start)):
-            kind, end = "regex", found.end()
+        if patterns and kind == "word" and (regex := REGEX.match(text, start)):
+            kind, end = "regex", regex.end()
         if kind == "range" and not _is_range(text[start:end]):
             word = _WORD.match(text, start)
             kind, end = "word", word.end() if word else end

@@ -163,8 +163,8 @@ def places_of(leaf: Regex, text: str) -> list[Mark]:
     """Return where a pattern matches in a text, without empty places; none if it takes too long,
     which hides a mark and no passage."""
     try:
-        found = places(leaf.pattern, leaf.ignore_case, text)
-        return [(start, end) for start, end in found if end > start]
+        spans = places(leaf.pattern, leaf.ignore_case, text)
+        return [(start, end) for start, end in spans if end > start]
     except SlowPatternError:
         return []
 

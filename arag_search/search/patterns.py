@@ -71,19 +71,18 @@ def with_matches(
         unit = "sentences" if granularity == "sentence" else "passages"
         message = TOO_MANY_FOR_PATTERN.format(limit=MAX_VERIFIED, unit=unit)
         raise _refused(query, patterns[0], message)
-    matched: dict[Leaf, list[int]] = {pattern: [] for pattern in patterns}
+    matched: dict[Regex, list[int]] = {pattern: [] for pattern in patterns}
     watch = Stopwatch(MAX_QUERY_S)
     for ordinal, title, content in _texts(engine, ordinals, granularity, scope):
         if deadline is not None:
             deadline.check()
-        for pattern, found in matched.items():
-            assert isinstance(pattern, Regex)
+        for pattern, members in matched.items():
             try:
                 if matches_regex(pattern, title, content, watch):
-                    found.append(ordinal)
+                    members.append(ordinal)
             except SlowPatternError:
                 raise _refused(query, pattern, SLOW_PATTERN) from None
-    known = {pattern: frozenset(found) for pattern, found in matched.items()}
+    known = {pattern: frozenset(members) for pattern, members in matched.items()}
 
     def verified(leaf: Leaf) -> Leaf:
         return replace(leaf, matches=known[leaf]) if isinstance(leaf, Regex) else leaf
