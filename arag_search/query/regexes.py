@@ -71,13 +71,17 @@ class Stopwatch:
 
 
 def places(
-    pattern: str, ignore_case: bool, text: str, watch: Stopwatch | None = None
+    pattern: str,
+    ignore_case: bool,
+    text: str,
+    watch: Stopwatch | None = None,
+    limit_s: float = MAX_TEXT_S,
 ) -> Iterator[tuple[int, int]]:
     """Yield where a pattern matches: the offsets of the first character and after the last.
 
-    Raises SlowPatternError if that takes longer than MAX_TEXT_S, or than the ``watch`` has left.
+    Raises SlowPatternError if that takes longer than ``limit_s``, or than the ``watch`` has left.
     """
-    left_s = MAX_TEXT_S if watch is None else min(MAX_TEXT_S, watch.left_s)
+    left_s = limit_s if watch is None else min(limit_s, watch.left_s)
     if left_s <= 0:
         raise SlowPatternError
     started = time.perf_counter()

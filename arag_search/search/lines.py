@@ -17,7 +17,8 @@ from functools import cached_property
 from itertools import accumulate
 
 from arag_search.corpus import Chunk, MetadataValue, nfc
-from arag_search.query.tree import Scope
+from arag_search.query.regexes import MAX_QUERY_S, places
+from arag_search.query.tree import Regex, Scope
 from arag_search.search.documents import IndexDocument
 
 MAX_DOCUMENTS = 64
@@ -144,6 +145,12 @@ class DocumentLines:
         if ends is None:
             return list(places)
         return [(bisect_right(ends, start), bisect_left(ends, end) + 1) for start, end in places]
+
+    def matches(self, pattern: Regex) -> list[tuple[int, int]]:
+        """Return the places that a pattern matches in the text, without empty ones. Raises
+        SlowPatternError if that takes longer than MAX_QUERY_S."""
+        spans = places(pattern.pattern, pattern.ignore_case, self.text, limit_s=MAX_QUERY_S)
+        return [(start, end) for start, end in spans if end > start]
 
     @cached_property
     def _positions(self) -> dict[str, int]:

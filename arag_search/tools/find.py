@@ -10,9 +10,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from arag_search.errors import ArgumentError
 from arag_search.query.fields import DOC_ID
-from arag_search.query.problems import QueryError
-from arag_search.query.tree import KeywordEquals
+from arag_search.query.lexer import REGEX
+from arag_search.query.problems import SLOW_PATTERN, QueryError
+from arag_search.query.regexes import SlowPatternError
+from arag_search.query.tree import KeywordEquals, Regex
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.system.progress import counted
@@ -20,10 +23,12 @@ from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     Arguments,
     DocumentSettings,
+    Paper,
     ReadSet,
     ToolResult,
     ToolSettings,
     error_result,
+    not_run,
     vector_units,
 )
 from arag_search.tools.document_tool import (
@@ -84,12 +89,22 @@ class Find(DocumentTool):
     name = "find"
     arguments = FindArguments
 
-    def __init__(self, index: Index, settings: DocumentSettings, *, guarded: bool = False) -> None:
+    def __init__(
+        self,
+        index: Index,
+        settings: DocumentSettings,
+        *,
+        guarded: bool = False,
+        reproduces: Paper | None = None,
+    ) -> None:
+        self.takes_regexes = reproduces is None
         can_compare = settings.semantic_find and "sentence" in vector_units(index)
         super().__init__(
             index,
             settings,
-            description=described(self.name, index, semantic=can_compare),
+            description=described(
+                self.name, index, semantic=can_compare, regexes=self.takes_regexes
+            ),
             max_result_tokens=settings.find_result_tokens,
             hidden=() if can_compare else ("mode",),
             guarded=guarded,
@@ -101,6 +116,7 @@ class Find(DocumentTool):
             index,
             settings.documents or DocumentSettings(),
             guarded=settings.loop_guards,
+            reproduces=settings.reproduces,
         )
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
@@ -116,7 +132,12 @@ class Find(DocumentTool):
             except QueryError as error:
                 return error_result(str(error))
         else:
-            all_matches = matches_of(lines, patterns, self.settings.find_context_lines)
+            try:
+                occurrences = [self._occurrences(lines, pattern) for pattern in patterns]
+            except (ArgumentError, SlowPatternError) as error:
+                return error_result(not_run([str(error) or SLOW_PATTERN]))
+            context = self.settings.find_context_lines
+            all_matches = matches_of(lines, patterns, occurrences, context)
         reply = _Reply(lines, reference, self.max_result_tokens)
         is_guarded = self.guarded and read_set.is_kept
         for matches in all_matches:
@@ -124,6 +145,13 @@ class Find(DocumentTool):
         result = reply.result(started)
         reference.note(result.ids)
         return result
+
+    def _occurrences(self, lines: DocumentLines, pattern: str) -> list[tuple[int, int]]:
+        """Return the places of a text or, between slashes, of a regular expression."""
+        match = REGEX.fullmatch(pattern) if self.takes_regexes and pattern[0] == "/" else None
+        if match is None:
+            return lines.occurrences(pattern)
+        return lines.matches(Regex(match["pattern"], bool(match["flag"])))
 
     def _nearest(self, lines: DocumentLines, pattern: str) -> PatternMatches:
         """Return the sentences of a document that are nearest to a pattern."""
@@ -141,18 +169,21 @@ class Find(DocumentTool):
         return PatternMatches(pattern, sorted(matches), windows, note)
 
 
-def matches_of(lines: DocumentLines, patterns: Sequence[str], context: int) -> list[PatternMatches]:
-    """Return the matches of patterns, each with the windows to show: two, of different text, that
-    share no line.
+def matches_of(
+    lines: DocumentLines,
+    patterns: Sequence[str],
+    occurrences: Sequence[Sequence[tuple[int, int]]],
+    context: int,
+) -> list[PatternMatches]:
+    """Return the matches of patterns, which have these ``occurrences``, each with the windows to
+    show: two, of different text, that share no line.
 
     Windows that hold matches of the most patterns come first, then the earlier ones. O(patterns x
     (length of the document + matches x patterns x log matches)).
     """
     all_matches = [
-        PatternMatches(
-            pattern, [lines.lines_between(*place) for place in lines.occurrences(pattern)]
-        )
-        for pattern in patterns
+        PatternMatches(pattern, [lines.lines_between(*place) for place in places])
+        for pattern, places in zip(patterns, occurrences, strict=True)
     ]
     starts = [[first for first, _ in matches.matches] for matches in all_matches]
 

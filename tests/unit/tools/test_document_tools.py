@@ -246,6 +246,23 @@ def test_find_by_meaning_shows_the_nearest_sentences() -> None:
     assert "mode" not in lexical.offered["find"].parameters["properties"]
 
 
+def test_find_takes_regular_expressions_where_no_paper_is_reproduced() -> None:
+    ask = Tools(documents(), load_preset("agentic_logical"))
+    ask("search", queries=["ford"])
+    result = ask("find", reference_id="turn0search0", patterns=[r"/F[o]rd\shas\s\w+/", "/ohio/i"])
+    assert r'"/F[o]rd\shas\s\w+/": 1 match.' in result.text
+    assert '"/ohio/i": 1 match' in result.text
+    wrong = ask("find", reference_id="turn0search0", patterns=["/(/"])
+    assert wrong.status == "error"
+    assert "missing )" in wrong.text
+    paper = Tools(documents())
+    paper("search", queries=["ford"])
+    assert (
+        '"/ohio/i": no match'
+        in paper("find", reference_id="turn0search0", patterns=["/ohio/i"]).text
+    )
+
+
 @given(seed=st.integers(0, 100_000), context=st.integers(0, 3))
 @settings(max_examples=examples(200), deadline=None)
 def test_windows_are_those_of_a_naive_choice(seed: int, context: int) -> None:
@@ -255,7 +272,9 @@ def test_windows_are_those_of_a_naive_choice(seed: int, context: int) -> None:
     lines = index.document_lines(["d"])[0]
     assert lines is not None
     patterns = random.sample(WORDS[:9], 3)
-    all_matches = matches_of(lines, patterns, context)
+    all_matches = matches_of(
+        lines, patterns, [lines.occurrences(text) for text in patterns], context
+    )
     windows_of = [
         [
             (max(first - context, 0), min(last + context, len(lines) - 1))
@@ -482,7 +501,7 @@ def test_patterns_are_found_in_real_texts_as_by_a_naive_scan() -> None:
     everything = flat(text)
     words = sorted(set(everything.split()))
     patterns = [*Random(3).sample(words, 100), "was born in", "film directed by", "'s"]
-    for matches in matches_of(lines, patterns, 2):
+    for matches in matches_of(lines, patterns, [lines.occurrences(text) for text in patterns], 2):
         assert len(matches.matches) == everything.count(flat(matches.pattern))
         for first, last in matches.matches:
             shown = flat("\n".join(map(lines.line, range(first, last + 1))))
