@@ -74,7 +74,7 @@ def _at_scale(
     max_build_s: float,
 ) -> tuple[list[Row], dict[str, object]]:
     with bench.room() as room, without_query_cache():
-        build_s = _build(bench, scale, room, max_build_s)
+        build_s = build_copies(bench, scale, room, max_build_s)
         texts = [passage.searched.lower() for passage in copies(bench.chunks, scale)]
         with open_index(room / "index", search_timeout_s=None) as index:
             if scale == 1:
@@ -107,7 +107,7 @@ def _at_scale(
     return rows, more
 
 
-def _build(bench: Workbench, scale: int, room: Path, max_build_s: float) -> float:
+def build_copies(bench: Workbench, scale: int, room: Path, max_build_s: float) -> float:
     """Build the index of the copies in ``room``, and return the seconds."""
     passages = scale * len(bench.chunks)
     say(f"keyword: {scale}x, an index of {passages:,} copied passages")
