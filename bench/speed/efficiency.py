@@ -1,4 +1,4 @@
-"""Time of indexing, search, keyword search, patterns and startup over that of bare loops.
+"""Time of building, searches, patterns and startup over that of bare loops.
 
     python -m bench efficiency all
     python -m bench efficiency search --rounds 3 --json search.json
