@@ -23,7 +23,7 @@ SEARCHES = 3
 
 
 def measure(bench: Workbench, rounds: int, *, times: int = COPIES) -> Figure:
-    """Measure a search for a word, and the same with a pattern, for words of several frequencies."""
+    """Measure searches for words of several frequencies, alone and with a pattern."""
     words = _words(bench.chunks, times)
     rows: list[Row] = []
     with bench.room() as room, without_query_cache():
