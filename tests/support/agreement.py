@@ -381,7 +381,46 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
     @run_on_examples(EXAMPLES // 10, st.sampled_from(pairs), queries, _SCOPES)
     def check(pair: Pair, queries: list[tuple[Node, Granularity]], scope: Scope | None) -> None:
         right, tested = pair
-        assert tested.counts(queries, scope) == right.counts(queries, scope)
+        for exact in (False, True):
+            expected = right.counts(queries, scope, exact=exact)
+            assert tested.counts(queries, scope, exact=exact) == expected
+
+
+def agree_on_lists(pairs: Sequence[Pair]) -> None:
+    """Check for the same passages in corpus order, from any passage on."""
+    listed: list[int] = []
+
+    @run_on_examples(
+        EXAMPLES // 5,
+        st.sampled_from(pairs),
+        _TREES,
+        _GRANULARITIES,
+        _SCOPES,
+        st.sampled_from((0, 0, 1, 30, 1000)),
+        st.sampled_from((1, 5, 1000)),
+    )
+    def check(
+        pair: Pair,
+        query: Node,
+        granularity: Granularity,
+        scope: Scope | None,
+        skipped: int,
+        top_k: int,
+    ) -> None:
+        right, tested = pair
+        note(f"{query} within {scope}")
+        first = next(itertools.islice(right.ordinals(), skipped, None), 0)
+        request = SearchRequest(
+            query, top_k, granularity=granularity, scope=scope, from_ordinal=first
+        )
+        expected = right.search(request)
+        assert_equal(tested.search(request), expected)
+        ordinals = [hit.ordinal for hit in expected.hits]
+        assert ordinals == sorted(ordinals)
+        assert all(ordinal >= first for ordinal in ordinals)
+        listed.append(len(ordinals))
+
+    assert sum(map(bool, listed)) >= 0.3 * len(listed)
 
 
 def agree_on_explanations(pairs: Sequence[Pair]) -> None:
