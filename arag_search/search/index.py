@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.corpus import MAX_SENTENCES, Chunk, is_unicode, nfc
 from arag_search.engines.base import (
     DEFAULT_SEARCH_TIMEOUT_S,
     Deadline,
@@ -30,12 +30,13 @@ from arag_search.engines.base import (
     check_search_timeout,
 )
 from arag_search.engines.open import open_engine
-from arag_search.errors import NotServedError, QueryTimeoutError, UnknownChunkError
+from arag_search.errors import ArgumentError, NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
+from arag_search.query import analysis
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, any_of, leaves
+from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, TextLeaf, any_of, leaves
 from arag_search.search.branches import Branches, keyword_counts
 from arag_search.search.by_vectors import NearSentence, VectorSearch
 from arag_search.search.documents import (
@@ -71,12 +72,16 @@ from arag_search.search.lines import DocumentLines, LinesCache, is_current
 from arag_search.search.nearest import ValueReader, lowered_by, lowering_note, unmet_preferences
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
 from arag_search.search.results import (
+    CORPUS_ORDER,
+    MAX_REACH,
     BranchHit,
     NearestHit,
     ReadChunk,
     SearchResult,
+    Show,
     check_page,
     check_per_document,
+    counted_all,
     hit_of,
     joined,
     narrowed,
@@ -217,6 +222,8 @@ class Index:
         relax: bool = False,
         branches: bool = False,
         published: bool = False,
+        show: Show = "text",
+        after: str | None = None,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -243,6 +250,10 @@ class Index:
         DEMOTE are words, and words match as they are written. The same applies without
         ``operators``.
 
+        ``show`` "titles" lists passages: it reads no text and counts all matches. Of more than
+        10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
+        asked for, and goes on ``after`` the id of its last passage.
+
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
@@ -256,6 +267,15 @@ class Index:
                 do="Build it again without --without sentences.",
             )
         check_per_document(per_document)
+        lists = show == "titles"
+        snippets = snippets and not lists
+        in_ranks = bool(sort or per_document or offset)
+        if after is not None and (in_ranks or not lists):
+            raise ArgumentError(
+                "after goes on with a list in corpus order.",
+                allowed='show "titles" without sort, per_document and offset',
+                do="Leave the others out.",
+            )
         sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
         parsed = self.parse(
             query, default_operator=default_operator, operators=operators, published=published
@@ -267,8 +287,15 @@ class Index:
             sorting, per_document,
         )  # fmt: skip
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
-            done = self._executed(request, _Extras(feedback, relax, branches))
+            if after is not None:
+                request = replace(request, from_ordinal=self._ordinal_after(after, scope))
+            done = self._executed(request, _Extras(feedback and after is None, relax, branches))
             page, clause_counts = done.page, done.feedback
+            if lists:
+                page = counted_all(self.engine, page, request)
+                if after is None and page.total > MAX_REACH and not in_ranks:
+                    request = replace(request, from_ordinal=0)
+                    page = self.engine.search(request).with_count(page.count)
             explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
             if explain:
                 ids = [hit.id for hit in page.hits]
@@ -287,13 +314,14 @@ class Index:
             notes = [note for note in notes if note != NOTE_UNRANKED]
         if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
-        if page.hits and self.scope is None:  # the note is about all passages
+        if page.hits and self.scope is None and not lists:  # the note is about all passages
             note = self._frequent_words.note(parsed.tree, granularity, deadline)
             notes += [note] if note else []
         notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
         if feedback:
-            notes += narrowing_hints(request, page, self.manifest.has_sentences)
+            has_sentences = self.manifest.has_sentences
+            notes += [] if lists else narrowing_hints(request, page, has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
         if feedback and snippets and not offset:
             is_told = clause_counts is not None
@@ -306,15 +334,23 @@ class Index:
             notes,
             started,
             page=page,
+            show=show,
             unit="sentences" if granularity == "sentence" else "passages",
             feedback=clause_counts,
-            sort=sorting,
+            sort=sorting if request.from_ordinal is None else CORPUS_ORDER,
             per_document=per_document,
             nearest=done.nearest,
             branches=done.branches,
             unrepresented=done.unrepresented,
             highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
         )
+
+    def _ordinal_after(self, id: str, scope: Scope | None) -> int:
+        """Return the first ordinal after the passage with an id; 0 for an empty id."""
+        (passage,) = self.engine.read([nfc(id)], scope) if id else (None,)
+        if passage is None and id:
+            raise unknown_chunks([id], self.location)
+        return 0 if passage is None else passage.ordinal + MAX_SENTENCES
 
     def _preference_notes(self, request: SearchRequest, page: Page) -> list[str]:
         """Return the notes on preferences that no passage meets. Only preferences that no shown
@@ -425,19 +461,21 @@ class Index:
         snippets: bool = True,
         explain: bool = False,
         branches: bool = False,
+        show: Show = "text",
     ) -> SearchResult:
         """Return passages by count of keywords times their length (A-RAG Eq. 1).
 
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. ``branches`` counts the passages of
-        each of several keywords, which takes one request more. Pages and ``filter`` are as in
-        ``logical_search``. Raises ArgumentError, QueryError for the filter, QueryTimeoutError and
-        IndexClosedError.
+        each of several keywords, which takes one request more. ``show`` "titles" reads no text, and
+        counts all matches. Pages and ``filter`` are as in ``logical_search``. Raises
+        ArgumentError, QueryError for the filter, QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
         wanted = checked_keywords(keywords)
+        snippets = snippets and show == "text"
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = KeywordRequest(
@@ -445,6 +483,10 @@ class Index:
         )
         with advising_on_timeout(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
             page = self.engine.keyword_search(request)
+            phrases = [Phrase(word) for word in wanted if analysis.terms(word)]
+            if show == "titles" and phrases:
+                counted = SearchRequest(any_of(*phrases), scope=scope, deadline=deadline)
+                page = counted_all(self.engine, page, counted)
         hits = [
             hit_of(
                 hit,
@@ -464,6 +506,7 @@ class Index:
             notes,
             started,
             page=page,
+            show=show,
             branches=keyword_counts(self.engine, wanted, scope, deadline) if counted else (),
             highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
-from arag_search.engines.base import Hit, LeafScore, Page, SortBy
+from arag_search.engines.base import Hit, LeafScore, Page, SearchEngine, SearchRequest, SortBy
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import Schema
 from arag_search.query.forms import is_code
@@ -23,6 +23,10 @@ MAX_REACH = 10_000
 """The greatest ``offset + top_k``."""
 
 Unit = Literal["passages", "sentences"]
+Show = Literal["text", "titles"]
+"""What a search shows of its passages."""
+CORPUS_ORDER = "corpus order"
+"""The ``sort`` of a list of more than MAX_REACH passages."""
 
 
 class HybridRanks(NamedTuple):
@@ -122,7 +126,8 @@ class SearchResult:
     ``total`` is exact if ``total_is_exact``, as it is for a single word, prefix or metadata clause;
     otherwise it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None for
     searches by vectors, which rank all passages and match none. ``passages`` is the exact number of
-    passages that can be paged through if it is known, else None. ``feedback`` is present if
+    passages that can be paged through if it is known, else None; in a list in corpus order, None
+    until its end. ``show`` is what was asked for. ``feedback`` is present if
     nothing matched a logical query. ``sort`` is the field that ordered the passages, such as
     ``year:desc``, empty for the score; ``per_document`` is the limit of passages of a document.
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
@@ -144,6 +149,7 @@ class SearchResult:
     milliseconds: float
     sort: str = ""
     per_document: int | None = None
+    show: Show = "text"
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
@@ -274,8 +280,9 @@ def search_result(
     unit: Unit = "passages",
     passages: int | None = None,
     feedback: Feedback | None = None,
-    sort: SortBy | None = None,
+    sort: SortBy | str | None = None,
     per_document: int | None = None,
+    show: Show = "text",
     nearest: tuple[NearestHit, ...] = (),
     branches: tuple[ClauseCount, ...] = (),
     unrepresented: tuple[BranchHit, ...] = (),
@@ -299,11 +306,21 @@ def search_result(
         milliseconds=(time.perf_counter() - started) * 1000,
         sort="" if sort is None else str(sort),
         per_document=per_document,
+        show=show,
         nearest=nearest,
         branches=branches,
         unrepresented=unrepresented,
         highlighter=highlighter,
     )
+
+
+def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Page:
+    """Return a page with the exact number of all matches of a request."""
+    if page.count_is_exact and request.from_ordinal is None:
+        return page.with_count(page.count)
+    asked, scope = request.query, request.scope
+    counts = engine.counts([(asked, request.granularity)], scope, request.deadline, exact=True)
+    return page.with_count(counts[0])
 
 
 def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:

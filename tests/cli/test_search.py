@@ -188,6 +188,29 @@ def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) 
     assert len(arag("search", "my-index", *batch, "--per-document", "1").lines) == 5
 
 
+def test_titles_are_listed_with_an_exact_total_and_go_on_in_corpus_order(arag: Command) -> None:
+    assert arag("search", "my-index", "opera OR vivaldi", "--show", "titles", "--top-k", "2") == (
+        CommandResult(
+            0,
+            "2 of 18 passages for (opera OR vivaldi)\n"
+            "[griselda-vivaldi.1] Griselda (Vivaldi)\n"
+            "[orlando-vivaldi.1] Orlando furioso (Vivaldi)\nMore: offset=2.\n",
+            "",
+        )
+    )
+    listing = ("search", "my-index", "opera OR vivaldi", "--show", "titles", "--json", "--after")
+    first = arag(*listing, "", "--top-k", "17").json
+    rest = arag(*listing, first["hits"][-1]["id"]).json
+    ids = [hit["id"] for page in (first, rest) for hit in page["hits"]]
+    assert (len(set(ids)), first["sort"], rest["total"]) == (18, "corpus order", 18)
+    assert arag(*listing, "nowhere.1").code == 1
+    assert arag("search", "my-index", "opera", "--after", "vivaldi.1").code == 1
+    lists = ("--show", "titles")
+    assert arag("search", "my-index", "opera", "--tool", "semantic", *lists).code == 1
+    keywords = arag("search", "my-index", "--tool", "keyword", "opera", "Vivaldi", *lists)
+    assert keywords.lines[0] == '5 of 18 passages for "opera", "Vivaldi"'
+
+
 def test_fields_lists_fields_with_their_values(arag: Command) -> None:
     assert arag("fields", "my-index", "--values", "2") == CommandResult(
         0,
