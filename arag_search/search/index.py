@@ -89,11 +89,12 @@ from arag_search.search.results import (
 )
 from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
 from arag_search.search.spelling import Spelling
+from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
-_FEWER_FIELDS = "Name fewer fields, or narrow the scope with a filter."
+_FEWER = "Name fewer of them, or narrow the scope with a filter."
 
 
 class _Extras(NamedTuple):
@@ -434,8 +435,18 @@ class Index:
         """
         scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
-        with advising_on_timeout(deadline, self.location, lambda: _FEWER_FIELDS):
+        with advising_on_timeout(deadline, self.location, lambda: _FEWER):
             return fields_of(self.engine, names, values, scope, deadline)
+
+    @checked
+    def words(self, *words: str, filter: str | None = None) -> tuple[WordSummary, ...]:
+        """Return how many passages have each of up to 70 words, prefixes, phrases and queries such
+        as ``film AND librett*``: in title and text, in which written forms, and the nearest words
+        of one that occurs nowhere. Numbers and errors are as in ``fields``."""
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        deadline = Deadline.after(self.search_timeout_s)
+        with advising_on_timeout(deadline, self.location, lambda: _FEWER):
+            return words_of(self.engine, words, self.parse, scope, deadline)
 
     @cached_property
     def metadata_fields(self) -> tuple[FieldSummary, ...]:

@@ -423,6 +423,21 @@ def agree_on_lists(pairs: Sequence[Pair]) -> None:
     assert sum(map(bool, listed)) >= 0.3 * len(listed)
 
 
+def agree_on_words(pairs: Sequence[Pair]) -> None:
+    """Check for the same counts, forms and nearest words."""
+    words = [*WORDS, *(f"{word[:3]}*" for word in WORDS), *(f"{word}x" for word in WORDS)]
+    words = [word for word in words if word.strip("*").isalnum() and len(word) > 3][::3]
+    queries = [f"{first} AND title:{second}" for first, second in itertools.pairwise(WORDS[:6])]
+    forms = 0
+    for pair in pairs:
+        right, tested = (Index(engine, "") for engine in pair)
+        for filter in (None, "lang:en"):
+            counted = right.words(*words, *queries, filter=filter)
+            assert tested.words(*words, *queries, filter=filter) == counted
+            forms += sum(len(word.forms) for word in counted)
+    assert forms
+
+
 def agree_on_explanations(pairs: Sequence[Pair]) -> None:
     """Check for the same scores of each leaf in each field."""
 
