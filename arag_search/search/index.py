@@ -82,6 +82,7 @@ from arag_search.search.results import (
     check_page,
     check_per_document,
     counted_all,
+    documents_with,
     hit_of,
     joined,
     narrowed,
@@ -253,7 +254,8 @@ class Index:
 
         ``show`` "titles" lists passages: it reads no text and counts all matches. Of more than
         10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
-        asked for, and goes on ``after`` the id of its last passage.
+        asked for, and goes on ``after`` the id of its last passage. With one passage per document,
+        ``passages`` of the result is the number of documents.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -294,6 +296,8 @@ class Index:
             page, clause_counts = done.page, done.feedback
             if lists:
                 page = counted_all(self.engine, page, request)
+                if per_document == 1 and granularity == "chunk":
+                    page = replace(page, passages=documents_with(self.engine, request))
                 if after is None and page.total > MAX_REACH and not in_ranks:
                     request = replace(request, from_ordinal=0)
                     page = self.engine.search(request).with_count(page.count)
@@ -324,7 +328,7 @@ class Index:
             has_sentences = self.manifest.has_sentences
             notes += [] if lists else narrowing_hints(request, page, has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
-        if feedback and snippets and not offset:
+        if feedback and (snippets or (lists and not page.hits)) and not offset:
             is_told = clause_counts is not None
             notes += self._spelling.notes(request, page.hits, is_told=is_told)
         return search_result(

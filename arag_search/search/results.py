@@ -8,12 +8,20 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
-from arag_search.engines.base import Hit, LeafScore, Page, SearchEngine, SearchRequest, SortBy
+from arag_search.engines.base import (
+    FieldsRequest,
+    Hit,
+    LeafScore,
+    Page,
+    SearchEngine,
+    SearchRequest,
+    SortBy,
+)
 from arag_search.errors import ArgumentError
-from arag_search.query.fields import Schema
+from arag_search.query.fields import DOC_ID, Schema
 from arag_search.query.forms import is_code
 from arag_search.query.parser import parse_filter, parse_where
-from arag_search.query.tree import Scope
+from arag_search.query.tree import Scope, condition_of
 from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.tokens import count_tokens
@@ -321,6 +329,13 @@ def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Pag
     asked, scope = request.query, request.scope
     counts = engine.counts([(asked, request.granularity)], scope, request.deadline, exact=True)
     return page.with_count(counts[0])
+
+
+def documents_with(engine: SearchEngine, request: SearchRequest) -> int | None:
+    """Count the documents with a chunk that matches a request."""
+    within = joined(request.scope, Scope((condition_of(request.query),)))
+    counted = FieldsRequest((DOC_ID,), 0, within, deadline=request.deadline)
+    return engine.field_values(counted).fields[0].distinct
 
 
 def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.search.results import CORPUS_ORDER, SearchResult
+from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
@@ -206,6 +207,8 @@ def _order(result: SearchResult) -> str:
     by = "in" if result.sort == CORPUS_ORDER else "sorted by"
     order = f", {by} {result.sort}" if result.sort else ""
     most = result.per_document
+    if most == 1 and result.show == "titles" and result.passages is not None:
+        return f"{order}, 1 of each of {counted(result.passages, 'document')}"
     return f"{order}, at most {most} of a document" if most is not None else order
 
 

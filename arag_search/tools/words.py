@@ -92,7 +92,9 @@ def _word_line(word: WordSummary) -> str:
     pieces = [f"{form} {count:,}" for form, count in word.forms.items() if not is_all]
     if word.other_forms:
         pieces.append(f"only other forms {word.other_forms:,}")
-    pieces += [f"nearest {near} {count:,}" for near, count in word.nearest.items()]
+    if word.nearest:
+        near = ", ".join(f"{other} {count:,}" for other, count in word.nearest.items())
+        pieces.append(f"nearest {near}")
     return f"{text}; {', '.join(pieces)}" if pieces else text
 
 

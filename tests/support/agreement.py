@@ -45,6 +45,7 @@ from arag_search.query.tree import (
 from arag_search.search.hints import FrequentWords
 from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
+from arag_search.search.results import documents_with
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long
@@ -387,7 +388,7 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
 
 
 def agree_on_lists(pairs: Sequence[Pair]) -> None:
-    """Check for the same passages in corpus order, from any passage on."""
+    """Check for the same passages in corpus order, from any passage on, and number of documents."""
     listed: list[int] = []
 
     @run_on_examples(
@@ -418,6 +419,7 @@ def agree_on_lists(pairs: Sequence[Pair]) -> None:
         ordinals = [hit.ordinal for hit in expected.hits]
         assert ordinals == sorted(ordinals)
         assert all(ordinal >= first for ordinal in ordinals)
+        assert documents_with(tested, request) == documents_with(right, request)
         listed.append(len(ordinals))
 
     assert sum(map(bool, listed)) >= 0.3 * len(listed)

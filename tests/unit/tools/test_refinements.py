@@ -45,12 +45,23 @@ def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -
     assert seen == [f"d{n}.1" for n in range(300)]
 
 
+def test_an_empty_list_says_why() -> None:
+    tool = LogicalSearch(index_of(chunk(0, "a", "T", "An opera. ")), refinements=True)
+    assert tool.run({"query": "operra", "show": "titles"}).text == (
+        "No passage matches operra.\nAlone: operra occurs nowhere.\n"
+        "Note: nearest to operra: opera 1."
+    )
+
+
 def test_a_list_by_document_names_each_document_once() -> None:
     many = [chunk(n, f"d{n // 3}", "T", "An opera. ", part=n % 3 + 1, parts=3) for n in range(9)]
     tool = LogicalSearch(index_of(*many), refinements=True)
     result = tool.run({"query": "opera", "show": "titles", "per_document": 1})
     assert result.ids == ("d0.1", "d1.1", "d2.1")
-    assert result.text.splitlines()[0] == "3 of 9 passages for opera, at most 1 of a document"
+    assert result.text.splitlines()[0] == "3 of 9 passages for opera, 1 of each of 3 documents"
+    assert "More:" not in result.text
+    page = index_of(*many).logical_search("opera", show="titles", top_k=2, per_document=1)
+    assert (page.total, page.passages, len(page.hits)) == (9, 3, 2)
 
 
 def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
