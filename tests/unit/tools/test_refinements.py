@@ -56,9 +56,11 @@ def test_an_empty_list_says_why() -> None:
 def test_a_list_by_document_names_each_document_once() -> None:
     many = [chunk(n, f"d{n // 3}", "T", "An opera. ", part=n % 3 + 1, parts=3) for n in range(9)]
     tool = LogicalSearch(index_of(*many), refinements=True)
-    result = tool.run({"query": "opera", "show": "titles", "per_document": 1})
+    result = tool.run({"query": "opera^2 PREFER t", "show": "titles", "per_document": 1})
     assert result.ids == ("d0.1", "d1.1", "d2.1")
-    assert result.text.splitlines()[0] == "3 of 9 passages for opera, 1 of each of 3 documents"
+    assert result.text.splitlines()[0] == (
+        "3 of 9 passages for (opera^2 PREFER t), 1 of each of 3 documents"
+    )
     assert "More:" not in result.text
     page = index_of(*many).logical_search("opera", show="titles", top_k=2, per_document=1)
     assert (page.total, page.passages, len(page.hits)) == (9, 3, 2)
