@@ -117,7 +117,8 @@ class Preset(BaseModel):
     )
     refinements: bool = Field(
         default=False,
-        description="Whether logical_search takes sort and per_document.",
+        description="Whether logical_search takes sort, per_document, show and after, and "
+        "keyword_search show.",
     )
     whole_up_to_tokens: int = Field(
         default=0,

@@ -18,7 +18,7 @@ from arag_search.agent.models.base import Usage
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
 from arag_search.tools.references import ShownReference
-from arag_search.tools.registry import READ_TOOLS, TOOLS
+from arag_search.tools.registry import READ_TOOLS
 from arag_search.tools.rendering import PassageSpan, check_spans
 from arag_search.tools.reply_text import ShownPassage, passages_at
 
@@ -172,8 +172,8 @@ def hits_text(step: Step) -> str:
     """Return in words how many passages a step found or read, or that it failed."""
     if step.status == "error":
         return "refused"
-    if step.tool_name in TOOLS and TOOLS[step.tool_name].of_metadata:
-        return "values listed"
+    if step.tool_name == "words":
+        return "words counted"
     if step.references:
         count = len(step.references)
         return f"{count} documents" if count != 1 else "1 document"

@@ -22,8 +22,7 @@ from arag_search.vectors.base import EncoderIdentity
 
 
 def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
-    """Return the tools by name, in the order of the preset. Tools for metadata are left out over an
-    index without metadata.
+    """Return the tools by name, in the order of the preset.
 
     Raises NotServedError, naming all tools that the index was built without or has no vectors
     for, and the errors of opening the vectors.
@@ -38,10 +37,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
             do=f"Build it again without --without {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
-    names = [
-        name for name in preset.tools if index.manifest.metadata or not TOOLS[name].of_metadata
-    ]
-    return {name: TOOLS[name].tool_class.of(index, preset) for name in names}
+    return {name: TOOLS[name].tool_class.of(index, preset) for name in preset.tools}
 
 
 def check_for_agent(preset: Preset) -> None:

@@ -29,7 +29,7 @@ COMMANDS = {
     "delete": "Delete documents from an index, with their passages.",
     "compact": "Merge the segments that updates left behind.",
     "search": "Search an index and print the reply that a model would see.",
-    "fields": "List the fields of an index and their values.",
+    "words": "Count words of an index, or list its fields and their values.",
     "ask": "Answer a question from an index, with its evidence.",
     "chat": "Ask several questions, each of which may use earlier ones.",
     "mcp": "Serve indexes to models, over the Model Context Protocol.",

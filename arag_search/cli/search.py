@@ -24,7 +24,7 @@ from arag_search.cli.queries import read_queries
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
-from arag_search.search.results import MAX_REACH, SearchHit, SearchResult
+from arag_search.search.results import MAX_REACH, SearchHit, SearchResult, Show
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     FULL_TEXT_RESULT_TOKENS,
@@ -40,15 +40,15 @@ from arag_search.tools.search import WHOLE_UP_TO_TOKENS, ReplyStyle, reply
 _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
 _OF_TOOLS = {
-    ("logical", "keyword"): ("explain",),
+    ("logical", "keyword"): ("explain", "show"),
     ("hybrid",): ("unit", "meaning"),
     _BY_VECTORS: ("vectors", "encoder", "where"),
-    ("logical",): ("sort", "per_document"),
+    ("logical",): ("sort", "per_document", "after"),
 }
 """The options that have an effect with some tools only."""
 _OF_LOGICAL_QUERIES = ("default_operator", "granularity", "operators")
 _OF_PASSAGES = (
-    *("offset", "explain", "where", "meaning", "sort", "per_document"),
+    *("offset", "explain", "where", "meaning", "sort", "per_document", "show", "after"),
     *_OF_LOGICAL_QUERIES,
 )
 _ENCODED_TOGETHER = 1_000
@@ -154,6 +154,20 @@ class SearchOptions(NamedTuple):
             metavar="N",
         ),
     ] = None
+    show: Annotated[
+        Show,
+        typer.Option(
+            help="titles lists ids and titles and counts all passages; more than 10,000 are listed "
+            "in corpus order with --tool logical."
+        ),
+    ] = "text"
+    after: Annotated[
+        str | None,
+        typer.Option(
+            help="With --show titles: go on after the passage with this id, in corpus order.",
+            metavar="ID",
+        ),
+    ] = None
     documents: Annotated[
         bool,
         typer.Option(
@@ -221,7 +235,9 @@ class SearchOptions(NamedTuple):
         get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
         if not isinstance(query, str):
-            return index.keyword_search(query, **page, explain=self.explain, branches=alone)
+            return index.keyword_search(
+                query, **page, explain=self.explain, branches=alone, show=self.show
+            )
         if self.tool in _BY_VECTORS:
             return self._search_by_vectors(index, query, page, alone)
         return index.logical_search(
@@ -236,6 +252,8 @@ class SearchOptions(NamedTuple):
             per_document=self.per_document,
             relax=alone,
             branches=alone,
+            show=self.show,
+            after=self.after,
         )
 
     def _search_by_vectors(

@@ -67,6 +67,9 @@ class SearchRequest:
     ``sort`` orders the chunks by a field instead of by score. ``per_document`` keeps, of each
     document, only so many chunks that are first in this order; ``offset`` and ``top_k`` count the
     chunks that are left, the total of the page counts all matches.
+
+    ``from_ordinal`` lists the matches in corpus order instead, from this ordinal of a chunk on, and
+    the page counts these; it excludes ``sort`` and ``per_document``.
     """
 
     query: Node
@@ -79,6 +82,7 @@ class SearchRequest:
     deadline: Deadline | None = field(default=None, compare=False)
     sort: SortBy | None = None
     per_document: int | None = None
+    from_ordinal: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +278,10 @@ class SearchEngine(Protocol):
         queries: Sequence[tuple[Node, Granularity]],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> list[int]:
-        """Count the matches (chunks or sentences) of each query, up to MAX_TOTAL + 1.
+        """Count the matches (chunks or sentences) of each query: all of them if ``exact``,
+        otherwise up to MAX_TOTAL + 1.
 
         All queries share one round trip. Raises QueryTimeoutError.
         """
@@ -287,6 +293,7 @@ class SearchEngine(Protocol):
         requests: Sequence[SearchRequest],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
         """Return what ``counts`` returns, and the pages of searches of chunks.
 

@@ -50,8 +50,7 @@ class Call:
 class Catalogue:
     """The tools of the served indexes, all of the same preset.
 
-    With several indexes, each tool takes the name of an index as the argument ``index``. The name
-    must be that of an index that has the tool, since some tools need metadata.
+    With several indexes, each tool takes the name of an index as the argument ``index``.
     """
 
     def __init__(self, served: Sequence[ServedIndex]) -> None:

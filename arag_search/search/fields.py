@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -52,7 +51,6 @@ class FieldsResult:
 
     passages: int
     fields: tuple[FieldSummary, ...]
-    milliseconds: float
 
 
 def fields_of(
@@ -68,7 +66,6 @@ def fields_of(
     values as there are documents. Raises ArgumentError for an unknown field or a number of values
     that is not allowed, and QueryTimeoutError.
     """
-    started = time.perf_counter()
     schema = engine.manifest.query_schema
     _check(names, values, schema)
     chosen = tuple(dict.fromkeys(names)) or (*TEXT_FIELDS, *schema.metadata)
@@ -77,8 +74,7 @@ def fields_of(
     if not names:
         at = len(TEXT_FIELDS)
         summaries.insert(at, FieldSummary(DOC_ID, "keyword", page.chunks))
-    milliseconds = (time.perf_counter() - started) * 1000
-    return FieldsResult(page.chunks, tuple(summaries), milliseconds)
+    return FieldsResult(page.chunks, tuple(summaries))
 
 
 def metadata_fields(

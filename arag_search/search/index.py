@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.corpus import MAX_SENTENCES, Chunk, is_unicode, nfc
 from arag_search.engines.base import (
     DEFAULT_SEARCH_TIMEOUT_S,
     Deadline,
@@ -30,13 +30,14 @@ from arag_search.engines.base import (
     check_search_timeout,
 )
 from arag_search.engines.open import open_engine
-from arag_search.errors import NotServedError, QueryTimeoutError, UnknownChunkError
+from arag_search.errors import ArgumentError, NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
+from arag_search.query import analysis
 from arag_search.query.earlier import EarlierSearch, with_earlier
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, any_of, leaves
+from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, TextLeaf, any_of, leaves
 from arag_search.search.branches import Branches, keyword_counts
 from arag_search.search.by_vectors import NearSentence, VectorSearch
 from arag_search.search.documents import (
@@ -73,12 +74,17 @@ from arag_search.search.nearest import ValueReader, lowered_by, lowering_note, u
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
 from arag_search.search.results import (
+    CORPUS_ORDER,
+    MAX_REACH,
     BranchHit,
     NearestHit,
     ReadChunk,
     SearchResult,
+    Show,
     check_page,
     check_per_document,
+    counted_all,
+    documents_with,
     hit_of,
     joined,
     narrowed,
@@ -86,11 +92,12 @@ from arag_search.search.results import (
 )
 from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
 from arag_search.search.spelling import Spelling
+from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
-_FEWER_FIELDS = "Name fewer fields, or narrow the scope with a filter."
+_FEWER = "Name fewer of them, or narrow the scope with a filter."
 
 
 class _Extras(NamedTuple):
@@ -220,6 +227,8 @@ class Index:
         branches: bool = False,
         published: bool = False,
         earlier: Mapping[int, EarlierSearch] | None = None,
+        show: Show = "text",
+        after: str | None = None,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -247,6 +256,11 @@ class Index:
         ``operators``. ``earlier`` are searches of the same conversation, which the query may refer
         to by number, as in ``#3 AND libretto``.
 
+        ``show`` "titles" lists passages: it reads no text and counts all matches. Of more than
+        10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
+        asked for, and goes on ``after`` the id of its last passage. With one passage per document,
+        ``passages`` of the result is the number of documents.
+
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
@@ -260,6 +274,15 @@ class Index:
                 do="Build it again without --without sentences.",
             )
         check_per_document(per_document)
+        lists = show == "titles"
+        snippets = snippets and not lists
+        in_ranks = bool(sort or per_document or offset)
+        if after is not None and (in_ranks or not lists):
+            raise ArgumentError(
+                "after goes on with a list in corpus order.",
+                allowed='show "titles" without sort, per_document and offset',
+                do="Leave the others out.",
+            )
         sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
         expanded, notes = query, list[str]()
         if earlier and "#" in query and operators and not published:
@@ -280,8 +303,17 @@ class Index:
                 tree, top_k, offset, granularity, scope, snippets, full_text, deadline, sorting,
                 per_document,
             )  # fmt: skip
-            done = self._executed(request, _Extras(feedback, relax, branches))
+            if after is not None:
+                request = replace(request, from_ordinal=self._ordinal_after(after, scope))
+            done = self._executed(request, _Extras(feedback and after is None, relax, branches))
             page, clause_counts = done.page, done.feedback
+            if lists:
+                page = counted_all(self.engine, page, request)
+                if per_document == 1 and granularity == "chunk":
+                    page = replace(page, passages=documents_with(self.engine, request))
+                if after is None and page.total > MAX_REACH and not in_ranks:
+                    request = replace(request, from_ordinal=0)
+                    page = self.engine.search(request).with_count(page.count)
             explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
             if explain:
                 ids = [hit.id for hit in page.hits]
@@ -300,15 +332,16 @@ class Index:
             notes = [note for note in notes if note != NOTE_UNRANKED]
         if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
-        if page.hits and self.scope is None:  # the note is about all passages
+        if page.hits and self.scope is None and not lists:  # the note is about all passages
             note = self._frequent_words.note(tree, granularity, deadline)
             notes += [note] if note else []
         notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
         if feedback:
-            notes += narrowing_hints(request, page, self.manifest.has_sentences)
+            has_sentences = self.manifest.has_sentences
+            notes += [] if lists else narrowing_hints(request, page, has_sentences)
             notes += loosening_hints(clause_counts) if clause_counts is not None else []
-        if feedback and snippets and not offset:
+        if feedback and (snippets or (lists and not page.hits)) and not offset:
             is_told = clause_counts is not None
             notes += self._spelling.notes(request, page.hits, is_told=is_told)
         return search_result(
@@ -319,15 +352,23 @@ class Index:
             notes,
             started,
             page=page,
+            show=show,
             unit="sentences" if granularity == "sentence" else "passages",
             feedback=clause_counts,
-            sort=sorting,
+            sort=sorting if request.from_ordinal is None else CORPUS_ORDER,
             per_document=per_document,
             nearest=done.nearest,
             branches=done.branches,
             unrepresented=done.unrepresented,
             highlighter=Highlighter.of_query(tree, by_sentence=granularity == "sentence"),
         )
+
+    def _ordinal_after(self, id: str, scope: Scope | None) -> int:
+        """Return the first ordinal after the passage with an id; 0 for an empty id."""
+        (passage,) = self.engine.read([nfc(id)], scope) if id else (None,)
+        if passage is None and id:
+            raise unknown_chunks([id], self.location)
+        return 0 if passage is None else passage.ordinal + MAX_SENTENCES
 
     def _preference_notes(self, request: SearchRequest, page: Page) -> list[str]:
         """Return the notes on preferences that no passage meets. Only preferences that no shown
@@ -411,8 +452,18 @@ class Index:
         """
         scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
-        with advising_on_timeout(deadline, self.location, lambda: _FEWER_FIELDS):
+        with advising_on_timeout(deadline, self.location, lambda: _FEWER):
             return fields_of(self.engine, names, values, scope, deadline)
+
+    @checked
+    def words(self, *words: str, filter: str | None = None) -> tuple[WordSummary, ...]:
+        """Return how many passages have each of up to 70 words, prefixes, phrases and queries such
+        as ``film AND librett*``: in title and text, in which written forms, and the nearest words
+        of one that occurs nowhere. Numbers and errors are as in ``fields``."""
+        scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
+        deadline = Deadline.after(self.search_timeout_s)
+        with advising_on_timeout(deadline, self.location, lambda: _FEWER):
+            return words_of(self.engine, words, self.parse, scope, deadline)
 
     @cached_property
     def metadata_fields(self) -> tuple[FieldSummary, ...]:
@@ -438,19 +489,21 @@ class Index:
         snippets: bool = True,
         explain: bool = False,
         branches: bool = False,
+        show: Show = "text",
     ) -> SearchResult:
         """Return passages by count of keywords times their length (A-RAG Eq. 1).
 
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. ``branches`` counts the passages of
-        each of several keywords, which takes one request more. Pages and ``filter`` are as in
-        ``logical_search``. Raises ArgumentError, QueryError for the filter, QueryTimeoutError and
-        IndexClosedError.
+        each of several keywords, which takes one request more. ``show`` "titles" reads no text, and
+        counts all matches. Pages and ``filter`` are as in ``logical_search``. Raises
+        ArgumentError, QueryError for the filter, QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
         wanted = checked_keywords(keywords)
+        snippets = snippets and show == "text"
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = KeywordRequest(
@@ -458,6 +511,10 @@ class Index:
         )
         with advising_on_timeout(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
             page = self.engine.keyword_search(request)
+            phrases = [Phrase(word) for word in wanted if analysis.terms(word)]
+            if show == "titles" and phrases:
+                counted = SearchRequest(any_of(*phrases), scope=scope, deadline=deadline)
+                page = counted_all(self.engine, page, counted)
         hits = [
             hit_of(
                 hit,
@@ -477,6 +534,7 @@ class Index:
             notes,
             started,
             page=page,
+            show=show,
             branches=keyword_counts(self.engine, wanted, scope, deadline) if counted else (),
             highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
-from arag_search.engines.base import Hit, LeafScore, Page, SortBy
+from arag_search.engines.base import (
+    FieldsRequest,
+    Hit,
+    LeafScore,
+    Page,
+    SearchEngine,
+    SearchRequest,
+    SortBy,
+)
 from arag_search.errors import ArgumentError
-from arag_search.query.fields import Schema
+from arag_search.query.fields import DOC_ID, Schema
 from arag_search.query.forms import is_code
 from arag_search.query.parser import parse_filter, parse_where
-from arag_search.query.tree import Scope
+from arag_search.query.tree import And, Or, Scope, TextLeaf, condition_of
 from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.tokens import count_tokens
@@ -23,6 +31,10 @@ MAX_REACH = 10_000
 """The greatest ``offset + top_k``."""
 
 Unit = Literal["passages", "sentences"]
+Show = Literal["text", "titles"]
+"""What a search shows of its passages."""
+CORPUS_ORDER = "corpus order"
+"""The ``sort`` of a list of more than MAX_REACH passages."""
 
 
 class HybridRanks(NamedTuple):
@@ -122,7 +134,8 @@ class SearchResult:
     ``total`` is exact if ``total_is_exact``, as it is for a single word, prefix or metadata clause;
     otherwise it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None for
     searches by vectors, which rank all passages and match none. ``passages`` is the exact number of
-    passages that can be paged through if it is known, else None. ``feedback`` is present if
+    passages that can be paged through if it is known, else None; in a list in corpus order, None
+    until its end. ``show`` is what was asked for. ``feedback`` is present if
     nothing matched a logical query. ``sort`` is the field that ordered the passages, such as
     ``year:desc``, empty for the score; ``per_document`` is the limit of passages of a document.
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
@@ -144,6 +157,7 @@ class SearchResult:
     milliseconds: float
     sort: str = ""
     per_document: int | None = None
+    show: Show = "text"
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
@@ -274,8 +288,9 @@ def search_result(
     unit: Unit = "passages",
     passages: int | None = None,
     feedback: Feedback | None = None,
-    sort: SortBy | None = None,
+    sort: SortBy | str | None = None,
     per_document: int | None = None,
+    show: Show = "text",
     nearest: tuple[NearestHit, ...] = (),
     branches: tuple[ClauseCount, ...] = (),
     unrepresented: tuple[BranchHit, ...] = (),
@@ -299,11 +314,31 @@ def search_result(
         milliseconds=(time.perf_counter() - started) * 1000,
         sort="" if sort is None else str(sort),
         per_document=per_document,
+        show=show,
         nearest=nearest,
         branches=branches,
         unrepresented=unrepresented,
         highlighter=highlighter,
     )
+
+
+def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Page:
+    """Return a page with the exact number of all matches of a request."""
+    if page.count_is_exact and request.from_ordinal is None:
+        return page.with_count(page.count)
+    asked, scope = request.query, request.scope
+    counts = engine.counts([(asked, request.granularity)], scope, request.deadline, exact=True)
+    return page.with_count(counts[0])
+
+
+def documents_with(engine: SearchEngine, request: SearchRequest) -> int | None:
+    """Count the documents with a chunk that matches a request."""
+    condition = condition_of(request.query)
+    if isinstance(condition, TextLeaf | And | Or):
+        condition = replace(condition, weight=1.0)
+    within = joined(request.scope, Scope((condition,)))
+    counted = FieldsRequest((DOC_ID,), 0, within, deadline=request.deadline)
+    return engine.field_values(counted).fields[0].distinct
 
 
 def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:

@@ -144,9 +144,10 @@ def _notes(
         exact = quoted(f"{EXACT_MARK}{next(iter(mostly_forms)).text}")
         notes.append(f"as written: {', '.join(mostly_forms.values())}; {exact} is exact.")
     nowhere = [word for word, (all_forms, _) in counts.items() if not all_forms]
-    nearest = _nearest(engine, request, nowhere[:MAX_WORDS])
+    nearest = nearest_words(engine, request, nowhere[:MAX_WORDS])
     for word in nowhere:
-        near = ", ".join(nearest.get(word, ()))
+        others = nearest.get(word, {}).items()
+        near = ", ".join(f"{other} {count_text(count)}" for other, count in others)
         if is_told:
             notes += [f"nearest to {word}: {near}."] if near else []
         else:
@@ -154,12 +155,13 @@ def _notes(
     return notes
 
 
-def _nearest(
-    engine: SearchEngine, request: SearchRequest, words: Sequence[Term]
-) -> dict[Term, list[str]]:
+def nearest_words(
+    engine: SearchEngine, request: SearchRequest, words: Sequence[Term], exact: bool = False
+) -> dict[Term, dict[str, int]]:
     """Return for each word up to MAX_SHOWN others of the index, with their counts: those of one
-    edit and the parts that it may have or, if there are none, those of two and other endings."""
-    nearest: dict[Term, list[str]] = {}
+    edit and the parts that it may have or, if there are none, those of two and other endings. Scope
+    and deadline are those of the request; ``exact`` is as in ``SearchEngine.counts``."""
+    nearest: dict[Term, dict[str, int]] = {}
     for most in (1, 2):
         left = [word for word in words if word not in nearest]
         if not left:
@@ -175,16 +177,12 @@ def _nearest(
         queries: list[tuple[Node, Granularity]] = [
             (other, request.granularity) for word in left for other in others[word]
         ]
-        counts = engine.counts(queries, request.scope, request.deadline) if queries else []
+        counts = engine.counts(queries, request.scope, request.deadline, exact) if queries else []
         for word in left:
             own_counts, counts = counts[: len(others[word])], counts[len(others[word]) :]
-            shown = [
-                f"{other} {count_text(count)}"
-                for other, count in zip(others[word], own_counts, strict=True)
-                if count
-            ]
-            if shown:
-                nearest[word] = shown[:MAX_SHOWN]
+            counted = zip(map(str, others[word]), own_counts, strict=True)
+            if shown := [(other, count) for other, count in counted if count]:
+                nearest[word] = dict(shown[:MAX_SHOWN])
     return nearest
 
 

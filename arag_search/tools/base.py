@@ -26,6 +26,7 @@ from arag_search.errors import (
     VectorsNotNamedError,
 )
 from arag_search.search.index import Index
+from arag_search.search.results import MAX_REACH
 from arag_search.tokens import count_tokens
 from arag_search.tools.lenient import taken
 from arag_search.tools.references import References, Searches, ShownReference
@@ -43,7 +44,9 @@ FULL_TEXT_RESULT_TOKENS = 12_000
 MIN_RESULT_TOKENS = 200
 DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
-MAX_TOOL_OFFSET = 980
+MAX_TITLES = 200
+"""The passages of a list of titles."""
+MAX_TOOL_OFFSET = MAX_REACH - MAX_TITLES
 _SHOWN_CHARACTERS = 80
 
 

@@ -10,9 +10,10 @@ from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
-from arag_search.search.results import SearchResult
+from arag_search.search.results import SearchResult, Show
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
+    MAX_TITLES,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
@@ -24,7 +25,7 @@ from arag_search.tools.base import (
     not_run,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.search import ReplyStyle, SearchTool
+from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
@@ -37,6 +38,7 @@ class KeywordSearchArguments(Arguments):
     )
     top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
     offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    show: Show = Field("text", description=SHOW)
 
 
 class KeywordSearch(SearchTool):
@@ -52,10 +54,12 @@ class KeywordSearch(SearchTool):
         *,
         matching: Matching = "token",
         style: ReplyStyle | None = None,
+        refinements: bool = False,
         reproduces: Paper | None = None,
     ) -> None:
         text = described(self.name, index, reproduces)
-        super().__init__(index, description=text, style=style)
+        hidden = () if refinements else ("show",)
+        super().__init__(index, description=text, style=style, hidden=hidden)
         self.matching: Matching = matching
 
     @classmethod
@@ -64,14 +68,16 @@ class KeywordSearch(SearchTool):
             index,
             matching=settings.matching,
             style=ReplyStyle.of(settings),
+            refinements=settings.refinements,
             reproduces=settings.reproduces,
         )
 
     def _search(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.keyword_search(
             arguments.keywords,
-            top_k=arguments.top_k,
+            top_k=MAX_TITLES if arguments.show == "titles" else arguments.top_k,
             offset=arguments.offset,
+            show=arguments.show,
             matching=self.matching,
             branches=True,
         )

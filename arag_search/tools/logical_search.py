@@ -7,14 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.query.earlier import EarlierSearch
 from arag_search.query.limits import MAX_CHARACTERS
-from arag_search.search.fields import parse_sort
 from arag_search.search.index import Index
-from arag_search.search.results import SearchResult
+from arag_search.search.results import SearchResult, Show
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
+    MAX_TITLES,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
@@ -28,7 +28,8 @@ from arag_search.tools.base import (
     not_run,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.search import ReplyStyle, SearchTool
+from arag_search.tools.rendering import meant_id
+from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
 
 _ON_GRANULARITY = re.compile(r'(\n- | )granularity "sentence" .*? counts sentences\.')
 
@@ -52,15 +53,17 @@ class LogicalSearchArguments(Arguments):
         le=MAX_TOOL_TOP_K,
         description="Most passages per document; 0 for any number.",
     )
+    show: Show = Field("text", description=SHOW)
+    after: str = Field("", description="Id to go on after.")
 
 
 class LogicalSearch(SearchTool):
     """A search by logical queries.
 
     With ``operators`` False, AND, OR, NOT, - and ! are rejected; ``description`` is "full" or
-    "syntax". With ``refinements``, the tool takes sort (if the index has metadata) and
-    per_document. The description is made from the index, unless the tool ``reproduces`` that of a
-    paper's preset.
+    "syntax". With ``refinements``, the tool takes sort (if the index has metadata), per_document,
+    show and after. The description is made from the index, unless the tool ``reproduces`` that of
+    a paper's preset.
     """
 
     name = "logical_search"
@@ -78,7 +81,7 @@ class LogicalSearch(SearchTool):
     ) -> None:
         hidden: list[str] = []
         if not refinements:
-            hidden.append("per_document")
+            hidden += ["per_document", "show", "after"]
         if not refinements or not index.manifest.metadata:
             hidden.append("sort")
         if not operators:
@@ -107,11 +110,15 @@ class LogicalSearch(SearchTool):
 
     def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:
         try:
-            if arguments.sort:
-                parse_sort(arguments.sort, self.index.manifest.query_schema)
-        except ArgumentError as error:
+            return super()._call(arguments, read_set)
+        except (ArgumentError, UnknownChunkError) as error:
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
-        return super()._call(arguments, read_set)
+
+    def _after(self, id: str) -> str | None:
+        """Return an id with the brackets that it has in the index; None if there is none."""
+        if meant_id(id) == id or self.index.read([id])[0] is not None:
+            return id or None
+        return meant_id(id)
 
     def _number(
         self, arguments: LogicalSearchArguments, result: SearchResult, read_set: ReadSet
@@ -125,7 +132,7 @@ class LogicalSearch(SearchTool):
     def _search(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.logical_search(
             arguments.query,
-            top_k=arguments.top_k,
+            top_k=MAX_TITLES if arguments.show == "titles" else arguments.top_k,
             offset=arguments.offset,
             default_operator=arguments.default_operator,
             granularity=arguments.granularity,
@@ -135,6 +142,8 @@ class LogicalSearch(SearchTool):
             per_document=arguments.per_document or None,
             relax=self.style.relax,
             branches=True,
+            show=arguments.show,
+            after=self._after(arguments.after),
             published=self.published,
             earlier=read_set.searches.by_number if read_set.searches else None,
         )

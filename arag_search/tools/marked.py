@@ -104,7 +104,7 @@ class MarkedBlock(Block):
 
     def _shown_mark(self) -> str:
         if not self.sentences:
-            return NO_TEXT
+            return "" if self.kind == "title" else NO_TEXT
         if self.left_out == "shown":
             new = len(self.sentences) - len(self.before)
             return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else WHOLE}"

@@ -31,10 +31,9 @@ class RegisteredTool:
     that ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module,
     if that is not the name of the tool. ``part`` is the part of an index that the tool needs and a
     build may leave out; ``vectors`` are those that it ranks by, "chosen" if the preset chooses
-    them. A tool ``of_metadata`` is offered only over an index that has metadata. ``connector_name``
-    is the name that clients of the MCP server see, for the tools that connectors require: these
-    reply in JSON, and our agent does not use them. A tool ``of_loop`` changes the conversation,
-    which servers leave to their clients.
+    them. ``connector_name`` is the name that clients of the MCP server see, for the tools that
+    connectors require: these reply in JSON, and our agent does not use them. A tool ``of_loop``
+    changes the conversation, which servers leave to their clients.
     """
 
     name: str
@@ -46,7 +45,6 @@ class RegisteredTool:
     documents: bool = False
     knows_repeats: bool = False
     module: str | None = None
-    of_metadata: bool = False
     connector_name: str | None = None
     of_loop: bool = False
 
@@ -90,7 +88,7 @@ _TOOLS = (
         module="vector_search",
     ),
     RegisteredTool("chunk_read", "ChunkRead", None, kind="read", knows_repeats=True),
-    RegisteredTool("fields", "Fields", None, kind="control", of_metadata=True),
+    RegisteredTool("words", "Words", None, kind="control"),
     RegisteredTool(
         "connector_search",
         "ConnectorSearch",

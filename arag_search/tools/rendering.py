@@ -17,7 +17,7 @@ from arag_search.corpus import MetadataValue
 from arag_search.search.results import join_sentences
 from arag_search.tokens import CHARACTERS_PER_TOKEN, count_all, count_tokens, cut_to
 
-Kind = Literal["hit", "nearest", "branch", "lines"]
+Kind = Literal["hit", "nearest", "branch", "lines", "title"]
 LeftOut = Literal["shown", "same"]
 
 _NUMBER = re.compile(r"^\d+: ", re.MULTILINE)

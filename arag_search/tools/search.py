@@ -5,15 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
-from arag_search.search.results import SearchResult
+from arag_search.search.results import CORPUS_ORDER, SearchResult
+from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     FULL_TEXT_RESULT_TOKENS,
+    MAX_TITLES,
     MAX_TOOL_OFFSET,
     ReadSet,
     Tool,
@@ -30,8 +33,18 @@ from arag_search.tools.marked import (
     marked_block,
     note_seen,
 )
-from arag_search.tools.rendering import Block, Fitted, cut_to, fit, retrieved_tokens
+from arag_search.tools.rendering import (
+    Block,
+    Fitted,
+    cut_to,
+    fit,
+    one_line,
+    retrieved_tokens,
+    shown_id,
+)
 
+SHOW = f'"titles": a list of {MAX_TITLES} ids and titles.'
+_SHARE_OF_TITLES = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
 WHOLE_UP_TO_TOKENS = 160
@@ -169,6 +182,12 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
         marked_block(hit, at, read_set, whole=whole)
         for at, (hit, whole) in enumerate(zip(result.hits, wholes, strict=True))
     ]
+    if result.show == "titles":
+        used = accumulate(count_tokens(block.header) + 1 for block in hits)
+        fitting = [n <= _SHARE_OF_TITLES * style.bound for n in used].count(True)
+        hits = hits[: max(fitting, 1)]
+        for block in hits:
+            block.kind = "title"
     if result.total is None:  # a search by vectors
         for block, hit in zip(hits, result.hits, strict=True):
             block.rank = f"cosine {hit.score:.2f}" if hit.ranks is None else ""
@@ -195,8 +214,11 @@ def _order(result: SearchResult) -> str:
     """Return how the passages of a search were ordered and chosen, if not by rank alone."""
     if not result.total:
         return ""
-    order = f", sorted by {result.sort}" if result.sort else ""
+    by = "in" if result.sort == CORPUS_ORDER else "sorted by"
+    order = f", {by} {result.sort}" if result.sort else ""
     most = result.per_document
+    if most == 1 and result.show == "titles" and result.passages is not None:
+        return f"{order}, 1 of each of {counted(result.passages, 'document')}"
     return f"{order}, at most {most} of a document" if most is not None else order
 
 
@@ -217,7 +239,7 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
         some = "1 passage was" if result.passages == 1 else f"{result.passages:,} passages were"
         return [f"Only {some} found for {understood}{_NO_FURTHER}"]
     if result.total:
-        number = result.passages if result.passages is not None else result.total
+        number = result.passages or result.total
         match = "passage matches" if number == 1 else "passages match"
         if result.per_document is not None:
             match = "passage is shown for" if number == 1 else "passages are shown for"
@@ -237,7 +259,10 @@ def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: Repl
     if result.total is not None and counts_pages and result.total_is_exact:
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)
-    if more and reached <= style.max_offset:
+    if result.sort == CORPUS_ORDER:
+        if result.passages is None or shown < len(result.hits):
+            pieces.append(f'More: after="{one_line(shown_id(kept[-1].id))}".')
+    elif more and reached <= style.max_offset:
         pieces.append(f"{MORE}{reached}.")
     is_short = not any(isinstance(block, MarkedBlock) and block.lacks_text for block in kept)
     if style.chunk_read and not style.full_text and not is_short:

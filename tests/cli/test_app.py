@@ -18,7 +18,7 @@ from tests.support.commands import Command, CommandResult, file_of, process
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
-    "demo", "index", "embed", "delete", "compact", "search", "fields", "ask", "chat",
+    "demo", "index", "embed", "delete", "compact", "search", "words", "ask", "chat",
     "mcp", "read", "documents", "check", "info", "presets", "questions",
     "run", "show", "score", "view", "unavailable", "opensearch",
 )  # fmt: skip
@@ -29,7 +29,7 @@ COMMANDS = (
     [
         "embed",
         "search",
-        "fields",
+        "words",
         "mcp",
         "read",
         "documents",
@@ -65,7 +65,7 @@ def test_without_arguments_the_commands_are_listed(
         "  delete       Delete documents from an index, with their passages.",
         "  compact      Merge the segments that updates left behind.",
         "  search       Search an index and print the reply that a model would see.",
-        "  fields       List the fields of an index and their values.",
+        "  words        Count words of an index, or list its fields and their values.",
         "  ask          Answer a question from an index, with its evidence.",
         "  chat         Ask several questions, each of which may use earlier ones.",
         "  mcp          Serve indexes to models, over the Model Context Protocol.",

@@ -188,8 +188,59 @@ def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) 
     assert len(arag("search", "my-index", *batch, "--per-document", "1").lines) == 5
 
 
-def test_fields_lists_fields_with_their_values(arag: Command) -> None:
-    assert arag("fields", "my-index", "--values", "2") == CommandResult(
+def test_words_counts_words_with_their_forms(arag: Command) -> None:
+    words = ("librett*", "carlo goldoni", "vivaldi AND opera", "vivladi")
+    assert arag("words", "my-index", *words).lines == [
+        "Every number counts passages.",
+        "librett*: 8; libretto 4, librettos 3, librettists 1",
+        '"carlo goldoni": 4 (title 1, text 4)',
+        "(vivaldi AND opera): 9",
+        "vivladi: 0; nearest vivaldi 13",
+    ]
+    done = arag("words", "my-index", "librett*", "--filter", "year:<1700", "--json")
+    assert done.json == {
+        "location": "my-index",
+        "filter": "year:<1700",
+        "words": [
+            {
+                "word": "librett*",
+                "passages": 3,
+                "title": 0,
+                "text": 3,
+                "forms": {"librettos": 2, "librettists": 1},
+                "other_forms": 0,
+                "nearest": {},
+            }
+        ],
+    }
+    assert arag("words", "my-index", "opera AND").code == 2
+
+
+def test_titles_are_listed_with_an_exact_total_and_go_on_in_corpus_order(arag: Command) -> None:
+    assert arag("search", "my-index", "opera OR vivaldi", "--show", "titles", "--top-k", "2") == (
+        CommandResult(
+            0,
+            "2 of 18 passages for (opera OR vivaldi)\n"
+            "[griselda-vivaldi.1] Griselda (Vivaldi)\n"
+            "[orlando-vivaldi.1] Orlando furioso (Vivaldi)\nMore: offset=2.\n",
+            "",
+        )
+    )
+    listing = ("search", "my-index", "opera OR vivaldi", "--show", "titles", "--json", "--after")
+    first = arag(*listing, "", "--top-k", "17").json
+    rest = arag(*listing, first["hits"][-1]["id"]).json
+    ids = [hit["id"] for page in (first, rest) for hit in page["hits"]]
+    assert (len(set(ids)), first["sort"], rest["total"]) == (18, "corpus order", 18)
+    assert arag(*listing, "nowhere.1").code == 1
+    assert arag("search", "my-index", "opera", "--after", "vivaldi.1").code == 1
+    lists = ("--show", "titles")
+    assert arag("search", "my-index", "opera", "--tool", "semantic", *lists).code == 1
+    keywords = arag("search", "my-index", "--tool", "keyword", "opera", "Vivaldi", *lists)
+    assert keywords.lines[0] == '5 of 18 passages for "opera", "Vivaldi"'
+
+
+def test_fields_are_listed_with_their_values(arag: Command) -> None:
+    assert arag("words", "my-index", "--values", "2") == CommandResult(
         0,
         "Fields of 63 passages; every number counts passages.\n"
         "title (text): 63\ncontent (text): 63\ndoc_id (keyword): 63\n"
@@ -197,7 +248,8 @@ def test_fields_lists_fields_with_their_values(arag: Command) -> None:
         "kind (keyword): 63; 5 values: person 32, place 10, ...\n",
         "",
     )
-    done = arag("fields", "my-index", "kind", "--values", "1", "--filter", "year:<1700", "--json")
+    filter = ("--filter", "year:<1700", "--json")
+    done = arag("words", "my-index", "--fields", "kind", "--values", "1", *filter)
     assert done.json == {
         "location": "my-index",
         "filter": "year:<1700",
@@ -212,7 +264,7 @@ def test_fields_lists_fields_with_their_values(arag: Command) -> None:
             }
         ],
     }
-    assert arag("fields", "my-index", "colour").code == 1
+    assert arag("words", "my-index", "--fields", "colour").code == 1
 
 
 def test_each_keyword_is_an_argument(arag: Command) -> None:

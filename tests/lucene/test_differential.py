@@ -99,6 +99,14 @@ def test_lucene_counts_matches_as_memory_does(pairs: list[Pair]) -> None:
     agreement.agree_on_counts(pairs)
 
 
+def test_lucene_lists_passages_in_corpus_order_as_memory_does(pairs: list[Pair]) -> None:
+    agreement.agree_on_lists(pairs)
+
+
+def test_lucene_counts_words_and_their_forms_as_memory_does(pairs: list[Pair]) -> None:
+    agreement.agree_on_words(pairs)
+
+
 def test_lucene_knows_the_very_frequent_words_that_memory_knows(pairs: list[Pair]) -> None:
     agreement.agree_on_frequent_words(pairs)
 

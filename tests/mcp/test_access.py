@@ -415,7 +415,7 @@ def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -
             async def main() -> None:
                 with anyio.fail_after(20):
                     async with connected(url, ANN) as client:
-                        reply = await client.call_tool("fields", {"field": "doc_id"})
+                        reply = await client.call_tool("words", {"fields": ["doc_id"]})
                         assert "1 value: vivaldi" in text_of(reply)
                     file.write_text("")
                     answer = httpx.post(url, json=INITIALIZE, headers={**HEADERS, **bearer(ANN)})
@@ -448,7 +448,7 @@ def test_clients_with_random_parts_get_the_replies_of_their_passages_alone(
             ]
             calls = [
                 ("logical_search", {"query": "opera OR poet", "sort": "year:asc", "top_k": 20}),
-                ("fields", {"field": "owner"}),
+                ("words", {"fields": ["owner"], "words": ["opera", "poe*"]}),
                 *(("chunk_read", {"chunk_ids": [id]}) for id in random.sample(parts[0].ids, 3)),
             ]
             for client, part in zip(clients, parts, strict=True):

@@ -147,7 +147,7 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None
         with anyio.fail_after(30):
             async with connected("my-index", "notes=plain") as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]
-                assert names == ["logical_search", "chunk_read", "fields", "reset"]
+                assert names == ["logical_search", "chunk_read", "words", "reset"]
                 query = {"index": "my-index", "query": '"antonio vivaldi" AND librett*'}
                 search_reply = await client.call_tool("logical_search", query)
                 assert text_of(search_reply).startswith("5 of 8 passages for ")

@@ -47,6 +47,7 @@ from arag_search.search.hints import FrequentWords
 from arag_search.search.index import Index
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
+from arag_search.search.results import documents_with
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long
@@ -395,7 +396,62 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
             (with_matches(query, tested, granularity, scope), granularity)
             for query, granularity in queries
         ]
-        assert tested.counts(known, scope) == right.counts(queries, scope)
+        for exact in (False, True):
+            expected = right.counts(queries, scope, exact=exact)
+            assert tested.counts(known, scope, exact=exact) == expected
+
+
+def agree_on_lists(pairs: Sequence[Pair]) -> None:
+    """Check for the same passages in corpus order, from any passage on, and number of documents."""
+    listed: list[int] = []
+
+    @run_on_examples(
+        EXAMPLES // 5,
+        st.sampled_from(pairs),
+        _TREES,
+        _GRANULARITIES,
+        _SCOPES,
+        st.sampled_from((0, 0, 1, 30, 1000)),
+        st.sampled_from((1, 5, 1000)),
+    )
+    def check(
+        pair: Pair,
+        query: Node,
+        granularity: Granularity,
+        scope: Scope | None,
+        skipped: int,
+        top_k: int,
+    ) -> None:
+        right, tested = pair
+        note(f"{query} within {scope}")
+        first = next(itertools.islice(right.ordinals(), skipped, None), 0)
+        request = SearchRequest(
+            query, top_k, granularity=granularity, scope=scope, from_ordinal=first
+        )
+        expected = right.search(request)
+        assert_equal(tested.search(verified(request, tested)), expected)
+        ordinals = [hit.ordinal for hit in expected.hits]
+        assert ordinals == sorted(ordinals)
+        assert all(ordinal >= first for ordinal in ordinals)
+        assert documents_with(tested, verified(request, tested)) == documents_with(right, request)
+        listed.append(len(ordinals))
+
+    assert sum(map(bool, listed)) >= 0.3 * len(listed)
+
+
+def agree_on_words(pairs: Sequence[Pair]) -> None:
+    """Check for the same counts, forms and nearest words."""
+    words = [*WORDS, *(f"{word[:3]}*" for word in WORDS), *(f"{word}x" for word in WORDS)]
+    words = [word for word in words if word.strip("*").isalnum() and len(word) > 3][::3]
+    queries = [f"{first} AND title:{second}" for first, second in itertools.pairwise(WORDS[:6])]
+    forms = 0
+    for pair in pairs:
+        right, tested = (Index(engine, "") for engine in pair)
+        for filter in (None, "lang:en"):
+            counted = right.words(*words, *queries, filter=filter)
+            assert tested.words(*words, *queries, filter=filter) == counted
+            forms += sum(len(word.forms) for word in counted)
+    assert forms
 
 
 def agree_on_explanations(pairs: Sequence[Pair]) -> None:

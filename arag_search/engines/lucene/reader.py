@@ -109,6 +109,8 @@ class LuceneEngine:
             query, scored = compiled(request.query)
             if request.scope is not None:
                 query = filtered(query, self._scope(request.scope))
+            if request.from_ordinal is not None:
+                query, scored = filtered(query, between(request.from_ordinal, LAST_ORDINAL)), False
             sort = sort_text(request.sort, self._manifest.metadata)
             if request.per_document is not None:
                 page = self._search_per_document(request, query, scored, sort)
@@ -116,7 +118,7 @@ class LuceneEngine:
                 page = self._search_sentences(request, query, scored, sort)
             else:
                 page = self._page(request, query, scored=scored, sort=sort)
-            if not is_counted(request.query):
+            if not is_counted(request.query) or request.from_ordinal is not None:
                 return page
             if page.count_is_exact:
                 return page.with_count(page.count)
@@ -141,6 +143,7 @@ class LuceneEngine:
         queries: Sequence[tuple[Node, Granularity]],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> list[int]:
         with self._calls:
             within = self._scope(scope)
@@ -152,7 +155,7 @@ class LuceneEngine:
                 counts[unit][query] = 0
             for unit, by_query in counts.items():
                 if by_query:
-                    numbers = self._index(unit).counts(list(by_query), deadline)
+                    numbers = self._index(unit).counts(list(by_query), deadline, exact)
                     by_query.update(zip(by_query, numbers, strict=True))
             return [counts[unit][query] for query, unit in pairs]
 
@@ -162,8 +165,9 @@ class LuceneEngine:
         requests: Sequence[SearchRequest],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
-        return self.counts(queries, scope, deadline), list(map(self.search, requests))
+        return self.counts(queries, scope, deadline, exact), list(map(self.search, requests))
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. One pass over the values of the fields, in one call to Java."""

@@ -232,8 +232,12 @@ class Snapshot:
         document = int(self._searcher.last(query))
         return [] if document < 0 else [document]
 
-    def counts(self, queries: Sequence[str], deadline: Deadline | None = None) -> list[int]:
-        """Count the documents that match each query, up to MAX_TOTAL + 1."""
+    def counts(
+        self, queries: Sequence[str], deadline: Deadline | None = None, exact: bool = False
+    ) -> list[int]:
+        """Count the documents that match each query, up to MAX_TOTAL + 1 unless ``exact``."""
+        if exact:
+            return [self.count(query, deadline) for query in queries]
         nanoseconds = left_nanoseconds(deadline)
         return _numbers(self._searcher.counts("".join(queries), len(queries), nanoseconds))
 

@@ -150,7 +150,7 @@ class OpenSearchEngine:
                 deadline = request.deadline
                 answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
                 page = page_of(answer, request)
-            if not is_counted(request.query):
+            if not is_counted(request.query) or request.from_ordinal is not None:
                 return page
             return page.with_count(page.count if page.count_is_exact else self._count(request))
 
@@ -188,8 +188,9 @@ class OpenSearchEngine:
         queries: Sequence[tuple[Node, Granularity]],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> list[int]:
-        return self.counts_and_pages(queries, (), scope, deadline)[0]
+        return self.counts_and_pages(queries, (), scope, deadline, exact)[0]
 
     def counts_and_pages(
         self,
@@ -197,6 +198,7 @@ class OpenSearchEngine:
         requests: Sequence[SearchRequest],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
         with self._calls:
             within = None if scope is None else compile.scope_filter(scope)
@@ -206,7 +208,7 @@ class OpenSearchEngine:
                     {
                         "query": compile.filtered(None, compile.compiled(node)[0], within),
                         "size": 0,
-                        "track_total_hits": MAX_TOTAL,
+                        "track_total_hits": True if exact else MAX_TOTAL,
                     },
                 )
                 for node, granularity in queries
@@ -216,7 +218,8 @@ class OpenSearchEngine:
             bodies += [(chunks, body) for body, _ in asked]
             scored = any(scored for _, scored in asked)
             answers = self._searcher.searches(bodies, scored=scored, deadline=deadline)
-        counts = [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers[: len(queries)]]
+        counts = [count_of(answer)[0] for answer in answers[: len(queries)]]
+        counts = counts if exact else [min(count, MAX_TOTAL + 1) for count in counts]
         pages = zip(answers[len(queries) :], requests, strict=True)
         return counts, [page_of(answer, request) for answer, request in pages]
 
@@ -365,6 +368,9 @@ class OpenSearchEngine:
     def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
         statistics = self._searcher.physical(request.granularity).statistics
         query, scored = compile.request_query(request.query, request.scope, statistics)
+        if request.from_ordinal is not None:
+            onwards = {"range": {schema.ORDINAL: {"gte": request.from_ordinal}}}
+            query, scored = compile.filtered(None, query, onwards), False
         return page_body(query, scored, request), scored
 
     # Pages that take several requests

@@ -101,13 +101,17 @@ class MemoryEngine:
         scores = {
             number: scores[number] for number in documents.within(request.scope) & set(scores)
         }
+        if (first := request.from_ordinal) is not None:
+            by_sentence = request.granularity == "sentence"
+            owners = [at for at, _ in self._sentences] if by_sentence else range(len(self._chunks))
+            scores = {n: 0.0 for n in scores if self._chunks[owners[n]].ordinal >= first}
         by_chunk, sentences = scores, dict[int, tuple[int, ...]]()
         if request.granularity == "sentence":
             best, sentences = self._best_sentences(scores)
             # Equal scores are in corpus order of the sentences, which is that of their chunks.
             by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         page = self._page(by_chunk, len(scores), request, sentences)
-        if is_counted(request.query):
+        if is_counted(request.query) and request.from_ordinal is None:
             page = page.with_count(len(scores))
         if request.granularity == "chunk" or request.whole_text:
             return page
@@ -133,6 +137,7 @@ class MemoryEngine:
         queries: Sequence[tuple[Node, Granularity]],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> list[int]:
         """See SearchEngine."""
         self._check_open()
@@ -140,7 +145,7 @@ class MemoryEngine:
         for query, granularity in queries:
             documents = self._documents(granularity, deadline)
             count = len(documents.matches(query) & documents.within(scope))
-            result.append(min(count, MAX_TOTAL + 1))
+            result.append(count if exact else min(count, MAX_TOTAL + 1))
         return result
 
     def counts_and_pages(
@@ -149,9 +154,11 @@ class MemoryEngine:
         requests: Sequence[SearchRequest],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
         """See SearchEngine."""
-        return self.counts(queries, scope, deadline), list(map(self.search, requests))
+        counts = self.counts(queries, scope, deadline, exact)
+        return counts, list(map(self.search, requests))
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine."""

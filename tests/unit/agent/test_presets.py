@@ -37,7 +37,7 @@ KEYS = (
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read, fields, connector_search, connector_fetch, search, find, open, summarize"
+    "chunk_read, words, connector_search, connector_fetch, search, find, open, summarize"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
@@ -160,8 +160,8 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_semantic": ["keyword_search", "chunk_read"],
         "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
-        "logical_hybrid": ["hybrid_search", "chunk_read", "fields"],
-        "logical_read": ["logical_search", "chunk_read", "fields"],
+        "logical_hybrid": ["hybrid_search", "chunk_read", "words"],
+        "logical_read": ["logical_search", "chunk_read", "words"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
         "logicalrag_syntax_only": ["logical_search"],
@@ -199,7 +199,7 @@ def test_the_tools_of_a_preset_have_its_settings() -> None:
     def preset_tools(name: str) -> dict[str, Tool]:
         return tools_of(load_preset(name), index)
 
-    assert list(preset_tools("logical_read")) == ["logical_search", "chunk_read"]
+    assert list(preset_tools("logical_read")) == ["logical_search", "chunk_read", "words"]
     full, syntax = preset_tools("logicalrag"), preset_tools("logicalrag_syntax_only")
     assert full["logical_search"].max_result_tokens == 12_000
     assert len(syntax["logical_search"].description) < len(full["logical_search"].description) / 2
@@ -212,14 +212,15 @@ def test_the_tools_of_a_preset_have_its_settings() -> None:
         assert [tool.name for tool in tools_of(preset, index).values()] == [name]
 
 
-def test_tools_of_metadata_are_offered_where_the_index_has_metadata() -> None:
+def test_arguments_of_metadata_are_offered_where_the_index_has_metadata() -> None:
     preset = load_preset("logical_read")
-    for metadata, names in (({}, []), ({"year": "number"}, ["fields"])):
+    for metadata, names in (({}, ["words"]), ({"year": "number"}, ["words", "fields", "filter"])):
         tools = tools_of(preset, Index(MemoryEngine([], metadata=metadata), "memory"))
-        assert list(tools) == ["logical_search", "chunk_read", *names]
         arguments = tools["logical_search"].parameters["properties"]
-        assert "per_document" in arguments
+        assert arguments.keys() > {"per_document", "show", "after"}
         assert ("sort" in arguments) is bool(metadata)
+        assert list(tools["words"].parameters["properties"]) == names
+        assert ("metadata" in tools["words"].description) is bool(metadata)
 
 
 def test_presets_without_refinements_lack_their_arguments(tmp_path: Path) -> None:
@@ -532,7 +533,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
             "Logical search with snippets, then reading in full; recommended without vectors. The "
             "default of ask, run and mcp.",
         ),
-        named("", "logical_search, chunk_read, fields; 15 turns, prompt logical_read"),
+        named("", "logical_search, chunk_read, words; 15 turns, prompt logical_read"),
     ]
     at = lines.index(named("arag_full", "A-RAG: keywords, meaning, and reading in full."))
     assert lines[at + 1] == named(

@@ -15,6 +15,7 @@ from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.mcp_server.sessions import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
+from arag_search.tokens import count_tokens
 from tests.support.guides import guide_text
 from tests.support.mcp_servers import (
     DOWN,
@@ -69,7 +70,7 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees_and_reset() -> N
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["logical_search", "chunk_read", "fields", "reset"]
+        assert list(tools) == ["logical_search", "chunk_read", "words", "reset"]
         for tool in tools.values():
             assert tool.annotations is not None
             assert tool.annotations.readOnlyHint is True
@@ -82,6 +83,17 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees_and_reset() -> N
         assert search_tool.inputSchema["required"] == ["query"]
         assert "index" not in search_tool.inputSchema["properties"]
         assert tools["reset"].inputSchema["properties"] == {}
+
+    served.serve(talk)
+
+
+def test_tools_and_instructions_of_logical_read_cost_at_most_1_400_tokens() -> None:
+    served = LocalServer()
+
+    async def talk(client: ClientSession) -> None:
+        tools = await client.list_tools()
+        sent = tools.model_dump_json(by_alias=True, exclude_none=True)
+        assert count_tokens(sent) + count_tokens(served.server.instructions or "") <= 1_400
 
     served.serve(talk)
 
@@ -126,7 +138,7 @@ def test_what_only_a_client_can_have_got_wrong_is_taken_as_meant() -> None:
         assert text_of(result).endswith(
             '\nNote: argument "top_k" was taken as 2.\n'
             'Note: argument "toolCallId": there is no such argument. Arguments: query, '
-            "default_operator, top_k, offset, granularity, sort, per_document."
+            "default_operator, top_k, offset, granularity, sort, per_document, show, after."
         )
 
     LocalServer().serve(talk)
@@ -143,13 +155,13 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             'Tool not run: 2 problems.\n1. argument "query" is missing. Allowed: a string.\n'
             '2. argument "top_k", 99. Allowed: a whole number from 1 to 20.\n'
             'Note: argument "limit": there is no such argument. Arguments: query, '
-            "default_operator, top_k, offset, granularity, sort, per_document."
+            "default_operator, top_k, offset, granularity, sort, per_document, show, after."
         )
         assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
         )
         assert await error_text(client, "find") == (
-            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, fields, '
+            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, words, '
             "reset."
         )
         assert await error_text(client, "reset", now=True) == (
@@ -327,9 +339,14 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         assert schema["required"] == ["index", "chunk_ids"]
         assert "index" not in tools["reset"].inputSchema["properties"]
         # The other index has no metadata.
-        assert tools["fields"].inputSchema["properties"]["index"]["enum"] == ["memory"]
-        assert await error_text(client, "fields", index="other") == (
-            'Tool not run: 1 problem.\n1. argument "index", "other". Allowed: "memory".'
+        assert tools["words"].inputSchema["properties"].keys() > {"index", "words", "fields"}
+        assert await error_text(client, "words", index="other", fields=["year"]) == (
+            'Tool not run: 1 problem.\n1. argument "fields": there is no such argument. '
+            "Arguments: words."
+        )
+        assert await error_text(client, "words", index="another") == (
+            'Tool not run: 1 problem.\n1. argument "index", "another". '
+            'Allowed: "memory" or "other".'
         )
         description = tools["logical_search"].description
         assert description is not None

@@ -35,9 +35,10 @@ class CountingEngine(MemoryEngine):
         queries: Sequence[tuple[Node, Granularity]],
         scope: Scope | None,
         deadline: Deadline | None = None,
+        exact: bool = False,
     ) -> list[int]:
         self.requests += 1
-        return super().counts(queries, scope, deadline)
+        return super().counts(queries, scope, deadline, exact)
 
 
 @pytest.fixture(autouse=True)

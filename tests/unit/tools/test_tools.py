@@ -108,8 +108,7 @@ def test_totals_are_counted_up_to_a_thousand_and_beyond_for_a_single_clause() ->
         {"query": "opera", "top_k": 20, "offset": 980}
     )
     assert result.text.splitlines()[0] == "Passages 981 to 1000 of 1,001 for opera"
-    # An offset of 1000 is not allowed, so that no further page is offered.
-    assert "More: offset" not in result.text
+    assert result.text.splitlines()[-1] == "More: offset=1000."
 
 
 def test_an_offset_past_the_end_gives_no_hits_and_names_the_end(
@@ -218,23 +217,23 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
              "characters each."],
         ),
         (
-            {"keywords": [], "top_k": 0, "offset": 981},
+            {"keywords": [], "top_k": 0, "offset": 9801},
             ['argument "keywords", []. Allowed: a list of 1 to 20 strings of at most 200 '
              "characters each.",
              'argument "top_k", 0. Allowed: a whole number from 1 to 20.',
-             'argument "offset", 981. Allowed: a whole number from 0 to 980.'],
+             'argument "offset", 9801. Allowed: a whole number from 0 to 9800.'],
         ),
         (
             {"keywords": ["opera"], "top_k": True, "offset": "two"},
             ['argument "top_k", true. Allowed: a whole number from 1 to 20.',
-             'argument "offset", "two". Allowed: a whole number from 0 to 980.'],
+             'argument "offset", "two". Allowed: a whole number from 0 to 9800.'],
         ),
         (
             {"keywords": {"opera": 1}, "top_k": "true", "offset": 2.5},
             ['argument "keywords", {"opera": 1}. Allowed: a list of 1 to 20 strings of at most 200 '
              "characters each.",
              'argument "top_k", "true". Allowed: a whole number from 1 to 20.',
-             'argument "offset", 2.5. Allowed: a whole number from 0 to 980.'],
+             'argument "offset", 2.5. Allowed: a whole number from 0 to 9800.'],
         ),
         (
             {"keywords": ["opera"], "query": "opera", "limit": 5},
@@ -330,7 +329,7 @@ def test_the_schema_is_that_of_openai_compatible_endpoints(
             "offset": {
                 "default": 0,
                 "description": "Passages to skip.",
-                "maximum": 980,
+                "maximum": 9800,
                 "minimum": 0,
                 "type": "integer",
             },

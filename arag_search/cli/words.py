@@ -1,0 +1,87 @@
+"""arag-search words: count words of an index, or list its fields and their values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from arag_search.cli.options.index import DEFAULT_TIMEOUT_S, IndexFolder, SearchTimeoutSeconds
+from arag_search.cli.output.printing import print_json, print_text
+from arag_search.search.fields import FieldSummary
+from arag_search.search.index import open_index
+from arag_search.search.nearest import values_json
+from arag_search.tools.words import fields_text, words_text
+
+
+def words_command(
+    index: IndexFolder,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Words, prefixes, phrases, and queries such as 'film AND librett*', at most 70.",
+            metavar="WORD",
+            show_default=False,
+        ),
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="List this field, or several; doc_id also lists the documents with the most "
+            "passages. Without words, all fields are listed.",
+            metavar="FIELD",
+        ),
+    ] = None,
+    values: Annotated[
+        int, typer.Option(help="The most frequent values to list, 0 to 1,000.", metavar="N")
+    ] = 10,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            help="Metadata clauses: only passages that match them are counted.", metavar="CLAUSES"
+        ),
+    ] = None,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Count words of an index: in title and text, the written forms that occur, and the nearest
+    words of one that occurs nowhere. Without words, list the fields: how many passages have them,
+    the most frequent values of keywords, and the ranges of numbers and dates.
+
+    Every number counts passages, exactly. A date is shown as the beginning of its period.
+
+    Examples:
+
+    \b
+      arag-search words my-index 'librett*' 'carlo goldoni' 'vivaldi AND opera'
+      arag-search words my-index
+      arag-search words my-index --fields kind --values 100
+      arag-search words my-index opera --filter 'year:>=1900' --json
+    """
+    described: dict[str, Any] = {"location": index, "filter": filter}
+    texts: list[str] = []
+    with open_index(index, filter=filter, search_timeout_s=search_timeout_s or None) as opened:
+        if words:
+            counts = opened.words(*words)
+            described["words"] = [asdict(word) for word in counts]
+            texts.append(words_text(counts))
+        if fields or not words:
+            result = opened.fields(*(fields or ()), values=values)
+            described["passages"] = result.passages
+            described["fields"] = [_field_json(field) for field in result.fields]
+            texts.append(fields_text(result))
+    if json:
+        print_json(described, pretty=True)
+    else:
+        print_text("\n".join(texts))
+    return 0
+
+
+def _field_json(field: FieldSummary) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": field.name, "type": field.kind, "passages": field.passages}
+    if field.distinct is not None:
+        described |= {"distinct": field.distinct, "values": values_json(field.values)}
+    if field.kind in ("number", "date"):
+        described |= {"least": field.least, "greatest": field.greatest}
+    return described

@@ -1,0 +1,146 @@
+"""The arguments sort, per_document, show and after of searches."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.search.index import Index
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.search import ReplyStyle
+from tests.support.passages import chunk, index_of
+
+
+def test_a_list_of_titles_has_an_exact_total_and_no_text() -> None:
+    many = [chunk(n, f"d{n}", f"Part {n}", "An opera. ", "A song. ") for n in range(1200)]
+    tool = LogicalSearch(index_of(*many), refinements=True)
+    result = tool.run({"query": "opera AND song", "show": "titles"})
+    lines = result.text.splitlines()
+    assert lines[0] == "200 of 1,200 passages for (opera AND song)"
+    assert lines[1:3] == ["[d0.1] Part 0", "[d1.1] Part 1"]
+    assert lines[-1] == "More: offset=200."
+    assert (len(lines), len(result.ids), result.total) == (202, 200, 1200)
+    assert all(span.text_start == span.end for span in result.passages)
+    last = tool.run({"query": "opera AND song", "show": "titles", "offset": 1000})
+    assert last.text.splitlines()[0] == "Passages 1001 to 1200 of 1,200 for (opera AND song)"
+    assert last.text.splitlines()[-1] == "[d1199.1] Part 1199"
+    keywords = KeywordSearch(index_of(*many), refinements=True)
+    result = keywords.run({"keywords": ["opera", "song"], "show": "titles"})
+    assert result.text.splitlines()[0] == '200 of 1,200 passages for "opera", "song"'
+
+
+def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -> None:
+    many = [chunk(n, f"d{n}", "A long title " * 9, "An opera. ") for n in range(300)]
+    style = ReplyStyle(max_result_tokens=1_000)
+    tool = LogicalSearch(index_of(*many), refinements=True, style=style)
+    offset, seen = 0, list[str]()
+    while True:
+        result = tool.run({"query": "opera", "show": "titles", "offset": offset})
+        assert result.result_tokens <= 1_000
+        seen += result.ids
+        if "More:" not in result.text:
+            break
+        offset = len(seen)
+        assert f"More: offset={offset}." in result.text
+    assert seen == [f"d{n}.1" for n in range(300)]
+
+
+def test_an_empty_list_says_why() -> None:
+    tool = LogicalSearch(index_of(chunk(0, "a", "T", "An opera. ")), refinements=True)
+    assert tool.run({"query": "operra", "show": "titles"}).text == (
+        "No passage matches operra.\nAlone: operra occurs nowhere.\n"
+        "Note: nearest to operra: opera 1."
+    )
+
+
+def test_a_list_by_document_names_each_document_once() -> None:
+    many = [chunk(n, f"d{n // 3}", "T", "An opera. ", part=n % 3 + 1, parts=3) for n in range(9)]
+    tool = LogicalSearch(index_of(*many), refinements=True)
+    result = tool.run({"query": "opera^2 PREFER t", "show": "titles", "per_document": 1})
+    assert result.ids == ("d0.1", "d1.1", "d2.1")
+    assert result.text.splitlines()[0] == (
+        "3 of 9 passages for (opera^2 PREFER t), 1 of each of 3 documents"
+    )
+    assert "More:" not in result.text
+    page = index_of(*many).logical_search("opera", show="titles", top_k=2, per_document=1)
+    assert (page.total, page.passages, len(page.hits)) == (9, 3, 2)
+
+
+def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("arag_search.search.index.MAX_REACH", 450)
+    many = [chunk(n, f"d[{n}]", "T", "opera " * (n % 7 + 1)) for n in range(451)]
+    index = index_of(*many)
+    tool = LogicalSearch(index, refinements=True)
+    after, seen = "", list[str]()
+    while True:
+        result = tool.run({"query": "opera", "show": "titles", "after": after})
+        assert "451 passages for opera, in corpus order" in result.text.splitlines()[0]
+        seen += result.ids
+        _, more, rest = result.text.rpartition('More: after="')
+        if not more:
+            break
+        after = rest.partition('"')[0]
+    assert seen == [f"d[{n}].1" for n in range(451)]
+    assert after == "d［399］.1"
+    ranked = tool.run({"query": "opera", "show": "titles", "offset": 1}).text
+    assert "in corpus order" not in ranked.splitlines()[0]
+    ended = tool.run({"query": "opera", "show": "titles", "after": "d[450].1"})
+    assert (ended.status, ended.total) == ("empty", 451)
+    page = index.logical_search("opera", show="titles", top_k=2, after="d[0].1")
+    assert [hit.id for hit in page.hits] == ["d[1].1", "d[2].1"]
+    assert (page.total, page.total_is_exact, page.passages) == (451, True, None)
+
+
+def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
+    tool = LogicalSearch(index, refinements=True)
+    for more in ({}, {"sort": "year"}, {"per_document": 1}, {"offset": 5}):
+        show = {"show": "titles"} if more else {}
+        wrong = tool.run({"query": "vivaldi", "after": "griselda.1", **show, **more})
+        assert wrong.text == (
+            "Tool not run: 1 problem.\n1. after goes on with a list in corpus order. Allowed: "
+            'show "titles" without sort, per_document and offset.'
+        )
+    unknown = tool.run({"query": "vivaldi", "show": "titles", "after": "x.1"})
+    assert 'No chunk has the id "x.1".' in unknown.text
+    hidden = LogicalSearch(index.within("lang:en"), refinements=True)
+    assert hidden.run({"query": "vivaldi", "show": "titles", "after": "scarlatti.1"}).status == (
+        "error"
+    )
+
+
+def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> None:
+    tool = LogicalSearch(index, refinements=True)
+    result = tool.run({"query": "vivaldi", "sort": "year:desc", "per_document": 1, "top_k": 1})
+    lines = result.text.splitlines()
+    assert lines[0] == "1 of 3 passages for vivaldi, sorted by year:desc, at most 1 of a document"
+    assert lines[1] == "[griselda.1] Griselda (Vivaldi)"
+    assert lines[-1] == "More: offset=1. Full text: chunk_read."
+    assert result.total == 3
+    last = tool.run({"query": "vivaldi", "per_document": 1, "offset": 1}).text.splitlines()
+    assert last[0] == "Passage 2 of 3 for vivaldi, at most 1 of a document"
+    assert last[-1] == "Full text: chunk_read."
+    assert tool.run({"query": "vivaldi", "per_document": 1, "offset": 2}).text == (
+        "Only 2 passages are shown for vivaldi, at most 1 of a document: there are no further ones."
+    )
+
+
+def test_a_wrong_sort_comes_back_to_the_model(index: Index) -> None:
+    result = LogicalSearch(index, refinements=True).run({"query": "vivaldi", "sort": "colour"})
+    assert result.status == "error"
+    assert result.text == (
+        'Tool not run: 1 problem.\n1. sort names the field "colour", which the index does not '
+        "have. Allowed: year, lang, doc_id; with :asc or :desc."
+    )
+
+
+def test_without_refinements_the_arguments_are_not_there(index: Index) -> None:
+    tool = LogicalSearch(index)
+    for argument, value in (("sort", "year"), ("per_document", 1), ("show", "titles")):
+        result = tool.run({"query": "vivaldi", argument: value})
+        assert result.status == "error"
+        assert "there is no such argument" in result.text
+    assert tool.run({"query": "lang:EN"}).text == (
+        'No passage matches lang:EN.\nlang has no value "EN"; nearest: "en" (2 passages).'
+    )
