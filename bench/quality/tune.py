@@ -1,4 +1,4 @@
-"""k1, b and the weight of titles that suit an index best, by its questions.
+"""The k1, b and weight of titles that suit an index best, by its questions.
 
     python -m bench tune INDEX QUESTIONS
     python -m bench tune INDEX QUESTIONS --json
