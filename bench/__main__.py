@@ -37,6 +37,7 @@ BENCHES = {
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",
     "trace": "bench.trace",
+    "tune": "bench.quality.tune",
     "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",
     "where": "bench.speed.where",

@@ -209,8 +209,12 @@ class Agent:
             while state.pending:  # also those of a state that was written between two calls
                 yield self._run_pending(state, began)
                 began = time.perf_counter()
-            if state.loops >= self.preset.max_loops:
+            used = self._used(state)
+            if used >= 1:
                 break
+            if used >= self.preset.document_settings.steer_at and not state.steered:
+                state.steered = True
+                state.add(Message("user", prompt_text("steer")))
             if self._context is None:
                 if state.context_tokens >= self.preset.token_budget:
                     break
@@ -238,6 +242,11 @@ class Agent:
             self._take(state, reply)
             yield self._run_pending(state, began)
         return self._end_of(self._force_answer(state), "forced")
+
+    def _used(self, state: State) -> float:
+        """Return the share of the turns or, if that is more, of the time that is used."""
+        limit_s = self.preset.document_settings.time_limit_s
+        return max(state.loops / self.preset.max_loops, state.seconds / limit_s if limit_s else 0)
 
     def _switch(self, state: State) -> Generator[Step, None, _Ended | None]:
         """Route a question. Return its end if one search answers it; otherwise the loop continues

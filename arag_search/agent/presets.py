@@ -202,6 +202,7 @@ class Preset(BaseModel):
             plan_first=self.plan_first,
             with_tools=bool(self.tools),
             max_loops=self.max_loops,
+            calls_a_turn=self.calls_a_turn,
             scored=self.cites_documents,
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -33,7 +33,7 @@ from arag_search.tools.base import (
     error_result,
     vector_units,
 )
-from arag_search.tools.document_tool import reference_line
+from arag_search.tools.document_tool import REASON, reference_line
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import SHOWN_BEFORE, checksum
 from arag_search.tools.references import Reference, ShownReference
@@ -42,6 +42,7 @@ from arag_search.tools.rendering import (
     PassageSpan,
     fit,
     metadata_text,
+    one_line,
     retrieved_tokens,
 )
 from arag_search.tools.vector_search import FILTER, none_if_empty
@@ -318,7 +319,8 @@ class DocumentSearch(Tool):
     """
 
     name = "search"
-    arguments = DocumentSearchArguments
+    arguments: ClassVar[type[Arguments]] = DocumentSearchArguments
+    description_file: ClassVar[str] = "search"
 
     def __init__(
         self,
@@ -337,20 +339,23 @@ class DocumentSearch(Tool):
         super().__init__(
             index,
             description=described(
-                "search",
+                self.description_file,
                 index,
                 several=settings.multi_query,
                 logical=self.backend == "logical",
                 meaning=self.backend in ("hybrid", "semantic"),
-            ),
+            ).replace("<results_per_query>", str(settings.results_per_query)),
             max_result_tokens=max_result_tokens,
         )
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> DocumentSearch:
         documents = settings.documents or DocumentSettings()
-        kind = DocumentSearch if documents.multi_query else SingleDocumentSearch
-        return kind(
+        if cls is DocumentSearch and READ_ON in settings.tools:
+            cls = RankedSearch
+        elif cls is DocumentSearch and not documents.multi_query:
+            cls = SingleDocumentSearch
+        return cls(
             index,
             documents,
             max_result_tokens=settings.max_result_tokens,
@@ -434,7 +439,8 @@ class DocumentSearch(Tool):
     ) -> ToolResult:
         search = read_set.references.begin_search()
         share = self.max_result_tokens // _SHARE_OF_QUERIES // len(queries)
-        head = _lines_on_queries(results, self.settings.results_per_query, share)
+        most = max(self.settings.results_per_query, len(documents) if len(queries) == 1 else 0)
+        head = _lines_on_queries(results, most, share)
         head += [f"Note: {note}" for note in notes]
         if not documents:
             text = cut_to("\n".join([_none(results), *head]), self.max_result_tokens)
@@ -507,6 +513,80 @@ class SingleDocumentSearch(DocumentSearch):
     def _call(self, arguments: SingleSearchArguments, read_set: ReadSet) -> ToolResult:
         several = DocumentSearchArguments(queries=[arguments.query], filter=arguments.filter)
         return super()._call(several, read_set)
+
+
+READ_ON = "read_search_results"
+
+
+class RankedSearchArguments(Arguments):
+    """The arguments of search in Pi-Serini."""
+
+    reason: str = Field(description=REASON)
+    query: QueryText = Field(description="A few telling words.")
+
+
+class ReadSearchResultsArguments(Arguments):
+    """The arguments of read_search_results."""
+
+    reason: str = Field(description=REASON)
+    search_id: str = Field(min_length=1, description="The search_id in the reply of a search.")
+    offset: int = Field(6, ge=1, le=1_000, description="The first rank to show.")
+    limit: int = Field(10, ge=1, le=100, description="The most documents to show.")
+
+
+class RankedSearch(DocumentSearch):
+    """The search of Pi-Serini: documents in the order of their best passages, by the words of a
+    query. Its query is kept under a search_id; since the order is total, every rank of it can be
+    read later."""
+
+    arguments = RankedSearchArguments
+    description_file = "ranked_search"
+
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
+        rankings = read_set.references.rankings
+        rankings.append(cast(RankedSearchArguments, arguments).query)
+        return self._ranks(len(rankings), 1, self.settings.results_per_query, read_set)
+
+    def _ranks(self, number: int, first: int, most: int, read_set: ReadSet) -> ToolResult:
+        """Return at most so many documents of a ranking, from rank ``first`` on."""
+        started = time.perf_counter()
+        query = read_set.references.rankings[number - 1]
+        words, _ = words_query(nfc(query))
+        result = self.index.logical_search(
+            '""' if words is None else str(words),
+            top_k=most,
+            offset=first - 1,
+            per_document=1,
+            feedback=False,
+            published=True,
+        )
+        documents = [
+            _Found(rank, hit.doc_id, hit.title, [hit], [query], [0])
+            for rank, hit in enumerate(result.hits, first)
+        ]
+        last = first + len(documents) - 1
+        deeper = f"; more: {READ_ON} with offset {last + 1}" if len(documents) == most else ""
+        note = f"search_id s{number}, ranks {first} to {last}{deeper}."
+        return self._reply(
+            [query], [result], documents, [note] if documents else [], read_set, started
+        )
+
+
+class ReadSearchResults(RankedSearch):
+    """The tool of Pi-Serini that reads on in the ranking of an earlier search."""
+
+    name = READ_ON
+    arguments = ReadSearchResultsArguments
+    description_file = READ_ON
+
+    def _call(self, arguments: ReadSearchResultsArguments, read_set: ReadSet) -> ToolResult:
+        ids = [f"s{number + 1}" for number in range(len(read_set.references.rankings))]
+        if arguments.search_id not in ids:
+            known = f"Known: {', '.join(ids)}." if ids else "Search first."
+            shown = one_line(arguments.search_id)[:60]
+            return error_result(f"Tool not run: there is no search_id {shown}. {known}")
+        number = ids.index(arguments.search_id) + 1
+        return self._ranks(number, arguments.offset, arguments.limit, read_set)
 
 
 def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:

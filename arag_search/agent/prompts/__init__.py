@@ -15,6 +15,7 @@ SYSTEM_PROMPTS = (
     "agentic_rag",
     "agentic_logical",
     "single_shot",
+    "pi_serini",
 )
 """The prompts that a preset may name; the other files are parts that the loop adds."""
 
@@ -28,7 +29,13 @@ def prompt_text(name: str) -> str:
 
 
 def system_prompt(
-    name: str, *, plan_first: bool, with_tools: bool, max_loops: int, scored: bool = False
+    name: str,
+    *,
+    plan_first: bool,
+    with_tools: bool,
+    max_loops: int,
+    calls_a_turn: int = 1,
+    scored: bool = False,
 ) -> str:
     """Return the first message of a question. The part about tools is left out if there are none.
     With ``scored``, the message asks for documents with scores as sources."""
@@ -38,5 +45,8 @@ def system_prompt(
     if scored:
         parts.append(prompt_text("answer_form_scored"))
     elif with_tools:
-        parts.append(prompt_text("answer_form").replace("{max_loops}", str(max_loops)))
+        budget = f"{max_loops} tool calls"
+        if calls_a_turn > 1:
+            budget = f"{max_loops} turns of tool calls, up to {calls_a_turn} calls in each"
+        parts.append(prompt_text("answer_form").replace("{budget}", budget))
     return "\n\n".join(parts)

@@ -62,7 +62,7 @@ def test_the_model_sees_prompt_question_calls_and_results_in_order(ask: Ask) -> 
     assert first.question_id == "q1"
     assert [message.role for message in second.messages] == ["system", "user", "assistant", "tool"]
     system, question, assistant, tool = second.messages
-    assert "You may make at most 15 tool calls." in system.content
+    assert "at most 15 turns of tool calls, up to 8 calls in each." in system.content
     assert question.content == QUESTION
     assert assistant == Message(
         "assistant", "First.", (call("logical_search", "a", query="venice"),)

@@ -37,7 +37,8 @@ KEYS = (
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read, words, connector_search, connector_fetch, search, find, open, summarize"
+    "chunk_read, words, connector_search, connector_fetch, search, read_search_results, find, "
+    "open, read_document, summarize"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
@@ -64,11 +65,13 @@ SHIPPED = [
     "logicalrag_syntax_only",
     "naive_rag",
     "oracle_evidence",
+    "pi_serini",
     "single_shot_search",
 ]
-DOCUMENTS = {name for name in SHIPPED if name.startswith(("agentic_", "oracle", "single"))} - {
-    "agentic_hybrid"
-}
+SEVERAL_CALLS = {"arag_logical", "logical_hybrid", "logical_read"}
+DOCUMENTS = {
+    name for name in SHIPPED if name.startswith(("agentic_", "oracle", "pi_", "single"))
+} - {"agentic_hybrid"}
 
 
 def user_preset(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
@@ -101,7 +104,8 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
-    assert f"{keys}, documents" == KEYS
+    assert (keys if name in SEVERAL_CALLS else f"{keys}, documents") == KEYS
+    assert load_preset(name).calls_a_turn == (8 if name in SEVERAL_CALLS else 1)
 
 
 def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
@@ -117,7 +121,7 @@ def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
 
 
 def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
-    presets = {name: load_preset(name) for name in sorted(DOCUMENTS)}
+    presets = {name: load_preset(name) for name in sorted(DOCUMENTS - {"pi_serini"})}
     all_tools = ("search", "find", "open", "summarize")
     changed = {
         name: {
@@ -246,7 +250,9 @@ def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:
 def test_a_prompt_of_a_user_is_found_beside_the_preset(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Search well.\n", "utf-8")
     preset = load_preset(user_preset(tmp_path, ("prompt", "prompt: mine.md")))
-    assert preset.system_prompt.startswith("Search well.\n\nYou may make at most 15 tool calls.")
+    assert preset.system_prompt.startswith(
+        "Search well.\n\nYou may make at most 15 turns of tool calls, up to 8 calls in each."
+    )
 
 
 def test_a_prompt_of_a_user_that_is_no_text_is_rejected(tmp_path: Path) -> None:
@@ -416,8 +422,8 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         (
             "prompt: other",
             '"other". Allowed: arag, logical_read, logicalrag, agentic_hybrid, naive_rag, '
-            "direct_answer, agentic_rag, agentic_logical, single_shot, or the name of an .md file "
-            "beside the preset.",
+            "direct_answer, agentic_rag, agentic_logical, single_shot, pi_serini, or the name of "
+            "an .md file beside the preset.",
         ),
         (
             "tools: [logical_search, semantic]",
