@@ -114,6 +114,14 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
+    max_result_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="The most tokens of a result, if the client takes fewer than the preset gives.",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     transport: Annotated[
         Literal["stdio", "http"], typer.Option(help="How clients connect.")
     ] = "stdio",
@@ -134,9 +142,8 @@ def mcp_command(
 
     A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
     connects to it (http). The client gets the tools of the preset, chunks and documents by address
-    (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. Each connection is a
-    session: a chunk that was read in it is not shown again until the tool reset is called. The
-    preset connector has the tools search and fetch, which connectors of ChatGPT need.
+    (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. The preset connector has the
+    tools search and fetch, which connectors of ChatGPT need.
 
     Examples:
 
@@ -159,7 +166,7 @@ def mcp_command(
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
-    settings = served_preset(preset, tools)
+    settings = served_preset(preset, tools, max_result_tokens)
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     described = descriptions(describe or [], locations)

@@ -1,7 +1,8 @@
 """The checks of every HTTP request before the protocol: path, Host, Origin, type and token.
 
 Host and Origin keep out web pages (a page in a browser on this machine could otherwise reach
-loopback), and a token keeps out other machines.
+loopback), and a token keeps out other machines. The SDK's own checks of Host and Origin compare
+beginnings, so that ``localhost:evil.com`` would pass.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import hmac
 
 import anyio
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
-from starlette.datastructures import Headers
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, check_accept_headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,6 +28,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _KNOWN_NAMES = "names of loopback, and those that the server was started with"
 _NAME_IT = "start the server with --allow-host NAME"
 _JSON = "application/json"
+_EVENTS = "text/event-stream"
 _SHOWN_CHARACTERS = 80
 _DRAIN_BYTES = 1 << 20
 _DRAIN_S = 2.0
@@ -42,14 +45,12 @@ class Gate:
         sessions: ASGIApp,
         listening: Listening,
         stopping: anyio.Event,
-        read_timeout_s: float,
         access: AccessFile | None = None,
     ) -> None:
         self._sessions = sessions
         self._stopping = stopping
         self._token = None if listening.token is None else listening.token.encode()
-        self._names = frozenset((*_LOOPBACK_NAMES, *listening.names))
-        self._read_timeout_s = read_timeout_s
+        self._names = admitted_names(listening)
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,13 +67,10 @@ class Gate:
             await _drained(receive)
             await response(scope, receive, answer)
             return
+        if check_accept_headers(request)[1]:  # the SDK insists on both types for every answer
+            MutableHeaders(scope=scope)["accept"] = f"{_JSON}, {_EVENTS}"
         try:
-            await self._sessions(scope, self._bounded(receive), answer)
-        except _TooSlow:
-            error = UnavailableError(
-                f"The request did not arrive within {self._read_timeout_s:g} s.", do="Try again."
-            )
-            await _refused(408, error)(scope, receive, answer)
+            await self._sessions(scope, receive, answer)
         except (RuntimeError, AssertionError):  # the SDK's, once no session can be begun
             ending = self._ending()
             if ending is None:
@@ -139,26 +137,27 @@ class Gate:
         note_grant(request.scope, grant)
         return None
 
-    def _bounded(self, receive: Receive) -> Receive:
-        """Return a ``receive`` with a deadline for the whole request."""
-        deadline = anyio.current_time() + self._read_timeout_s
-        is_complete = False
 
-        async def received() -> Message:
-            nonlocal is_complete
-            if is_complete:
-                return await receive()
-            with anyio.CancelScope(deadline=deadline):
-                message = await receive()
-                is_complete = not message.get("more_body", False)
-                return message
-            raise _TooSlow
+class Pages(CORSMiddleware):
+    """An ASGI application: lets pages of admitted origins read the answers of another one."""
 
-        return received
+    def __init__(self, app: ASGIApp, listening: Listening) -> None:
+        super().__init__(
+            app,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("*",),
+            expose_headers=(MCP_SESSION_ID_HEADER,),
+        )
+        self._names = admitted_names(listening)
+
+    def is_allowed_origin(self, origin: str) -> bool:
+        """Return whether the name in an Origin header is one of the server's."""
+        return name_in_origin(origin) in self._names
 
 
-class _TooSlow(Exception):
-    """A request did not arrive in time."""
+def admitted_names(listening: Listening) -> frozenset[str | None]:
+    """Return the names that Host and Origin may have."""
+    return frozenset((*_LOOPBACK_NAMES, *listening.names))
 
 
 async def _drained(receive: Receive) -> None:

@@ -1,191 +1,192 @@
-"""The sessions of the protocol over HTTP: their number and their open requests.
+"""Conversations that this process holds: what was shown in them, to whom they belong, how many.
 
-If the limit is reached, a new session replaces the one that has been idle the longest. A session is
-idle while it has no request in flight and no open stream.
+Over stdio there is one, and over HTTP each session of a client of 2025 is one. Newer clients have
+no sessions over HTTP: every request stands alone, and may reach another process.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from mcp import types
+import anyio
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
-from mcp.server.streamable_http_manager import (
-    RequestBodyLimitMiddleware,
-    StreamableHTTPSessionManager,
-)
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp.types import JSONRPCRequest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from arag_search.errors import ArgumentError, UnavailableError
+from arag_search.errors import AragError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import grant_in
 from arag_search.mcp_server.listening import PATH
-from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_message
+from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message, too_long
 from arag_search.tools.base import ReadSet
 
-_WITHOUT_ID = "server-error"
-"""The id in the answer to a message without an id: that of the SDK, whose types have no null."""
-_MAX_UNANSWERED = 256
-"""The number of remembered ids of requests whose client left before the answer; no more calls than
-this run at a time. Otherwise the answer would go to the next request with the same id."""
+_SESSION = "arag_search.session"  # the key in the scope of a request
+_DRAIN_BYTES = 1 << 20
+"""How much of a body is read that is too long."""
 
 
 @dataclass(slots=True, eq=False)
-class _Session:
-    """The requests of a session: how many are in flight, and the ids that may still be answered.
-    ``owner`` is the digest of the token that began it, None without an access file."""
+class Session:
+    """The read sets of one conversation, one for each index. ``owner`` is the digest of the token
+    that began it (None without an access file), ``in_flight`` the number of its requests."""
 
     owner: str | None = None
+    id: str | None = None
     in_flight: int = 0
-    ids: set[str] = field(default_factory=set[str])
-    unanswered: dict[str, None] = field(default_factory=dict[str, None])
+    _read_sets: dict[str, ReadSet] = field(default_factory=dict[str, ReadSet])
 
-    def leave_unanswered(self, id_: str) -> None:
-        self.unanswered[id_] = None
-        if len(self.unanswered) > _MAX_UNANSWERED:
-            del self.unanswered[next(iter(self.unanswered))]
+    def read_set(self, index: str) -> ReadSet:
+        """Return what was shown from an index. A call works on a copy, which is added when its
+        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
+        lost in transit counts as shown."""
+        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
 
 
-class _Request(NamedTuple):
-    """One request over HTTP, its body read."""
-
-    scope: Scope
-    receive: Receive
-    send: Send
-    message: types.JSONRPCMessage | None
-    """None for a request that is not a POST."""
-
-    @property
-    def id(self) -> types.RequestId | None:
-        """The id of the client's request; None if the message is not a request."""
-        root = None if self.message is None else self.message.root
-        return root.id if isinstance(root, types.JSONRPCRequest) else None
-
-    @property
-    def opens_a_session(self) -> bool:
-        root = None if self.message is None else self.message.root
-        return isinstance(root, types.JSONRPCRequest) and root.method == "initialize"
+def session_in(scope: Mapping[str, Any]) -> Session:
+    """Return the session of a request over HTTP; a new one for a request that stands alone."""
+    session = scope.get(_SESSION)
+    return session if isinstance(session, Session) else Session()
 
 
 class Sessions:
-    """An ASGI application: passes requests to the SDK's sessions, at most ``most`` at a time.
+    """An ASGI application: reads bodies, and passes messages to the SDK, which keeps the sessions.
 
-    It knows every session. It notices that the SDK has ended a session by itself when the session
-    is next used or dropped; such sessions have been idle the longest.
+    A session belongs to the token that began it, and one more than ``most`` replaces the one that
+    has been idle the longest: without a request in flight or an open stream. The SDK refuses
+    clients when there are too many sessions, so that vanished ones would keep others out.
     """
 
-    def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
+    def __init__(
+        self, manager: StreamableHTTPSessionManager, most: int, read_timeout_s: float
+    ) -> None:
         self._manager = manager
+        self._max_body_bytes = manager.max_request_body_size
         self._most = most
-        self._opening: list[_Session] = []
-        self._sessions: dict[str, _Session] = {}  # the one that was used last is the last
-        self._bounded = RequestBodyLimitMiddleware(self._read, manager.max_request_body_size)
+        self._read_timeout_s = read_timeout_s
+        self._sessions: list[Session] = []  # the one that was used last is the last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._bounded(scope, receive, send)
-
-    async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, which the middleware has in one piece, and pass it on."""
-        first = await receive()
-        message: types.JSONRPCMessage | BadMessage | None = None
-        if scope["method"] == "POST" and first["type"] == "http.request":
-            message = read_message(first["body"])
-        if isinstance(message, BadMessage):
-            await _refused(message)(scope, receive, send)
-            return
-        pieces = iter([first])
+        body, message = b"", None
+        if scope["method"] == "POST":
+            body, is_whole = await self._body(receive)
+            if body is None:
+                await self._too_slow()(scope, receive, send)
+                return
+            message = read_message(body) if is_whole else too_long(body, self._max_body_bytes)
+            if isinstance(message, BadMessage):
+                status = 400 if is_whole else 413
+                refusal = Response(message.answer, status, media_type="application/json")
+                await refusal(scope, receive, send)
+                return
+        pieces = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def again() -> Message:
             return next(pieces, None) or await receive()
 
-        request = _Request(scope, again, send, message)
-        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if session_id in self._sessions:
-            session = self._sessions[session_id]
-            if session.owner != _owner(scope):
-                await _no_such_session()(scope, again, send)
-                return
-            await self._ask(request, session_id, session)
-        elif session_id is None and request.opens_a_session:
-            await self._open(request)
-        else:  # for the SDK to refuse
+        headers = Headers(scope=scope)
+        version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+        session_id = headers.get(MCP_SESSION_ID_HEADER)
+        opens = isinstance(message, JSONRPCRequest) and message.method == "initialize"
+        if version not in (None, *HANDSHAKE_PROTOCOL_VERSIONS) or not (session_id or opens):
             await self._manager.handle_request(scope, again, send)
-
-    async def _ask(self, request: _Request, session_id: str, session: _Session) -> None:
-        """Pass a request to a session."""
-        asked = request.id
-        id_ = None if asked is None else str(asked)  # the SDK too takes 1 for "1"
-        if asked is not None and (id_ in session.ids or id_ in session.unanswered):
-            refusal = _refused(id_in_flight(asked))
-            await refusal(request.scope, request.receive, request.send)
             return
-        answer = _Answer(request.send)
-        with self._in_flight(session_id, session, id_, answer):
-            await self._manager.handle_request(request.scope, request.receive, answer)
-        method = request.scope["method"]
-        if answer.status == 404 or (method == "DELETE" and answer.status == 200):
-            self._sessions.pop(session_id, None)
+        session = self._known(session_id, scope) if session_id else await self._opened(scope)
+        if isinstance(session, AragError):
+            refusal = PlainTextResponse(str(session), 404 if session_id else 503)
+            await refusal(scope, again, send)
+        else:
+            await self._ask(session, scope, again, send)
 
-    async def _open(self, request: _Request) -> None:
-        """Pass on a request that begins a session. If there are too many sessions, drop the
-        oldest idle one; if no session is idle, reject the request."""
-        dropped: str | None = None
-        if len(self._sessions) + len(self._opening) >= self._most:
-            idle = (id_ for id_, session in self._sessions.items() if not session.in_flight)
-            dropped = next(idle, None)
-            if dropped is None:
-                await self._full()(request.scope, request.receive, request.send)
-                return
-            del self._sessions[dropped]
-        session = _Session(_owner(request.scope), in_flight=1)
-        self._opening.append(session)
+    async def _body(self, receive: Receive) -> tuple[bytes | None, bool]:
+        """Return a body and whether it is whole; None for one that did not arrive in time. One that
+        is too long is read on within bounds, for the id at its end, and because closing a
+        connection with unread data would hide the answer. Of such a body, the ends are returned."""
+        body, size = bytearray(), 0
+        with anyio.move_on_after(self._read_timeout_s):
+            while size <= self._max_body_bytes + _DRAIN_BYTES:
+                received = await receive()
+                body += received.get("body", b"")
+                size += len(received.get("body", b""))
+                if size > self._max_body_bytes:
+                    del body[END_BYTES:-END_BYTES]
+                if not received.get("more_body", False):
+                    return bytes(body), size <= self._max_body_bytes
+        return (bytes(body), False) if size > self._max_body_bytes else (None, False)
 
-        def begun(session_id: str) -> None:
-            self._opening.remove(session)
-            self._sessions[session_id] = session
+    def _too_slow(self) -> Response:
+        error = UnavailableError(
+            f"The request did not arrive within {self._read_timeout_s:g} s.", do="Try again."
+        )
+        return PlainTextResponse(str(error), 408)
 
-        try:
-            if dropped is not None:
-                await self._end(dropped)
-            answer = _Answer(request.send, begun)
-            await self._manager.handle_request(request.scope, request.receive, answer)
-        finally:
-            session.in_flight -= 1
-            if session in self._opening:
-                self._opening.remove(session)
+    def _known(self, session_id: str, scope: Scope) -> Session | AragError:
+        """Return the session with an id, if it belongs to the token of a request."""
+        grant = grant_in(scope)
+        for session in self._sessions:
+            if session.id == session_id and session.owner == (grant and grant.digest):
+                return session
+        return ArgumentError("No session of this token has this id.", do="Begin a new session.")
 
-    @contextlib.contextmanager
-    def _in_flight(
-        self, session_id: str, session: _Session, id_: str | None, answer: _Answer
-    ) -> Generator[None]:
-        """Count a request of the session; it was last used when the request ended."""
+    async def _opened(self, scope: Scope) -> Session | AragError:
+        """Return a new session, for which the one that has been idle the longest may end."""
+        grant = grant_in(scope)
+        session = Session(grant and grant.digest)
+        idle: Session | None = None
+        if len(self._sessions) >= self._most:
+            idle = next((other for other in self._sessions if not other.in_flight), None)
+            if idle is None:
+                return UnavailableError(
+                    f"All {self._most} sessions are in use.",
+                    allowed=f"at most {self._most} with a request in flight or an open stream",
+                    do="Try again in a moment, or end a session.",
+                )
+            self._sessions.remove(idle)
+        session.in_flight += 1  # until the request counts
+        self._sessions.append(session)
+        if idle is not None:
+            await self._end(idle)
+        session.in_flight -= 1
+        return session
+
+    async def _ask(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to a session; it was last used when the request ended."""
+        is_over = False
+
+        async def sent(message: Message) -> None:
+            nonlocal is_over
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                is_over = status == 404 or (scope["method"] == "DELETE" and status < 400)
+                if session.id is None and status < 400:
+                    session.id = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
+            await send(message)
+
+        scope[_SESSION] = session
         session.in_flight += 1
-        if id_ is not None:
-            session.ids.add(id_)
         try:
-            yield
+            await self._manager.handle_request(scope, receive, sent)
         finally:
             session.in_flight -= 1
-            if id_ is not None:
-                session.ids.discard(id_)
-                if not answer.is_whole:
-                    session.leave_unanswered(id_)
-            if self._sessions.pop(session_id, None) is not None:
-                self._sessions[session_id] = session
+            if session in self._sessions:
+                self._sessions.remove(session)
+                if session.id is not None and not is_over:
+                    self._sessions.append(session)
 
-    async def _end(self, session_id: str) -> None:
+    async def _end(self, session: Session) -> None:
         """End a session, as its client would."""
-        headers = [(MCP_SESSION_ID_HEADER.encode(), session_id.encode())]
+        id_ = (session.id or "").encode()
         scope = {
             "type": "http",
             "method": "DELETE",
             "path": PATH,
             "query_string": b"",
-            "headers": headers,
+            "headers": [(MCP_SESSION_ID_HEADER.encode(), id_)],
         }
 
         async def receive() -> Message:
@@ -195,71 +196,3 @@ class Sessions:
             """Discard the answer, because no client waits for it."""
 
         await self._manager.handle_request(scope, receive, send)
-
-    def _full(self) -> Response:
-        error = UnavailableError(
-            f"All {self._most} sessions are in use.",
-            allowed=f"at most {self._most} with a request in flight or an open stream",
-            do="Try again in a moment, or end a session.",
-        )
-        return PlainTextResponse(str(error), 503)
-
-
-class _Answer:
-    """A ``send`` that records the status of the answer, and whether all of it was sent. ``begun``
-    is called with the id of a session that the answer begins."""
-
-    def __init__(self, send: Send, begun: Callable[[str], None] | None = None) -> None:
-        self._send = send
-        self._begun = begun
-        self.status = 0
-        self.is_whole = False
-
-    async def __call__(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            session_id = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
-            if self._begun is not None and self.status < 400 and session_id is not None:
-                self._begun(session_id)
-        elif message["type"] == "http.response.body":
-            self.is_whole = not message.get("more_body", False)
-        await self._send(message)
-
-
-def _owner(scope: Scope) -> str | None:
-    """Return the digest of the token of a request; None without an access file."""
-    grant = grant_in(scope)
-    return None if grant is None else grant.digest
-
-
-def _no_such_session() -> Response:
-    error = ArgumentError("No session of this token has this id.", do="Begin a new session.")
-    return PlainTextResponse(str(error), 404)
-
-
-def _refused(bad: BadMessage) -> Response:
-    """Return the response to a message that reaches no session."""
-    error = bad.answer(_WITHOUT_ID if bad.id is None else bad.id)
-    text = error.model_dump_json(by_alias=True, exclude_none=True)
-    return Response(text, 400, media_type="application/json")
-
-
-# The passages that a client has been shown since its question began
-
-
-class Session:
-    """The read sets of one connection, one for each index. Two sessions share nothing."""
-
-    def __init__(self) -> None:
-        self._read_sets: dict[str, ReadSet] = {}
-
-    def read_set(self, index: str) -> ReadSet:
-        """Return what was shown from an index. A call works on a copy, which is added when its
-        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
-        lost in transit counts as shown until ``reset``."""
-        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
-
-    def reset(self) -> None:
-        """Begin a new question. Running calls still add to the read set of the previous
-        question."""
-        self._read_sets = {}

@@ -14,10 +14,9 @@ from random import Random
 from typing import Any
 
 import anyio
-import httpx
+import httpx2
 import pytest
-from mcp import ClientSession, McpError
-from pydantic import AnyUrl
+from mcp import ClientSession, MCPError
 
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
@@ -94,8 +93,8 @@ async def ping(listening: Listening, session: str, token: str) -> int:
 async def resource(client: ClientSession, address: str) -> str:
     """Return the text at an address, or the message of the error."""
     try:
-        (content,) = (await client.read_resource(AnyUrl(address))).contents
-    except McpError as error:
+        (content,) = (await client.read_resource(address)).contents
+    except MCPError as error:
         return error.error.message
     return getattr(content, "text", "")
 
@@ -364,12 +363,12 @@ def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
 
 def test_a_request_that_no_gate_has_seen_is_answered_from_no_index(file: Path) -> None:
     async def talk(client: ClientSession) -> None:
-        with pytest.raises(McpError, match="The request has no grant"):
+        with pytest.raises(MCPError, match="The request has no grant"):
             await client.list_tools()
-        with pytest.raises(McpError, match="The request has no grant"):
+        with pytest.raises(MCPError, match="The request has no grant"):
             await client.call_tool("logical_search", {"query": "opera"})
-        with pytest.raises(McpError, match="The request has no grant"):
-            await client.read_resource(AnyUrl("arag://memory/chunk/plan.1"))
+        with pytest.raises(MCPError, match="The request has no grant"):
+            await client.read_resource("arag://memory/chunk/plan.1")
 
     server(file).serve(talk)
 
@@ -418,7 +417,7 @@ def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -
                         reply = await client.call_tool("fields", {"field": "doc_id"})
                         assert "1 value: vivaldi" in text_of(reply)
                     file.write_text("")
-                    answer = httpx.post(url, json=INITIALIZE, headers={**HEADERS, **bearer(ANN)})
+                    answer = httpx2.post(url, json=INITIALIZE, headers={**HEADERS, **bearer(ANN)})
                     assert answer.status_code == 503
 
             anyio.run(main)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
-import httpx
+import httpx2
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
@@ -52,9 +52,9 @@ def over_http(
         served.run(main)
 
 
-def web_client(headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+def web_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
     """Return a client without certificates, which take longer to load than most tests take."""
-    return httpx.AsyncClient(verify=False, headers=headers, timeout=20)
+    return httpx2.AsyncClient(verify=False, headers=headers, timeout=20)
 
 
 @asynccontextmanager
@@ -62,20 +62,20 @@ async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientS
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
         web_client(headers) as http,
-        streamable_http_client(url, http_client=http) as (from_server, to_server, _),
+        streamable_http_client(url, http_client=http) as (from_server, to_server),
         ClientSession(from_server, to_server) as client,
     ):
         await client.initialize()
         yield client
 
 
-async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
+async def begin_session(listening: Listening, **headers: str) -> httpx2.Response:
     """Send a request that begins a session, and return the answer."""
     async with web_client() as http:
         return await http.post(listening.url, json=INITIALIZE, headers={**HEADERS, **headers})
 
 
-async def ping_status(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
+async def ping_status(http: httpx2.AsyncClient, url: str, session: str, id_: object = 1) -> int:
     """Send a ping in a session, and return the status of its answer."""
     ping = {"jsonrpc": "2.0", "id": id_, "method": "ping"}
     answer = await http.post(url, json=ping, headers={**HEADERS, "Mcp-Session-Id": session})
