@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -223,9 +224,10 @@ def _serve(
     """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.access import AccessFile, Parts
     from arag_search.mcp_server.catalogue import Catalogue
+    from arag_search.mcp_server.http import serve_http
     from arag_search.mcp_server.protocol import build_server
-    from arag_search.mcp_server.serving import over_http, over_stdio, run_until_signalled
-    from arag_search.mcp_server.stdio import Channel
+    from arag_search.mcp_server.serving import run_until_signalled
+    from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
 
     parts = Parts(served, preset)
@@ -233,9 +235,9 @@ def _serve(
     workers = Workers()
     server = build_server(Catalogue(served), preset, workers, None if grants is None else parts)
     if isinstance(entrance, Channel):
-        serve = over_stdio(server, entrance)
+        serve = partial(serve_stdio, server, entrance)
     else:
-        serve = over_http(server, entrance, grants)
+        serve = partial(serve_http, server, entrance, access=grants)
         names = ", ".join(index.name for index in served)
         say(f"Serving {names} at {entrance.url}; stop with Ctrl-C.")
     try:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hmac
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, check_accept_headers
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
@@ -21,6 +23,7 @@ from arag_search.errors import AccessError, AragError, ArgumentError, Unavailabl
 from arag_search.mcp_server.access import AccessFile, note_grant
 from arag_search.mcp_server.authority import name_in_host, name_in_origin
 from arag_search.mcp_server.listening import HEALTH_PATH, PATH, Listening
+from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message, too_long
 
 _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
 """Statuses of answers that may be sent before a request is complete."""
@@ -32,25 +35,30 @@ _EVENTS = "text/event-stream"
 _SHOWN_CHARACTERS = 80
 _DRAIN_BYTES = 1 << 20
 _DRAIN_S = 2.0
-"""How much of a refused body is read, and for how long."""
+"""How much is read of a body that is refused or too long, and for how long of a refused one."""
 
 
 class Gate:
-    """An ASGI application that lets requests through to the sessions, or explains why not.
+    """An ASGI application that lets messages through to the SDK, or explains why not.
 
-    It answers health checks itself."""
+    It answers health checks itself. A message is read as a whole here, within ``max_body_bytes``
+    and ``read_timeout_s``."""
 
     def __init__(
         self,
-        sessions: ASGIApp,
+        app: ASGIApp,
         listening: Listening,
         stopping: anyio.Event,
+        max_body_bytes: int,
+        read_timeout_s: float,
         access: AccessFile | None = None,
     ) -> None:
-        self._sessions = sessions
+        self._app = app
         self._stopping = stopping
         self._token = None if listening.token is None else listening.token.encode()
         self._names = admitted_names(listening)
+        self._max_body_bytes = max_body_bytes
+        self._read_timeout_s = read_timeout_s
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,14 +71,24 @@ class Gate:
             or self._wrong_header(request)
             or self._wrong_token(request)
         )
+        pieces = iter(list[Message]())
         if response is not None:
-            await _drained(receive)
+            await _body(receive, 0, _DRAIN_S)
+        elif request.method == "POST":
+            body, is_whole = await _body(receive, self._max_body_bytes, self._read_timeout_s)
+            response = self._wrong_body(body, is_whole)
+            pieces = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def again() -> Message:
+            return next(pieces, None) or await receive()
+
+        if response is not None:
             await response(scope, receive, answer)
             return
         if check_accept_headers(request)[1]:  # the SDK insists on both types for every answer
             MutableHeaders(scope=scope)["accept"] = f"{_JSON}, {_EVENTS}"
         try:
-            await self._sessions(scope, receive, answer)
+            await self._app(scope, again, answer)
         except (RuntimeError, AssertionError):  # the SDK's, once no session can be begun
             ending = self._ending()
             if ending is None:
@@ -97,16 +115,9 @@ class Gate:
         return _refused(404, ArgumentError("There is nothing at this path.", allowed=PATH))
 
     def _wrong_header(self, request: Request) -> Response | None:
-        """Check type, session, Host and Origin. Duplicate headers count as missing, because
-        programs differ in which one they take."""
+        """Check Host and Origin. Duplicate headers count as missing, because programs differ in
+        which one they take."""
         headers = request.headers
-        types = [
-            value.partition(";")[0].strip().lower() for value in headers.getlist("content-type")
-        ]
-        if request.method == "POST" and types != [_JSON]:
-            return _refused(400, _wrong_type(headers))
-        if len(headers.getlist(MCP_SESSION_ID_HEADER)) > 1:
-            return _refused(400, _several_sessions())
         hosts = [name_in_host(value) for value in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in self._names:
             return _refused(421, _wrong_host(headers))
@@ -135,7 +146,18 @@ class Gate:
         if grant is None:
             return _wrong_token("Give the client a token whose hash is in the access file.")
         note_grant(request.scope, grant)
+        owner = AccessToken(token="", client_id=grant.digest, scopes=[])
+        request.scope["user"] = AuthenticatedUser(owner)  # to whom the SDK ties a session
         return None
+
+    def _wrong_body(self, body: bytes | None, is_whole: bool) -> Response | None:
+        if body is None:
+            what = f"The request did not arrive within {self._read_timeout_s:g} s."
+            return _refused(408, UnavailableError(what, do="Try again."))
+        message = read_message(body) if is_whole else too_long(body, self._max_body_bytes)
+        if not isinstance(message, BadMessage):
+            return None
+        return Response(message.answer, 400 if is_whole else 413, media_type=_JSON)
 
 
 class Pages(CORSMiddleware):
@@ -160,16 +182,21 @@ def admitted_names(listening: Listening) -> frozenset[str | None]:
     return frozenset((*_LOOPBACK_NAMES, *listening.names))
 
 
-async def _drained(receive: Receive) -> None:
-    """Read and drop a body that is refused, within bounds: closing a connection with data that was
-    not read would reset it, and the client would not see the status."""
-    dropped = 0
-    with anyio.move_on_after(_DRAIN_S):
-        while dropped < _DRAIN_BYTES:
-            message = await receive()
-            dropped += len(message.get("body", b""))
-            if not message.get("more_body", False):
-                return
+async def _body(receive: Receive, max_bytes: int, timeout_s: float) -> tuple[bytes | None, bool]:
+    """Return a body and whether it is whole; None for one that did not arrive in time. One that is
+    too long is read on within bounds, for the id at its end, and because closing a connection with
+    unread data would hide the answer from the client. Of such a body, the ends are returned."""
+    body, size = bytearray(), 0
+    with anyio.move_on_after(timeout_s):
+        while size <= max_bytes + _DRAIN_BYTES:
+            received = await receive()
+            body += received.get("body", b"")
+            size += len(received.get("body", b""))
+            if size > max_bytes:
+                del body[END_BYTES:-END_BYTES]
+            if not received.get("more_body", False):
+                return bytes(body), size <= max_bytes
+    return (bytes(body) if size > max_bytes else None), False
 
 
 def _closing(send: Send) -> Send:
@@ -193,24 +220,6 @@ def _wrong_token(do: str) -> Response:
         "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
     )
     return _refused(401, error, {"WWW-Authenticate": "Bearer"})
-
-
-def _several_sessions() -> AragError:
-    return ArgumentError(
-        "The request names several sessions.",
-        where=MCP_SESSION_ID_HEADER,
-        allowed="one header with the id that the server gave",
-        do="Send each message in the session that it belongs to.",
-    )
-
-
-def _wrong_type(headers: Headers) -> AragError:
-    return ArgumentError(
-        "The content type of the request is not JSON.",
-        where=_shown(headers, "Content-Type"),
-        allowed=f"Content-Type: {_JSON}",
-        do="Send JSON, with this content type.",
-    )
 
 
 def _wrong_origin(headers: Headers) -> AragError:

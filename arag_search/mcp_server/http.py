@@ -16,14 +16,12 @@ from arag_search.mcp_server.gate import Gate, Pages
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.pace import paced
-from arag_search.mcp_server.sessions import Session, Sessions
+from arag_search.mcp_server.protocol import MAX_SESSIONS, Session
 
 MAX_CONNECTIONS = 512
 """The maximum number of connections. One more replaces the connection that has waited for a request
 the longest; if all are being answered, the new one gets status 503. A client holds one for its
 stream and one for its requests."""
-MAX_SESSIONS = 256
-"""The maximum number of sessions. One more replaces the session that has been idle the longest."""
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request or an open stream after which a session is dropped."""
 READ_TIMEOUT_S = 30.0
@@ -56,10 +54,16 @@ async def serve_http(
         server,
         session_idle_timeout=limits.idle_session_s,
         max_request_body_size=limits.max_request_bytes,
-        max_sessions=None,  # Sessions bounds them
+        max_sessions=limits.max_sessions,
     )
-    sessions = Sessions(manager, limits.max_sessions, limits.read_timeout_s)
-    gate = Gate(sessions, listening, stopping, access)
+    gate = Gate(
+        manager.handle_request,
+        listening,
+        stopping,
+        limits.max_request_bytes,
+        limits.read_timeout_s,
+        access,
+    )
     config = uvicorn.Config(
         Pages(gate, listening),
         http=paced(limits.read_timeout_s, limits.max_connections),

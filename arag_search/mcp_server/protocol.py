@@ -20,6 +20,8 @@ from mcp import MCPError, types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from arag_search.agent.presets import Preset
 from arag_search.errors import (
@@ -31,15 +33,16 @@ from arag_search.errors import (
 from arag_search.mcp_server.access import Parts, filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
 from arag_search.mcp_server.catalogue import Call, Catalogue
-from arag_search.mcp_server.sessions import Session, session_in
 from arag_search.mcp_server.workers import Workers
-from arag_search.tools.base import ToolResult
+from arag_search.tools.base import ReadSet, ToolResult
 
 NAME = "arag-search"
 META = "arag_search"
 """The key of a result's ``_meta`` that holds the numbers of a ToolResult, which a model does not
 see."""
 QUESTION = "question"
+MAX_SESSIONS = 1_024
+"""The maximum number of sessions over HTTP. One more is refused until another one has ended."""
 LIST_LIFETIME_MS = 300_000
 """How long a client may keep a list. It changes with a filter in the access file, or a restart."""
 
@@ -56,8 +59,20 @@ _READ_ONLY = types.ToolAnnotations(
 _logger = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
-_Context = ServerRequestContext[Session]
 _Page = types.PaginatedRequestParams | None
+
+
+class Session:
+    """The read sets of one conversation, one for each index. Two sessions share nothing."""
+
+    def __init__(self) -> None:
+        self._read_sets: dict[str, ReadSet] = {}
+
+    def read_set(self, index: str) -> ReadSet:
+        """Return what was shown from an index. A call works on a copy, which is added when its
+        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
+        lost in transit counts as shown."""
+        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
 
 
 def build_server(
@@ -95,6 +110,14 @@ async def _session(server: Server[Session]) -> AsyncGenerator[Session]:
     yield Session()
 
 
+_Context = ServerRequestContext[Session]
+
+
+def _new_session(id_: str) -> Session:
+    del id_
+    return Session()
+
+
 class _Answers:
     """The answers to the requests of a client."""
 
@@ -105,6 +128,17 @@ class _Answers:
         self.preset = preset
         self.workers = workers
         self.parts = parts
+        self.session_of = functools.lru_cache(MAX_SESSIONS)(_new_session)
+
+    def _session(self, context: _Context) -> Session:
+        """Return the conversation of a request: that of the process over stdio, and over HTTP that
+        of the session, or a new one for a request that stands alone, so that its reply is
+        complete."""
+        if context.request is None:
+            return context.lifespan_context
+        id_ = context.request.headers.get(MCP_SESSION_ID_HEADER)
+        is_held = id_ and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        return self.session_of(id_) if is_held else Session()
 
     async def _visible(self, context: _Context) -> Catalogue:
         """Return the tools over the part that the client of this request may see."""
@@ -133,11 +167,7 @@ class _Answers:
         return _tool_answer(await self._run(call, context) if isinstance(call, Call) else call)
 
     async def _run(self, call: Call, context: _Context) -> ToolResult:
-        """Run a call in its conversation: that of the process over stdio, of a session over HTTP,
-        or else a new one, whose reply is complete."""
-        request = context.request
-        session = context.lifespan_context if request is None else session_in(request.scope)
-        before = session.read_set(call.served.name)
+        before = self._session(context).read_set(call.served.name)
         seen = before.copy()
         result = await self.workers.run(
             lambda: call.tool.run(call.arguments, seen, skips_unknown=True)

@@ -7,37 +7,9 @@ import signal
 from collections.abc import Awaitable, Callable
 
 import anyio
-from mcp.server.lowlevel import Server
-
-from arag_search.mcp_server.access import AccessFile
-from arag_search.mcp_server.http import serve_http
-from arag_search.mcp_server.listening import Listening
-from arag_search.mcp_server.sessions import Session
-from arag_search.mcp_server.stdio import Channel, serve_stdio
 
 Serve = Callable[[anyio.Event], Awaitable[None]]
 """A function that serves until the event is set or no client is left."""
-
-
-def over_stdio(server: Server[Session], channel: Channel) -> Serve:
-    """Return a function that serves the one client at standard input and output."""
-
-    async def serve(stopping: anyio.Event) -> None:
-        await serve_stdio(server, channel, stopping)
-
-    return serve
-
-
-def over_http(
-    server: Server[Session], listening: Listening, access: AccessFile | None = None
-) -> Serve:
-    """Return a function that serves any number of clients; with ``access``, only those that it
-    admits."""
-
-    async def serve(stopping: anyio.Event) -> None:
-        await serve_http(server, listening, stopping, access=access)
-
-    return serve
 
 
 def run_until_signalled(serve: Serve) -> int:

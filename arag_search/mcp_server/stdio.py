@@ -28,7 +28,7 @@ from arag_search.mcp_server.messages import (
     read_message,
     too_long,
 )
-from arag_search.mcp_server.sessions import Session
+from arag_search.mcp_server.protocol import Session
 
 _PIECE_BYTES = 1 << 16
 _DRAIN_S = 10.0

@@ -355,7 +355,7 @@ def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
             assert await status(("Authorization", shown)) == 401
         for several in ((ann, bob), (ann, ann), (ann, ("Authorization", ""))):
             assert await status(*several) == 401
-        assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 400
+        assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 404
         assert await status(ann) == 200
 
     over_http(talk, served=server(file))

@@ -11,7 +11,7 @@ import pytest
 from mcp import ClientSession, MCPError, types
 
 from arag_search.agent.presets import changed_preset, load_preset
-from arag_search.mcp_server.sessions import Session
+from arag_search.mcp_server.protocol import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
 from tests.support.guides import guide_text
