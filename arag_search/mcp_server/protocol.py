@@ -14,11 +14,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from mcp import MCPError, types
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -87,7 +87,7 @@ def build_server(
     if catalogue.about:
         instructions = f"{catalogue.about}\n{instructions}"
     answers = _Answers(catalogue, preset, workers, parts)
-    return Server(
+    server = Server(
         NAME,
         version=version(NAME),
         instructions=instructions,
@@ -102,6 +102,19 @@ def build_server(
         on_list_prompts=answers.list_prompts,
         on_get_prompt=_as_protocol_error(answers.get_prompt),
     )
+    if preset.uses_documents:
+        server.middleware.append(_within_a_session)
+    return server
+
+
+async def _within_a_session(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """Send a client that needs no session back to one: the names of documents belong to it."""
+    version = ctx.protocol_version
+    if ctx.request is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return await call_next(ctx)
+    text = "The names of documents belong to a session, which begins with initialize."
+    versions = {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": version}
+    raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, text, versions)
 
 
 @contextlib.asynccontextmanager

@@ -24,8 +24,10 @@ from arag_search.mcp_server.http import HttpLimits
 from arag_search.mcp_server.listening import Listening, listen
 from tests.support.commands import Command
 from tests.support.mcp_http import (
+    ENVELOPE,
     HEADERS,
     INITIALIZE,
+    MODERN,
     begin_session,
     connected,
     over_http,
@@ -245,7 +247,95 @@ def test_a_body_that_is_not_a_message_is_a_protocol_error_and_is_not_logged(
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_a_message_that_is_too_long_or_too_deep_is_answered_by_its_id(is_modern: bool) -> None:
+    deep = b'{"a":' * 300 + b"1" + b"}" * 300
+    long = b'{"a": "' + b"x" * 50_000 + b'"}'
+    bodies = (
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "x", "params": ' + deep + b"}", 400, 7),
+        (b'{"method": "x", "params": ' + deep + b', "jsonrpc": "2.0", "id": "8"}', 400, "8"),
+        (b'{"jsonrpc": "2.0", "method": "x", "id": 9, "params": ' + long + b"}", 413, 9),
+        (b'{"method": "x", "params": ' + long + b', "jsonrpc": "2.0", "id": 10}', 413, 10),
+        (b'{"params": {"a": ' + long + b', "id": 11}}', 413, None),
+    )
+    version = {"Mcp-Protocol-Version": MODERN} if is_modern else {}
+
+    async def talk(listening: Listening) -> None:
+        async with web_client({**HEADERS, **version}) as http:
+            for body, status, id_ in bodies:
+                answer = await http.post(listening.url, content=body)
+                assert (answer.status_code, answer.json()["id"]) == (status, id_)
+                assert "Allowed" in answer.text or "longer than 10,000 bytes" in answer.text
+
+    over_http(talk, limits=HttpLimits(max_request_bytes=10_000))
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "*/*", "text/event-stream, */*;q=0.1"])
+def test_clients_that_accept_events_or_anything_are_served(accept: str) -> None:
+    listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": ENVELOPE}
+    modern = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
+
+    async def talk(listening: Listening) -> None:
+        assert (await begin_session(listening, Accept=accept)).status_code == 200
+        async with web_client({**HEADERS, **modern, "Accept": accept}) as http:
+            answer = await http.post(listening.url, json=listed)
+            assert (answer.status_code, len(answer.json()["result"]["tools"])) == (200, 3)
+
+    over_http(talk)
+
+
+def test_an_unknown_method_is_answered_as_such_in_both_eras_and_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "no/such"}
+    modern = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "no/such"}
+
+    async def talk(listening: Listening) -> None:
+        session = (await begin_session(listening)).headers["mcp-session-id"]
+        async with web_client(HEADERS) as http:
+            old = await http.post(listening.url, json=message, headers={"Mcp-Session-Id": session})
+            assert '"code":-32601' in old.text
+            new = await http.post(
+                listening.url, json={**message, "params": ENVELOPE}, headers=modern
+            )
+            assert (new.status_code, new.json()["error"]["code"]) == (404, -32601)
+
+    over_http(talk)
+    assert caplog.messages == []
+
+
 # Access
+
+
+def test_pages_of_admitted_origins_may_ask_before_they_call_and_read_the_answers(
+    token: str,
+) -> None:
+    asked = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type,mcp-protocol-version",
+    }
+    own, other = "https://search.example.org", "https://evil.example.org"
+
+    async def talk(listening: Listening) -> None:
+        async with web_client() as http:
+            answer = await http.options(listening.url, headers={**asked, "Origin": own})
+            assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, own)
+            allowed = answer.headers["access-control-allow-headers"]
+            assert allowed == asked["Access-Control-Request-Headers"]
+            answer = await http.options(listening.url, headers={**asked, "Origin": other})
+            assert answer.status_code == 400
+            assert "access-control-allow-origin" not in answer.headers
+        shown = {"Authorization": f"Bearer {TOKEN}"}
+        answer = await begin_session(listening, **shown, Origin=own)
+        assert answer.headers["access-control-allow-origin"] == own
+        assert answer.headers["access-control-expose-headers"] == "mcp-session-id"
+        answer = await begin_session(listening, Origin=own)  # It may read why it is refused.
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (401, own)
+        answer = await begin_session(listening, **shown, Origin=other)
+        assert answer.status_code == 403
+        assert "access-control-allow-origin" not in answer.headers
+
+    over_http(talk, token_env=token, allowed_hosts=("search.example.org",))
 
 
 def test_only_clients_with_the_token_are_let_in(token: str) -> None:

@@ -21,8 +21,10 @@ from mcp.types import jsonrpc_message_adapter
 
 from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from arag_search.system.extras import install_line
+from arag_search.tokens import count_tokens
 from tests.support.commands import Command
 from tests.support.guides import blocks_of
+from tests.support.mcp_http import ENVELOPE
 from tests.support.mcp_servers import text_of
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
@@ -221,6 +223,67 @@ def test_several_requests_of_the_same_id_are_all_answered_even_after_the_input_h
     answers = [message for message in messages if message.id == 1]
     assert len(answers) == 5
     assert all("passages for" in answer.result["content"][0]["text"] for answer in answers)
+
+
+DEEP = b'{"a":' * 300 + b"1" + b"}" * 300
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_faults_of_clients_are_answered_by_their_ids_and_leave_no_line_on_standard_error(
+    is_modern: bool,
+) -> None:
+    meta: dict[str, Any] = ENVELOPE if is_modern else {}
+    long = b"x" * 1_100_000
+    lines = [
+        b"" if is_modern else BEGINNING,
+        request(20, "tools/list", **meta),
+        request(21, "no/such", **meta),
+        request(22, "sampling/createMessage", **meta),
+        b'{"jsonrpc": "2.0", "id": 23, "method": "x", "params": ' + DEEP + b"}\n",
+        b'{"method": "x", "params": ' + DEEP + b', "jsonrpc": "2.0", "id": 24}\n',
+        b'{"jsonrpc": "2.0", "id": "25", "method": "x", "params": {"a": "' + long + b'"}}\n',
+        b'{"method": "x", "params": {"id": 1, "a": "' + long + b'"}, "jsonrpc": "2.0", "id": 26}\n',
+        b'{"params": {"a": "' + long + b'", "id": 1}}\n',
+        request(27, "tools/list", **meta, cursor=7),
+        b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}\n',
+        request(28, "prompts/list", **meta),
+    ]
+    with start_server("", "my-index") as server:
+        out, err = server.communicate(b"".join(lines), timeout=30)
+    assert (server.returncode, err) == (0, b"")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert all("method" not in answer for answer in answers)  # nothing but answers: no log
+    codes = {answer["id"]: answer.get("error", {}).get("code") for answer in answers}
+    assert codes.pop(0, None) is None
+    assert codes == {
+        20: None, 21: -32601, 22: -32601, 23: -32700, 24: -32700, "25": -32600, 26: -32600,
+        None: -32600, 27: -32602, 28: None,
+    }  # fmt: skip
+
+
+def test_a_cancelled_call_leaves_no_line_on_standard_error() -> None:
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    with start_server(SLOW, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stderr is not None
+        server.stdin.write(BEGINNING + SEARCH)
+        server.stdin.flush()
+        assert server.stderr.readline() == b"at work\n"
+        lines = json.dumps(cancelled).encode() + b"\n" + request(2, "ping")
+        out, err = server.communicate(lines, timeout=30)
+    assert (server.returncode, err) == (0, b"")
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [0, 2]
+
+
+def test_the_bound_on_results_is_an_option_of_the_command() -> None:
+    async def main() -> None:
+        with anyio.fail_after(30):
+            async with connected("my-index", "--max-result-tokens", "250") as client:
+                query = {"query": "opera OR vivaldi", "top_k": 20}
+                reply = await client.call_tool("logical_search", query)
+                assert 100 < count_tokens(text_of(reply)) <= 250
+
+    anyio.run(main)
 
 
 @pytest.mark.parametrize(

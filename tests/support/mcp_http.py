@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import httpx2
-from mcp import ClientSession
+from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from arag_search.mcp_server.http import HttpLimits, serve_http
@@ -15,6 +15,14 @@ from arag_search.mcp_server.listening import Listening, listen
 from tests.support.mcp_servers import LocalServer
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+MODERN = "2026-07-28"
+ENVELOPE = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+"""What every request of a client without a session carries."""
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -66,6 +74,17 @@ async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientS
         ClientSession(from_server, to_server) as client,
     ):
         await client.initialize()
+        yield client
+
+
+@asynccontextmanager
+async def modern_client(url: str, token: str | None = None) -> AsyncIterator[Client]:
+    """Yield a client that asks what a server can, and begins a session only if it must."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        web_client(headers) as http,
+        Client(streamable_http_client(url, http_client=http), mode="auto", cache=None) as client,
+    ):
         yield client
 
 

@@ -14,6 +14,7 @@ from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.mcp_server.protocol import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
+from arag_search.tokens import count_tokens
 from tests.support.guides import guide_text
 from tests.support.mcp_servers import (
     DOWN,
@@ -83,6 +84,15 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees() -> None:
         assert all("additionalProperties" not in tool.input_schema for tool in tools.values())
 
     served.serve(talk)
+
+
+def test_the_tools_and_the_instructions_cost_little() -> None:
+    async def talk(client: ClientSession) -> None:
+        tools = (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
+        instructions = (await client.initialize()).instructions
+        assert count_tokens(tools) + count_tokens(instructions or "") <= 1_400
+
+    LocalServer().serve(talk)
 
 
 def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata() -> None:
