@@ -10,8 +10,6 @@ from __future__ import annotations
 import hmac
 
 import anyio
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, check_accept_headers
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
@@ -28,10 +26,7 @@ from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message,
 _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
 """Statuses of answers that may be sent before a request is complete."""
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-_KNOWN_NAMES = "names of loopback, and those that the server was started with"
-_NAME_IT = "start the server with --allow-host NAME"
 _JSON = "application/json"
-_EVENTS = "text/event-stream"
 _SHOWN_CHARACTERS = 80
 _DRAIN_BYTES = 1 << 20
 _DRAIN_S = 2.0
@@ -86,7 +81,7 @@ class Gate:
             await response(scope, receive, answer)
             return
         if check_accept_headers(request)[1]:  # the SDK insists on both types for every answer
-            MutableHeaders(scope=scope)["accept"] = f"{_JSON}, {_EVENTS}"
+            MutableHeaders(scope=scope)["accept"] = f"{_JSON}, text/event-stream"
         try:
             await self._app(scope, again, answer)
         except (RuntimeError, AssertionError):  # the SDK's, once no session can be begun
@@ -120,10 +115,12 @@ class Gate:
         headers = request.headers
         hosts = [name_in_host(value) for value in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in self._names:
-            return _refused(421, _wrong_host(headers))
+            what, when = "The server is not known by this host name.", "If clients use this name"
+            return _refused(421, _wrong_name(what, _shown(headers, "Host"), when))
         origins = [name_in_origin(value) for value in headers.getlist("origin")]
         if len(origins) > 1 or not self._names.issuperset(origins):
-            return _refused(403, _wrong_origin(headers))
+            what, when = "Pages of this origin may not use the server.", "To let the page in"
+            return _refused(403, _wrong_name(what, _shown(headers, "Origin"), when))
         return None
 
     def _wrong_token(self, request: Request) -> Response | None:
@@ -146,8 +143,6 @@ class Gate:
         if grant is None:
             return _wrong_token("Give the client a token whose hash is in the access file.")
         note_grant(request.scope, grant)
-        owner = AccessToken(token="", client_id=grant.digest, scopes=[])
-        request.scope["user"] = AuthenticatedUser(owner)  # to whom the SDK ties a session
         return None
 
     def _wrong_body(self, body: bytes | None, is_whole: bool) -> Response | None:
@@ -222,22 +217,10 @@ def _wrong_token(do: str) -> Response:
     return _refused(401, error, {"WWW-Authenticate": "Bearer"})
 
 
-def _wrong_origin(headers: Headers) -> AragError:
-    return AccessError(
-        "Pages of this origin may not use the server.",
-        where=_shown(headers, "Origin"),
-        allowed=_KNOWN_NAMES,
-        do=f"To let the page in: {_NAME_IT}",
-    )
-
-
-def _wrong_host(headers: Headers) -> AragError:
-    return AccessError(
-        "The server is not known by this host name.",
-        where=_shown(headers, "Host"),
-        allowed=_KNOWN_NAMES,
-        do=f"If clients use this name: {_NAME_IT}",
-    )
+def _wrong_name(what: str, where: str, when: str) -> AragError:
+    allowed = "names of loopback, and those that the server was started with"
+    do = f"{when}: start the server with --allow-host NAME"
+    return AccessError(what, where=where, allowed=allowed, do=do)
 
 
 def _shown(headers: Headers, name: str) -> str:

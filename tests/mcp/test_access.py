@@ -33,8 +33,10 @@ from tests.support.examples import examples
 from tests.support.mcp_http import (
     HEADERS,
     INITIALIZE,
+    MODERN,
     begin_session,
     connected,
+    modern_client,
     over_http,
     ping_status,
     web_client,
@@ -118,6 +120,25 @@ def test_two_sessions_at_the_same_time_see_their_own_parts(file: Path) -> None:
                 never = await resource(bob, f"arag://memory/{kind}/{id.replace('plan', 'never')}")
                 assert hidden == never.replace("never", "plan")
                 assert hidden.startswith("No ")
+
+    over_http(talk, served=server(file))
+
+
+def test_requests_without_a_session_see_the_part_of_their_token(file: Path) -> None:
+    async def talk(listening: Listening) -> None:
+        for token, total, owners in ((ANN, 3, '"ann", "bob", "eve"'), (BOB, 1, '"bob"')):
+            async with modern_client(listening.url, token) as client:
+                assert client.protocol_version == MODERN
+                search, *_ = (await client.list_tools()).tools
+                assert f"owner (keyword: {owners})" in (search.description or "")
+                reply = await client.call_tool("logical_search", {"query": "opera"})
+                assert text_of(reply).startswith(f"{total} of {total} passage")
+                hidden = await resource(client.session, "arag://memory/chunk/plan.1")
+                assert ("Venice" in hidden) == (token == ANN)
+        async with modern_client(listening.url, ANN) as client:
+            write(file, {BOB: "acl:everyone"})
+            with pytest.raises(MCPError):
+                await client.call_tool("logical_search", {"query": "opera"})
 
     over_http(talk, served=server(file))
 

@@ -132,9 +132,8 @@ def test_a_client_of_the_sdk_2_is_served_over_stdio_in_one_conversation(
 
 
 def test_a_client_without_a_session_is_answered_by_either_of_two_processes() -> None:
-    """Each connection reaches the next process, and each request has a connection of its own."""
-
     async def main(*addresses: str) -> None:
+        # Each request has a connection of its own, and each connection reaches the next process.
         ports = itertools.cycle(int(address.split(":")[2].split("/")[0]) for address in addresses)
         reached: list[int] = []
 

@@ -11,7 +11,9 @@ import pytest
 from mcp import ClientSession, MCPError, types
 
 from arag_search.agent.presets import changed_preset, load_preset
-from arag_search.mcp_server.protocol import Session
+from arag_search.mcp_server.http import IDLE_SESSION_S, MAX_CONNECTIONS
+from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
+from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
 from arag_search.tokens import count_tokens
@@ -228,11 +230,18 @@ def test_sixteen_concurrent_calls_are_all_answered_and_only_the_allowed_number_r
     assert engine.most_at_work == AT_ONCE
 
 
-def test_the_guide_states_the_limits_on_calls_and_their_timeout() -> None:
-    assert (
+def test_the_guide_states_the_limits() -> None:
+    guide = " ".join(guide_text("arag_search/mcp_server/README.md").split())
+    for limit in (
         f"{AT_ONCE} calls run at once, {WAITING} more wait, and each call times out after "
-        f"{TIMEOUT_S:g} s."
-    ) in " ".join(guide_text("arag_search/mcp_server/README.md").split())
+        f"{TIMEOUT_S:g} s.",
+        f"at most {MAX_MESSAGE_BYTES:,} bytes",
+        f"at most {MAX_CONNECTIONS} connections",
+        f"at most {MAX_SESSIONS:,} sessions",
+        f"idle for {IDLE_SESSION_S / 60:g} minutes",
+        f"lists of tools for {LIST_LIFETIME_MS / 60_000:g} minutes",
+    ):
+        assert limit in guide
 
 
 def test_a_call_beyond_the_queue_is_rejected_and_a_slow_call_times_out() -> None:
