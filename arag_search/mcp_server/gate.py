@@ -71,7 +71,7 @@ class Gate:
             await _body(receive, 0, _DRAIN_S)
         elif request.method == "POST":
             body, is_whole = await _body(receive, self._max_body_bytes, self._read_timeout_s)
-            response = self._wrong_body(body, is_whole)
+            response = self._ending() or self._wrong_body(body, is_whole)
             pieces = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def again() -> Message:
@@ -82,13 +82,32 @@ class Gate:
             return
         if check_accept_headers(request)[1]:  # the SDK insists on both types for every answer
             MutableHeaders(scope=scope)["accept"] = f"{_JSON}, text/event-stream"
-        try:
-            await self._app(scope, again, answer)
-        except (RuntimeError, AssertionError):  # the SDK's, once no session can be begun
-            ending = self._ending()
-            if ending is None:
-                raise
-            await ending(scope, receive, answer)
+        await self._pass_on(scope, again, answer)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the SDK answer, until the server ends: it would wait for calls without a session."""
+        is_begun = is_complete = False
+
+        async def sent(message: Message) -> None:
+            nonlocal is_begun, is_complete
+            is_begun = True
+            is_complete = message["type"].endswith("body") and not message.get("more_body", False)
+            await send(message)
+
+        async with anyio.create_task_group() as group:
+
+            async def end() -> None:
+                await self._stopping.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(end)
+            await self._app(scope, receive, sent)
+            group.cancel_scope.cancel()
+        ending = self._ending()
+        if ending is not None and not is_begun:
+            await ending(scope, receive, send)
+        elif ending is not None and not is_complete:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _ending(self) -> Response | None:
         if not self._stopping.is_set():

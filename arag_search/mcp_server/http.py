@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -77,6 +78,8 @@ async def serve_http(
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     web = _WebServer(config)
+    # It warns of every call that the end of the server cancels.
+    logging.getLogger("mcp.shared.jsonrpc_dispatcher").setLevel(logging.ERROR)
     async with anyio.create_task_group() as group:
         async with manager.run():
             group.start_soon(web.serve, [listening.socket])

@@ -20,7 +20,7 @@ from starlette.types import Message
 
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.gate import Gate
-from arag_search.mcp_server.http import HttpLimits
+from arag_search.mcp_server.http import HttpLimits, serve_http
 from arag_search.mcp_server.listening import Listening, listen
 from tests.support.commands import Command
 from tests.support.mcp_http import (
@@ -577,6 +577,46 @@ def test_a_request_that_arrives_while_the_server_ends_is_refused(is_early: bool)
         b"The server is shutting down.\nDo: Try again when it is back.",
     )
     assert (b"connection", b"close") in messages[0]["headers"]
+
+
+def test_calls_that_are_left_or_in_flight_at_the_end_leave_no_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = MoodyEngine()
+    params = {**ENVELOPE, "name": "chunk_read", "arguments": READ}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    modern = {
+        "Mcp-Protocol-Version": MODERN,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "chunk_read",
+    }
+    statuses: list[int] = []
+
+    async def main() -> None:
+        stopping = anyio.Event()
+        async with web_client(HEADERS) as http, anyio.create_task_group() as group:
+
+            async def ask(headers: dict[str, str]) -> None:
+                answer = await http.post(listening.url, json=message, headers=headers)
+                statuses.append(answer.status_code)
+
+            group.start_soon(serve_http, served.server, listening, stopping)
+            session = (await begin_session(listening)).headers["mcp-session-id"]
+            engine.gate.clear()
+            for headers in (modern, {"Mcp-Session-Id": session}):
+                with pytest.raises(httpx2.ReadTimeout):
+                    await http.post(listening.url, json=message, headers=headers, timeout=0.3)
+                group.start_soon(ask, headers)
+            await until(lambda: engine.at_work == 4)
+            stopping.set()
+            await until(lambda: len(statuses) == 2)
+            engine.gate.set()
+
+    served = LocalServer(engine)
+    with listen("127.0.0.1", 0, None) as listening:
+        served.run(main)
+    assert sorted(statuses) == [200, 503]  # The answer in the session had begun.
+    assert caplog.messages == []
 
 
 # Listening
