@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -114,6 +115,14 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
+    max_result_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="The most tokens of a result, if the client takes fewer than the preset gives.",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     transport: Annotated[
         Literal["stdio", "http"], typer.Option(help="How clients connect.")
     ] = "stdio",
@@ -134,9 +143,8 @@ def mcp_command(
 
     A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
     connects to it (http). The client gets the tools of the preset, chunks and documents by address
-    (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. Each connection is a
-    session: a chunk that was read in it is not shown again until the tool reset is called. The
-    preset connector has the tools search and fetch, which connectors of ChatGPT need.
+    (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. The preset connector has the
+    tools search and fetch, which connectors of ChatGPT need.
 
     Examples:
 
@@ -159,7 +167,7 @@ def mcp_command(
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
-    settings = served_preset(preset, tools)
+    settings = served_preset(preset, tools, max_result_tokens)
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     described = descriptions(describe or [], locations)
@@ -216,9 +224,10 @@ def _serve(
     """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.access import AccessFile, Parts
     from arag_search.mcp_server.catalogue import Catalogue
+    from arag_search.mcp_server.http import serve_http
     from arag_search.mcp_server.protocol import build_server
-    from arag_search.mcp_server.serving import over_http, over_stdio, run_until_signalled
-    from arag_search.mcp_server.stdio import Channel
+    from arag_search.mcp_server.serving import run_until_signalled
+    from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
 
     parts = Parts(served, preset)
@@ -226,9 +235,9 @@ def _serve(
     workers = Workers()
     server = build_server(Catalogue(served), preset, workers, None if grants is None else parts)
     if isinstance(entrance, Channel):
-        serve = over_stdio(server, entrance)
+        serve = partial(serve_stdio, server, entrance)
     else:
-        serve = over_http(server, entrance, grants)
+        serve = partial(serve_http, server, entrance, access=grants)
         names = ", ".join(index.name for index in served)
         say(f"Serving {names} at {entrance.url}; stop with Ctrl-C.")
     try:

@@ -21,6 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 
 from arag_search.agent.presets import Preset
@@ -170,21 +172,17 @@ class Parts:
 
 
 def note_grant(scope: MutableMapping[str, Any], grant: Grant) -> None:
-    """Store the grant of a request's token in the scope of the request."""
+    """Store the grant of a request's token in the scope of the request, and whose it is, to whom
+    the SDK ties a session."""
     scope[_GRANT] = grant
-
-
-def grant_in(scope: Mapping[str, Any]) -> Grant | None:
-    """Return the grant in the scope of a request; None on a server without an access file."""
-    grant = scope.get(_GRANT)
-    return grant if isinstance(grant, Grant) else None
+    scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=grant.digest, scopes=[]))
 
 
 def filter_of(request: object) -> str:
     """Return the filter that the token of a request grants. Raises AccessError if there is none, as
     on a path that does not check tokens."""
-    grant = grant_in(request.scope) if isinstance(request, Request) else None
-    if grant is None:
+    grant = request.scope.get(_GRANT) if isinstance(request, Request) else None
+    if not isinstance(grant, Grant):
         raise AccessError("The request has no grant.", do="Send it over HTTP, with a token.")
     return grant.filter
 

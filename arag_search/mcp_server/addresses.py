@@ -1,8 +1,8 @@
 """Chunks and documents by address: ``arag://INDEX/chunk/ID``, ``arag://INDEX/document/ID``.
 
-An id is percent-encoded, including its slashes. The ids ``.`` and ``..`` have no address: however
-they are encoded, they are path segments with a meaning of their own. An address yields a text with
-the bounds of chunk_read's replies.
+An id is percent-encoded, including its slashes. Clients that parse addresses cannot name the ids
+``.`` and ``..``: however they are encoded, they are path segments with a meaning of their own. An
+address yields a text with the bounds of chunk_read's replies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tools that clients see: those of one index or several, and ``reset``."""
+"""The tools that clients see, over one index or several."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from arag_search.mcp_server.served import ServedIndex
-from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     Tool,
     ToolResult,
-    describe,
     error_result,
     missing_argument,
     no_such_tool,
     not_run,
-    unknown_argument,
     wrong_argument,
 )
 from arag_search.tools.connector import ConnectorTool
 
-RESET = "reset"
 INDEX = "index"
 """The argument that names an index if there are several."""
-_RESET_DONE = "A new question begins: nothing counts as read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +55,7 @@ class Catalogue:
         self._of = {
             name: {index.name: index for index in served if name in index.tools} for name in names
         }
-        offered = [self._offered(name) for name in names]
-        if not self.is_connector:
-            offered.append(OfferedTool(RESET, describe(RESET), _schema({}, [])))
-        self.offered = tuple(offered)
+        self.offered = tuple(self._offered(name) for name in names)
 
     @property
     def has_several(self) -> bool:
@@ -72,8 +64,7 @@ class Catalogue:
 
     @property
     def is_connector(self) -> bool:
-        """Whether all tools are those that connectors require. These tools do not record what was
-        read, so there is nothing to reset."""
+        """Whether all tools are those that connectors require."""
         return all(isinstance(tool, ConnectorTool) for tool in self._first.tools.values())
 
     @property
@@ -86,10 +77,6 @@ class Catalogue:
             if served.about
         ]
         return "\n".join(lines)
-
-    def offers(self, name: str) -> bool:
-        """Return whether clients see a tool with this name."""
-        return any(tool.name == name for tool in self.offered)
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
         """Return the call to run, or the result that describes a wrong tool or index."""
@@ -108,18 +95,13 @@ class Catalogue:
         others = {key: value for key, value in arguments.items() if key != INDEX}
         return Call(served, served.tools[name], others)
 
-    def reset_result(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the reply of ``reset``, which takes no arguments."""
-        if arguments:
-            return error_result(not_run([unknown_argument(argument, []) for argument in arguments]))
-        return ToolResult(_RESET_DONE, "ok", (), None, True, 0, count_tokens(_RESET_DONE), 0.0)
-
     def _offered(self, name: str) -> OfferedTool:
         tools = {of: index.tools[name] for of, index in self._of[name].items()}
         first = next(iter(tools.values()))
         if not self.has_several:
             description = self._after_about(first.description)
-            return OfferedTool(name, description, first.parameters, first.output_schema)
+            parameters = _schema(first.parameters["properties"], first.parameters["required"])
+            return OfferedTool(name, description, parameters, first.output_schema)
         properties: dict[str, Any] = {
             INDEX: {
                 "type": "string",
@@ -154,9 +136,6 @@ def merged_description(descriptions: Mapping[str, str]) -> str:
 
 
 def _schema(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    """Return a schema without ``additionalProperties``: clients that validate would refuse what
+    the tools take with a note."""
+    return {"type": "object", "properties": dict(properties), "required": list(required)}

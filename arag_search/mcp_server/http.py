@@ -6,7 +6,6 @@ import contextlib
 import logging
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, cast
 
 import anyio
 import uvicorn
@@ -14,18 +13,16 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from arag_search.mcp_server.access import AccessFile
-from arag_search.mcp_server.gate import Gate
+from arag_search.mcp_server.gate import Gate, Pages
 from arag_search.mcp_server.listening import Listening
+from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.pace import paced
-from arag_search.mcp_server.sessions import Session, Sessions
+from arag_search.mcp_server.protocol import MAX_SESSIONS, Session
 
-MAX_REQUEST_BYTES = 1 << 20
 MAX_CONNECTIONS = 512
 """The maximum number of connections. One more replaces the connection that has waited for a request
 the longest; if all are being answered, the new one gets status 503. A client holds one for its
 stream and one for its requests."""
-MAX_SESSIONS = 256
-"""The maximum number of sessions. One more replaces the session that has been idle the longest."""
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request or an open stream after which a session is dropped."""
 READ_TIMEOUT_S = 30.0
@@ -37,7 +34,7 @@ _SHUTDOWN_S = 2
 class HttpLimits:
     """The bounds of a server, in the units of their names."""
 
-    max_request_bytes: int = MAX_REQUEST_BYTES
+    max_request_bytes: int = MAX_MESSAGE_BYTES
     max_connections: int = MAX_CONNECTIONS
     max_sessions: int = MAX_SESSIONS
     idle_session_s: float = IDLE_SESSION_S
@@ -45,7 +42,7 @@ class HttpLimits:
 
 
 async def serve_http(
-    server: Server[Session, Any],
+    server: Server[Session],
     listening: Listening,
     stopping: anyio.Event,
     limits: HttpLimits | None = None,
@@ -58,16 +55,18 @@ async def serve_http(
         server,
         session_idle_timeout=limits.idle_session_s,
         max_request_body_size=limits.max_request_bytes,
-        max_sessions=None,  # Sessions bounds them
+        max_sessions=limits.max_sessions,
+    )
+    gate = Gate(
+        manager.handle_request,
+        listening,
+        stopping,
+        limits.max_request_bytes,
+        limits.read_timeout_s,
+        access,
     )
     config = uvicorn.Config(
-        Gate(
-            Sessions(manager, limits.max_sessions),
-            listening,
-            stopping,
-            limits.read_timeout_s,
-            access,
-        ),
+        Pages(gate, listening),
         http=paced(limits.read_timeout_s, limits.max_connections),
         log_config=None,
         log_level="warning",
@@ -79,31 +78,14 @@ async def serve_http(
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     web = _WebServer(config)
-    logger = logging.getLogger("mcp.server.streamable_http")
-    logger.addFilter(_is_more_than_an_end)
-    try:
-        async with anyio.create_task_group() as group:
-            async with manager.run():
-                group.start_soon(web.serve, [listening.socket])
-                await stopping.wait()
-            # The sessions have ended, so that no connection waits for an open stream.
-            web.should_exit = True
-    finally:
-        logger.removeFilter(_is_more_than_an_end)
-
-
-def _is_more_than_an_end(record: logging.LogRecord) -> bool:
-    """Return whether a line of the SDK's log is about more than streams that ended with their
-    session, each of which the SDK logs with a traceback."""
-    error = record.exc_info[1] if record.exc_info else None
-    return error is None or not _is_end_of_stream(error)
-
-
-def _is_end_of_stream(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        group = cast(BaseExceptionGroup[BaseException], error)
-        return all(map(_is_end_of_stream, group.exceptions))
-    return isinstance(error, (anyio.ClosedResourceError, anyio.BrokenResourceError))
+    # It warns of every call that the end of the server cancels.
+    logging.getLogger("mcp.shared.jsonrpc_dispatcher").setLevel(logging.ERROR)
+    async with anyio.create_task_group() as group:
+        async with manager.run():
+            group.start_soon(web.serve, [listening.socket])
+            await stopping.wait()
+        # The sessions have ended, so that no connection waits for an open stream.
+        web.should_exit = True
 
 
 class _WebServer(uvicorn.Server):

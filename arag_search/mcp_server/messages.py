@@ -1,71 +1,93 @@
-"""Messages of clients: a JSON-RPC message, or an error in its place."""
+"""Bytes of clients: a JSON-RPC message, or the error that answers them.
+
+The SDK drops a line that it cannot read, and answers a body that it cannot read without an id, so
+that the sender would wait.
+"""
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass
 from typing import cast
 
-from mcp import types
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    RequestId,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
+from pydantic_core import from_json
 
-from arag_search.corpus import is_unicode
 from arag_search.errors import ArgumentError
 
+MAX_MESSAGE_BYTES = 1 << 20
+END_BYTES = 4096
+"""How much of each end of a message is searched for its id."""
+_OTHER = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"'
+_ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,500}")\s*'
+_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _OTHER + rb"\s*,\s*)*" + _ID + rb"[,}]")
+_ID_LAST = re.compile(_ID + rb"(?:,\s*" + _OTHER + rb"\s*)*\}\s*\Z")
+"""Only the last member of the message itself is followed by a single brace."""
 _NOT_A_MESSAGE = ArgumentError(
     "The message is not valid JSON-RPC 2.0.",
     allowed="a JSON object in UTF-8 with fewer than 200 levels, as the protocol requires; "
     "over stdio one per line",
 )
-_ID_IN_FLIGHT = ArgumentError(
-    "Another request of this session has the same id, and is not answered yet.",
-    allowed="an id that no other request of the session has",
-    do="Number the requests of a session.",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """The answer to an invalid message; ``id`` is None if the sender named none."""
+    """What is wrong with bytes that are no message; ``id`` is None if none can be read."""
 
-    id: types.RequestId | None
-    error: types.ErrorData
+    id: RequestId | None
+    code: int
+    what: ArgumentError
 
-    def answer(self, id_: types.RequestId) -> types.JSONRPCError:
-        """Return the protocol's error for the request of this id."""
-        return types.JSONRPCError(jsonrpc="2.0", id=id_, error=self.error)
+    @property
+    def answer(self) -> str:
+        """The JSON of the protocol's error for the sender."""
+        error = ErrorData(code=self.code, message=str(self.what))
+        message = JSONRPCError(jsonrpc="2.0", id=self.id, error=error)
+        return message.model_dump_json(by_alias=True, exclude_unset=True)
 
 
-def read_message(data: bytes) -> types.JSONRPCMessage | BadMessage:
+def read_message(data: bytes) -> JSONRPCMessage | BadMessage:
     """Read one message. An id that is neither a string nor a whole number is an error: otherwise
     the SDK would treat the request as a notification, and its sender would wait for an answer."""
     try:
-        message = types.JSONRPCMessage.model_validate_json(data)
-    except ValidationError:
-        return _bad_message(data)
-    root = message.root
-    is_request = isinstance(root, types.JSONRPCNotification) and "id" in (root.model_extra or {})
-    return _bad_message(data) if is_request else message
-
-
-def id_in_flight(id_: types.RequestId) -> BadMessage:
-    """Return the answer to a request whose id is that of an unanswered request."""
-    return BadMessage(id_, types.ErrorData(code=types.INVALID_REQUEST, message=str(_ID_IN_FLIGHT)))
-
-
-def _bad_message(data: bytes) -> BadMessage:
+        loaded: object = from_json(data)
+    except ValueError:
+        return BadMessage(id_at_ends(data), PARSE_ERROR, _NOT_A_MESSAGE)
+    fields = cast(dict[str, object], loaded) if isinstance(loaded, dict) else {}
+    id_ = fields.get("id")
     try:
-        loaded: object = json.loads(data)
-    except (ValueError, RecursionError):
-        code, id_ = types.PARSE_ERROR, None
-    else:
-        code, id_ = types.INVALID_REQUEST, _id_in(loaded)
-    return BadMessage(id_, types.ErrorData(code=code, message=str(_NOT_A_MESSAGE)))
-
-
-def _id_in(loaded: object) -> types.RequestId | None:
-    """Return the id of an otherwise invalid request, or None if it has none."""
-    id_ = cast(dict[str, object], loaded).get("id") if isinstance(loaded, dict) else None
+        message = jsonrpc_message_adapter.validate_python(loaded, by_name=False)
+    except ValidationError:
+        message = None
+    if message is not None and not (isinstance(message, JSONRPCNotification) and "id" in fields):
+        return message
     if isinstance(id_, bool) or not isinstance(id_, int | str):
+        id_ = None
+    return BadMessage(id_, INVALID_REQUEST, _NOT_A_MESSAGE)
+
+
+def too_long(data: bytes, max_bytes: int) -> BadMessage:
+    """Return the answer to a message of more bytes, of which ``data`` has at least the ends."""
+    what = ArgumentError(
+        f"The message is longer than {max_bytes:,} bytes.", do="Ask for less at a time."
+    )
+    return BadMessage(id_at_ends(data), INVALID_REQUEST, what)
+
+
+def id_at_ends(data: bytes) -> RequestId | None:
+    """Return the id of a message that is not parsed: clients write it first or last."""
+    match = _ID_FIRST.match(data[:END_BYTES]) or _ID_LAST.search(data[-END_BYTES:])
+    try:
+        return None if match is None else cast(RequestId, from_json(match[1]))
+    except ValueError:  # an escape or a byte that no text has
         return None
-    return id_ if isinstance(id_, int) or is_unicode(id_) else None

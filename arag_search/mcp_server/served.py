@@ -63,10 +63,12 @@ class ServedIndex:
         return ServedIndex(name, index, tools, about)
 
 
-def served_preset(preset: str | None, tools: str | None) -> Preset:
+def served_preset(
+    preset: str | None, tools: str | None, max_result_tokens: int | None = None
+) -> Preset:
     """Return the preset with a name or path, or the default one, or the default one with these
     tools instead (separated by commas). If none of the tools reads passages, searches show passages
-    whole.
+    whole. ``max_result_tokens`` bounds every result.
 
     Raises ArgumentError if both are given, and ConfigError.
     """
@@ -75,13 +77,19 @@ def served_preset(preset: str | None, tools: str | None) -> Preset:
             "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
         )
     loaded = load_preset(DEFAULT_PRESET if preset is None else preset)
-    if tools is None:
-        return loaded
-    names = [name.strip() for name in tools.split(",")]
-    changes: dict[str, object] = {"tools": names}
-    if READ_TOOLS.isdisjoint(names):
-        changes |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
-    return changed_preset(loaded, changes, "--tools")
+    if tools is not None:
+        names = [name.strip() for name in tools.split(",")]
+        changes: dict[str, object] = {"tools": names}
+        if READ_TOOLS.isdisjoint(names):
+            changes |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
+        loaded = changed_preset(loaded, changes, "--tools")
+    if max_result_tokens is not None:
+        changes = {"max_result_tokens": max_result_tokens}
+        if (documents := loaded.documents) is not None:
+            bound = min(max_result_tokens, documents.find_result_tokens)
+            changes["documents"] = {"find_result_tokens": bound}
+        loaded = changed_preset(loaded, changes, "--max-result-tokens")
+    return loaded
 
 
 def named_locations(texts: Sequence[str]) -> dict[str, str]:

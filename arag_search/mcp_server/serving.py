@@ -5,51 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import anyio
-from mcp.server.lowlevel import Server
-
-from arag_search.mcp_server.access import AccessFile
-from arag_search.mcp_server.http import serve_http
-from arag_search.mcp_server.listening import Listening
-from arag_search.mcp_server.sessions import Session
-from arag_search.mcp_server.stdio import Channel, stdio_streams
 
 Serve = Callable[[anyio.Event], Awaitable[None]]
 """A function that serves until the event is set or no client is left."""
-
-
-def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:
-    """Return a function that serves the one client at standard input and output."""
-
-    async def serve(stopping: anyio.Event) -> None:
-        async with (
-            stdio_streams(channel) as (from_client, to_client),
-            anyio.create_task_group() as group,
-        ):
-
-            async def stop() -> None:
-                await stopping.wait()
-                group.cancel_scope.cancel()
-
-            group.start_soon(stop)
-            await server.run(from_client, to_client, server.create_initialization_options())
-            group.cancel_scope.cancel()
-
-    return serve
-
-
-def over_http(
-    server: Server[Session, Any], listening: Listening, access: AccessFile | None = None
-) -> Serve:
-    """Return a function that serves any number of clients; with ``access``, only those that it
-    admits."""
-
-    async def serve(stopping: anyio.Event) -> None:
-        await serve_http(server, listening, stopping, access=access)
-
-    return serve
 
 
 def run_until_signalled(serve: Serve) -> int:

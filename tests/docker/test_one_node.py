@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from arag_search.search.index import open_index
@@ -64,9 +64,9 @@ def test_the_published_address_answers_as_embedded_lucene(stack: Stack, corpus: 
 def test_an_agent_searches_over_mcp_with_the_token_alone(stack: Stack) -> None:
     assert "passages for" in ask_over_mcp(stack.mcp_url, "w1 AND w2 OR w3")
     for headers in ({}, {"Authorization": f"Bearer {TOKEN}x"}):
-        answer = httpx.post(stack.mcp_url, json={}, headers=headers)
+        answer = httpx2.post(stack.mcp_url, json={}, headers=headers)
         assert answer.status_code == 401
-    health = httpx.get(stack.mcp_url.replace("/mcp", "/health"))
+    health = httpx2.get(stack.mcp_url.replace("/mcp", "/health"))
     assert health.text == '{"status":"ok"}'
 
 

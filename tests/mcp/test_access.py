@@ -14,10 +14,9 @@ from random import Random
 from typing import Any
 
 import anyio
-import httpx
+import httpx2
 import pytest
-from mcp import ClientSession, McpError
-from pydantic import AnyUrl
+from mcp import ClientSession, MCPError
 
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
@@ -29,13 +28,16 @@ from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
+from arag_search.tools.references import Searches
 from tests.support.commands import Command
 from tests.support.examples import examples
 from tests.support.mcp_http import (
     HEADERS,
     INITIALIZE,
+    MODERN,
     begin_session,
     connected,
+    modern_client,
     over_http,
     ping_status,
     web_client,
@@ -94,8 +96,8 @@ async def ping(listening: Listening, session: str, token: str) -> int:
 async def resource(client: ClientSession, address: str) -> str:
     """Return the text at an address, or the message of the error."""
     try:
-        (content,) = (await client.read_resource(AnyUrl(address))).contents
-    except McpError as error:
+        (content,) = (await client.read_resource(address)).contents
+    except MCPError as error:
         return error.error.message
     return getattr(content, "text", "")
 
@@ -107,7 +109,7 @@ def test_two_sessions_at_the_same_time_see_their_own_parts(file: Path) -> None:
                 tools = {tool.name: tool for tool in (await client.list_tools()).tools}
                 assert f"owner (keyword: {owners})" in (tools["logical_search"].description or "")
                 reply = await client.call_tool("logical_search", {"query": "opera"})
-                assert text_of(reply).startswith(f"{total} of {total} passage")
+                assert text_of(reply).startswith(f"#1: {total} of {total} passage")
             assert "Venice" in text_of(await ann.call_tool("chunk_read", PLAN))
             assert "Venice" in await resource(ann, "arag://memory/chunk/plan.1")
             assert "Venice" in await resource(ann, "arag://memory/document/plan")
@@ -119,6 +121,25 @@ def test_two_sessions_at_the_same_time_see_their_own_parts(file: Path) -> None:
                 never = await resource(bob, f"arag://memory/{kind}/{id.replace('plan', 'never')}")
                 assert hidden == never.replace("never", "plan")
                 assert hidden.startswith("No ")
+
+    over_http(talk, served=server(file))
+
+
+def test_requests_without_a_session_see_the_part_of_their_token(file: Path) -> None:
+    async def talk(listening: Listening) -> None:
+        for token, total, owners in ((ANN, 3, '"ann", "bob", "eve"'), (BOB, 1, '"bob"')):
+            async with modern_client(listening.url, token) as client:
+                assert client.protocol_version == MODERN
+                search, *_ = (await client.list_tools()).tools
+                assert f"owner (keyword: {owners})" in (search.description or "")
+                reply = await client.call_tool("logical_search", {"query": "opera"})
+                assert text_of(reply).startswith(f"{total} of {total} passage")
+                hidden = await resource(client.session, "arag://memory/chunk/plan.1")
+                assert ("Venice" in hidden) == (token == ANN)
+        async with modern_client(listening.url, ANN) as client:
+            write(file, {BOB: "acl:everyone"})
+            with pytest.raises(MCPError):
+                await client.call_tool("logical_search", {"query": "opera"})
 
     over_http(talk, served=server(file))
 
@@ -252,7 +273,7 @@ def test_a_token_sees_its_part_of_every_index(file: Path) -> None:
             for client, name, total in ((bob, "all", 1), (ann, "all", 3), (ann, "some", 1)):
                 arguments = {"query": "opera", "index": name}
                 reply = text_of(await client.call_tool("logical_search", arguments))
-                assert reply.startswith(f"{total} of {total} passage")
+                assert reply.startswith(f"#1: {total} of {total} passage")
 
     over_http(talk, served=LocalServer(preset=preset, indexes=indexes, access=file))
 
@@ -356,7 +377,7 @@ def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
             assert await status(("Authorization", shown)) == 401
         for several in ((ann, bob), (ann, ann), (ann, ("Authorization", ""))):
             assert await status(*several) == 401
-        assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 400
+        assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 404
         assert await status(ann) == 200
 
     over_http(talk, served=server(file))
@@ -364,12 +385,12 @@ def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
 
 def test_a_request_that_no_gate_has_seen_is_answered_from_no_index(file: Path) -> None:
     async def talk(client: ClientSession) -> None:
-        with pytest.raises(McpError, match="The request has no grant"):
+        with pytest.raises(MCPError, match="The request has no grant"):
             await client.list_tools()
-        with pytest.raises(McpError, match="The request has no grant"):
+        with pytest.raises(MCPError, match="The request has no grant"):
             await client.call_tool("logical_search", {"query": "opera"})
-        with pytest.raises(McpError, match="The request has no grant"):
-            await client.read_resource(AnyUrl("arag://memory/chunk/plan.1"))
+        with pytest.raises(MCPError, match="The request has no grant"):
+            await client.read_resource("arag://memory/chunk/plan.1")
 
     server(file).serve(talk)
 
@@ -418,7 +439,7 @@ def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -
                         reply = await client.call_tool("words", {"fields": ["doc_id"]})
                         assert "1 value: vivaldi" in text_of(reply)
                     file.write_text("")
-                    answer = httpx.post(url, json=INITIALIZE, headers={**HEADERS, **bearer(ANN)})
+                    answer = httpx2.post(url, json=INITIALIZE, headers={**HEADERS, **bearer(ANN)})
                     assert answer.status_code == 503
 
             anyio.run(main)
@@ -453,7 +474,8 @@ def test_clients_with_random_parts_get_the_replies_of_their_passages_alone(
             ]
             for client, part in zip(clients, parts, strict=True):
                 offered = {tool.name: tool for tool in (await client.list_tools()).tools}
-                tools, seen = tools_of(preset, part.alone), ReadSet(is_kept=False)
+                tools = tools_of(preset, part.alone)
+                seen = ReadSet(is_kept=False, searches=Searches())
                 for name, arguments in calls:
                     assert offered[name].description == tools[name].description
                     reply = await client.call_tool(name, arguments)

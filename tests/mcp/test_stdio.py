@@ -17,12 +17,14 @@ import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.types import JSONRPCMessage
+from mcp.types import jsonrpc_message_adapter
 
 from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from arag_search.system.extras import install_line
+from arag_search.tokens import count_tokens
 from tests.support.commands import Command
 from tests.support.guides import blocks_of
+from tests.support.mcp_http import ENVELOPE
 from tests.support.mcp_servers import text_of
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
@@ -147,16 +149,16 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None
         with anyio.fail_after(30):
             async with connected("my-index", "notes=plain") as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]
-                assert names == ["logical_search", "chunk_read", "words", "reset"]
+                assert names == ["logical_search", "chunk_read", "words"]
                 query = {"index": "my-index", "query": '"antonio vivaldi" AND librett*'}
                 search_reply = await client.call_tool("logical_search", query)
-                assert text_of(search_reply).startswith("5 of 8 passages for ")
+                assert text_of(search_reply).startswith("#1: 5 of 8 passages for ")
                 read_reply = await client.call_tool(
                     "chunk_read", {"index": "notes", "chunk_ids": ["n2.1"]}
                 )
                 assert text_of(read_reply).endswith("Café & co.")
                 sentences = {"index": "notes", "query": "beta", "granularity": "sentence"}
-                assert (await client.call_tool("logical_search", sentences)).isError
+                assert (await client.call_tool("logical_search", sentences)).is_error
 
     anyio.run(main)
 
@@ -197,20 +199,16 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     assert server.returncode == 0, err
     lines = out.split(b"\n")
     assert lines.pop() == b""
-    messages = [JSONRPCMessage.model_validate_json(line).root for line in lines]
-    answers = {message.id: message for message in messages if hasattr(message, "id")}
-    assert answers.keys() == {0, 1, 2, "x"}
-    assert answers[2].error == answers["x"].error
+    messages = [jsonrpc_message_adapter.validate_json(line) for line in lines]
+    answers = {message.id: message for message in messages}
+    assert answers.keys() == {0, 1, 2, 5, "x", None}
+    assert answers[2].error.message == answers["x"].error.message
     assert "passages for vivaldi" in answers[1].result["content"][0]["text"]
     assert answers["x"].error.message.startswith(
         "The message is not valid JSON-RPC 2.0.\nAllowed: "
     )
-    notes = [
-        message for message in messages if getattr(message, "method", "") == "notifications/message"
-    ]
-    texts = [note.params["data"].splitlines()[0] for note in notes]
-    assert texts.count("The message is longer than 1,048,576 bytes.") == 1
-    assert texts.count("The message is not valid JSON-RPC 2.0.") >= 3
+    assert answers[5].error.message.startswith("The message is longer than 1,048,576 bytes.")
+    assert sum(message.id is None for message in messages) == 4
     for origin in ("print", "a library", "a stream", "a child", "a log", "Java"):
         assert f"noise of {origin}\n".encode() in err, origin
     for origin in ("print", "a library", "a warning"):
@@ -221,16 +219,71 @@ def test_several_requests_of_the_same_id_are_all_answered_even_after_the_input_h
     with start_server("", "my-index") as server:
         out, err = server.communicate(BEGINNING + SEARCH * 5, timeout=30)
     assert (server.returncode, err) == (0, b"")
-    messages = [JSONRPCMessage.model_validate_json(line).root for line in out.splitlines()]
-    answers = [message for message in messages if getattr(message, "id", None) == 1]
+    messages = [jsonrpc_message_adapter.validate_json(line) for line in out.splitlines()]
+    answers = [message for message in messages if message.id == 1]
     assert len(answers) == 5
-    errors = [answer.error.message for answer in answers if hasattr(answer, "error")]
-    results = [answer.result for answer in answers if hasattr(answer, "result")]
-    assert results
-    assert all("passages for vivaldi" in result["content"][0]["text"] for result in results)
-    assert {text.splitlines()[0] for text in errors} <= {
-        "Another request of this session has the same id, and is not answered yet."
-    }
+    assert all("passages for" in answer.result["content"][0]["text"] for answer in answers)
+
+
+DEEP = b'{"a":' * 300 + b"1" + b"}" * 300
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_faults_of_clients_are_answered_by_their_ids_and_leave_no_line_on_standard_error(
+    is_modern: bool,
+) -> None:
+    meta: dict[str, Any] = ENVELOPE if is_modern else {}
+    long = b"x" * 1_100_000
+    lines = [
+        b"" if is_modern else BEGINNING,
+        request(20, "tools/list", **meta),
+        request(21, "no/such", **meta),
+        request(22, "sampling/createMessage", **meta),
+        b'{"jsonrpc": "2.0", "id": 23, "method": "x", "params": ' + DEEP + b"}\n",
+        b'{"method": "x", "params": ' + DEEP + b', "jsonrpc": "2.0", "id": 24}\n',
+        b'{"jsonrpc": "2.0", "id": "25", "method": "x", "params": {"a": "' + long + b'"}}\n',
+        b'{"method": "x", "params": {"id": 1, "a": "' + long + b'"}, "jsonrpc": "2.0", "id": 26}\n',
+        b'{"params": {"a": "' + long + b'", "id": 1}}\n',
+        request(27, "tools/list", **meta, cursor=7),
+        b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}\n',
+        request(28, "prompts/list", **meta),
+    ]
+    with start_server("", "my-index") as server:
+        out, err = server.communicate(b"".join(lines), timeout=30)
+    assert (server.returncode, err) == (0, b"")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert all("method" not in answer for answer in answers)  # nothing but answers: no log
+    codes = {answer["id"]: answer.get("error", {}).get("code") for answer in answers}
+    assert codes.pop(0, None) is None
+    assert codes == {
+        20: None, 21: -32601, 22: -32601, 23: -32700, 24: -32700, "25": -32600, 26: -32600,
+        None: -32600, 27: -32602, 28: None,
+    }  # fmt: skip
+
+
+def test_a_cancelled_call_leaves_no_line_on_standard_error() -> None:
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    with start_server(SLOW, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stderr is not None
+        server.stdin.write(BEGINNING + SEARCH)
+        server.stdin.flush()
+        assert server.stderr.readline() == b"at work\n"
+        lines = json.dumps(cancelled).encode() + b"\n" + request(2, "ping")
+        out, err = server.communicate(lines, timeout=30)
+    assert (server.returncode, err) == (0, b"")
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [0, 2]
+
+
+def test_the_bound_on_results_is_an_option_of_the_command() -> None:
+    async def main() -> None:
+        with anyio.fail_after(30):
+            async with connected("my-index", "--max-result-tokens", "250") as client:
+                query = {"query": "opera OR vivaldi", "top_k": 20}
+                reply = await client.call_tool("logical_search", query)
+                assert 100 < count_tokens(text_of(reply)) <= 250
+
+    anyio.run(main)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
-import httpx
-from mcp import ClientSession
+import httpx2
+from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from arag_search.mcp_server.http import HttpLimits, serve_http
@@ -15,6 +15,14 @@ from arag_search.mcp_server.listening import Listening, listen
 from tests.support.mcp_servers import LocalServer
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+MODERN = "2026-07-28"
+ENVELOPE = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+"""What every request of a client without a session carries."""
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -52,9 +60,9 @@ def over_http(
         served.run(main)
 
 
-def web_client(headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+def web_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
     """Return a client without certificates, which take longer to load than most tests take."""
-    return httpx.AsyncClient(verify=False, headers=headers, timeout=20)
+    return httpx2.AsyncClient(verify=False, headers=headers, timeout=20)
 
 
 @asynccontextmanager
@@ -62,20 +70,31 @@ async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientS
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
         web_client(headers) as http,
-        streamable_http_client(url, http_client=http) as (from_server, to_server, _),
+        streamable_http_client(url, http_client=http) as (from_server, to_server),
         ClientSession(from_server, to_server) as client,
     ):
         await client.initialize()
         yield client
 
 
-async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
+@asynccontextmanager
+async def modern_client(url: str, token: str | None = None) -> AsyncIterator[Client]:
+    """Yield a client that asks what a server can, and begins a session only if it must."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        web_client(headers) as http,
+        Client(streamable_http_client(url, http_client=http), mode="auto", cache=None) as client,
+    ):
+        yield client
+
+
+async def begin_session(listening: Listening, **headers: str) -> httpx2.Response:
     """Send a request that begins a session, and return the answer."""
     async with web_client() as http:
         return await http.post(listening.url, json=INITIALIZE, headers={**HEADERS, **headers})
 
 
-async def ping_status(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
+async def ping_status(http: httpx2.AsyncClient, url: str, session: str, id_: object = 1) -> int:
     """Send a ping in a session, and return the status of its answer."""
     ping = {"jsonrpc": "2.0", "id": id_, "method": "ping"}
     answer = await http.post(url, json=ping, headers={**HEADERS, "Mcp-Session-Id": session})

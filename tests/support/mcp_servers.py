@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp import ClientSession, types
+from mcp import Client, ClientSession, types
 from mcp.server.lowlevel import Server
-from mcp.shared.memory import create_connected_server_and_client_session
 
 from arag_search.agent.presets import Preset, load_preset
 from arag_search.corpus import Chunk
@@ -89,7 +88,7 @@ class LocalServer:
         ]
         parts = None if access is None else Parts(served, preset)
         self.access = None if access is None or parts is None else AccessFile(access, parts.check)
-        self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers, parts)
+        self.server: Server[Any] = build_server(Catalogue(served), preset, self.workers, parts)
 
     def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:
         """Let one client talk to the server, in memory."""
@@ -115,9 +114,10 @@ class LocalServer:
             assert self.workers.close(5)
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[ClientSession]:
-        async with create_connected_server_and_client_session(self.server) as client:
-            yield client
+    async def client(self, mode: str = "legacy") -> AsyncIterator[ClientSession]:
+        """Yield a client of 2025, which begins a session, or of another version of the protocol."""
+        async with Client(self.server, mode=mode, cache=None) as client:
+            yield client.session
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -127,14 +127,14 @@ async def until(condition: Callable[[], bool]) -> None:
             await anyio.sleep(0.005)
 
 
-async def cancel_last(client: ClientSession) -> None:
-    """Tell the server that the client cancels its last request."""
-    last = client._request_id - 1
-    await client.send_notification(
-        types.ClientNotification(
-            types.CancelledNotification(params=types.CancelledNotificationParams(requestId=last))
-        )
-    )
+async def cancelled_call(
+    client: ClientSession, condition: Callable[[], bool], name: str, arguments: dict[str, object]
+) -> None:
+    """Call a tool, and cancel the request once the condition is true."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(client.call_tool, name, arguments)
+        await until(condition)
+        group.cancel_scope.cancel()
 
 
 def text_of(result: types.CallToolResult) -> str:

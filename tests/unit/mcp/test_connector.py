@@ -27,29 +27,29 @@ def test_a_connector_has_the_tools_search_and_fetch_and_no_others() -> None:
         assert [tool.name for tool in tools] == ["search", "fetch"]
         for tool, argument in zip(tools, ("query", "id"), strict=True):
             assert (
-                list(tool.inputSchema["properties"]) == tool.inputSchema["required"] == [argument]
+                list(tool.input_schema["properties"]) == tool.input_schema["required"] == [argument]
             )
             assert tool.annotations is not None
-            assert tool.annotations.readOnlyHint is True
+            assert tool.annotations.read_only_hint is True
         answer = await client.call_tool(
             "search", {"query": "Who revised the libretto of Griselda?"}
         )
-        assert answer.structuredContent == json.loads(text_of(answer))
-        (first, *_) = answer.structuredContent["results"]
+        assert answer.structured_content == json.loads(text_of(answer))
+        (first, *_) = answer.structured_content["results"]
         assert first["url"] == "arag://memory/chunk/griselda.1"
         page = await client.call_tool("fetch", {"id": first["id"]})
-        assert page.structuredContent == json.loads(text_of(page))
-        assert page.structuredContent["text"] == VIVALDI[2].content
+        assert page.structured_content == json.loads(text_of(page))
+        assert page.structured_content["text"] == VIVALDI[2].content
         again = await client.call_tool("fetch", {"id": first["id"]})
         assert text_of(again) == text_of(page)  # nothing counts as read before
-        for name in ("connector_search", "reset"):
+        for name in ("connector_search", "chunk_read"):
             unknown = await client.call_tool(name, {})
-            assert (unknown.isError, text_of(unknown)) == (
+            assert (unknown.is_error, text_of(unknown)) == (
                 True,
                 f'Tool not run: there is no tool "{name}". Tools: search, fetch.',
             )
         wrong = await client.call_tool("fetch", {"id": "nothing"})
-        assert (wrong.isError, wrong.structuredContent) == (True, None)
+        assert (wrong.is_error, wrong.structured_content) == (True, None)
 
     served.serve(talk)
 
@@ -62,7 +62,6 @@ def test_a_connector_has_instructions_of_its_own() -> None:
             instructions = (await client.initialize()).instructions
             assert instructions is not None
             assert "fetch" in instructions
-            assert "reset" not in instructions
 
     served.run(main)
 
@@ -96,8 +95,7 @@ def test_a_description_is_before_the_tools_and_the_instructions(preset: Preset) 
         first = f"{about['memory']}\n"
         assert (await client.initialize()).instructions == f"{first}{before['instructions']}"
         for tool in (await client.list_tools()).tools:
-            prefix = "" if tool.name == "reset" else first
-            assert tool.description == f"{prefix}{before[tool.name]}"
+            assert tool.description == f"{first}{before[tool.name]}"
 
     plain.serve(note)
     served.serve(talk)

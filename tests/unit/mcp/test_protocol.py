@@ -8,11 +8,12 @@ import weakref
 
 import anyio
 import pytest
-from mcp import ClientSession, McpError, types
-from pydantic import AnyUrl
+from mcp import ClientSession, MCPError, types
 
 from arag_search.agent.presets import changed_preset, load_preset
-from arag_search.mcp_server.sessions import Session
+from arag_search.mcp_server.http import IDLE_SESSION_S, MAX_CONNECTIONS
+from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
+from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
 from arag_search.tokens import count_tokens
@@ -22,7 +23,7 @@ from tests.support.mcp_servers import (
     PRESET,
     LocalServer,
     MoodyEngine,
-    cancel_last,
+    cancelled_call,
     text_of,
     until,
 )
@@ -37,76 +38,74 @@ READ_BEFORE = IN_FULL.replace("(whole)", "(whole, shown before)")
 async def error_text(client: ClientSession, name: str, **arguments: object) -> str:
     """Call a tool and return the text of its result, which must be marked as an error."""
     result = await client.call_tool(name, arguments)
-    assert result.isError
+    assert result.is_error
     return text_of(result)
 
 
 async def call_error(client: ClientSession, name: str, **arguments: object) -> types.ErrorData:
     """Return the protocol's error for a call."""
-    with pytest.raises(McpError) as raised:
+    with pytest.raises(MCPError) as raised:
         await client.call_tool(name, arguments)
     return raised.value.error
 
 
 async def resource_error(client: ClientSession, address: str) -> types.ErrorData:
     """Return the protocol's error for an address."""
-    with pytest.raises(McpError) as raised:
-        await client.read_resource(AnyUrl(address))
+    with pytest.raises(MCPError) as raised:
+        await client.read_resource(address)
     return raised.value.error
 
 
 async def contents(client: ClientSession, address: str) -> str:
-    (resource,) = (await client.read_resource(AnyUrl(address))).contents
+    (resource,) = (await client.read_resource(address)).contents
     assert isinstance(resource, types.TextResourceContents)
-    assert resource.mimeType == "text/plain"
+    assert resource.mime_type == "text/plain"
     return resource.text
 
 
 # Tools
 
 
-def test_the_tools_are_those_that_an_agent_with_the_preset_sees_and_reset() -> None:
+def test_the_tools_are_those_that_an_agent_with_the_preset_sees() -> None:
     served = LocalServer()
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["logical_search", "chunk_read", "words", "reset"]
+        assert list(tools) == ["logical_search", "chunk_read", "words"]
         for tool in tools.values():
             assert tool.annotations is not None
-            assert tool.annotations.readOnlyHint is True
-            assert tool.annotations.openWorldHint is False
+            assert tool.annotations.read_only_hint is True
+            assert tool.annotations.open_world_hint is False
         search_tool = tools["logical_search"]
         assert search_tool.description is not None
         assert search_tool.description.endswith(
             'Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
         )
-        assert search_tool.inputSchema["required"] == ["query"]
-        assert "index" not in search_tool.inputSchema["properties"]
-        assert tools["reset"].inputSchema["properties"] == {}
+        assert search_tool.input_schema["required"] == ["query"]
+        assert "index" not in search_tool.input_schema["properties"]
+        assert all("additionalProperties" not in tool.input_schema for tool in tools.values())
 
     served.serve(talk)
 
 
-def test_tools_and_instructions_of_logical_read_cost_at_most_1_400_tokens() -> None:
-    served = LocalServer()
-
+def test_the_tools_and_the_instructions_cost_little() -> None:
     async def talk(client: ClientSession) -> None:
-        tools = await client.list_tools()
-        sent = tools.model_dump_json(by_alias=True, exclude_none=True)
-        assert count_tokens(sent) + count_tokens(served.server.instructions or "") <= 1_400
+        tools = (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
+        instructions = (await client.initialize()).instructions
+        assert count_tokens(tools) + count_tokens(instructions or "") <= 1_400
 
-    served.serve(talk)
+    LocalServer().serve(talk)
 
 
 def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata() -> None:
     async def talk(client: ClientSession) -> None:
         result = await client.call_tool("logical_search", {"query": "opera AND older"})
         assert text_of(result) == (
-            "1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti) (whole)\n"
+            "#1: 1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti) (whole)\n"
             "This opera is older."
         )
         # Clients would show structured content instead of the text.
-        assert result.structuredContent is None
+        assert result.structured_content is None
         assert result.meta is not None
         numbers = result.meta["arag_search"]
         assert (numbers["status"], numbers["ids"], numbers["total"]) == ("ok", ["scarlatti.1"], 1)
@@ -115,7 +114,7 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
     LocalServer().serve(talk)
 
 
-def test_two_sessions_have_separate_read_sets_and_reset_clears_one() -> None:
+def test_two_sessions_have_separate_read_sets() -> None:
     served = LocalServer()
 
     async def main() -> None:
@@ -123,9 +122,6 @@ def test_two_sessions_have_separate_read_sets_and_reset_clears_one() -> None:
             assert text_of(await first.call_tool("chunk_read", READ)) == IN_FULL
             assert text_of(await first.call_tool("chunk_read", READ)) == READ_BEFORE
             assert text_of(await second.call_tool("chunk_read", READ)) == IN_FULL
-            await first.call_tool("reset", {})
-            assert text_of(await first.call_tool("chunk_read", READ)) == IN_FULL
-            assert text_of(await second.call_tool("chunk_read", READ)) == READ_BEFORE
 
     served.run(main)
 
@@ -134,7 +130,7 @@ def test_what_only_a_client_can_have_got_wrong_is_taken_as_meant() -> None:
     async def talk(client: ClientSession) -> None:
         given = {"query": "opera", "top_k": "2", "sort": None, "offset": "", "toolCallId": "7"}
         result = await client.call_tool("logical_search", given)
-        assert not result.isError
+        assert not result.is_error
         assert text_of(result).endswith(
             '\nNote: argument "top_k" was taken as 2.\n'
             'Note: argument "toolCallId": there is no such argument. Arguments: query, '
@@ -161,12 +157,7 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
         )
         assert await error_text(client, "find") == (
-            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, words, '
-            "reset."
-        )
-        assert await error_text(client, "reset", now=True) == (
-            'Tool not run: 1 problem.\n1. argument "now": there is no such argument. Arguments: '
-            "none."
+            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, words.'
         )
 
     LocalServer().serve(talk)
@@ -188,7 +179,7 @@ def test_an_engine_failure_is_a_protocol_error_until_the_engine_recovers(
         assert error.data == "UnavailableError"
         assert (await resource_error(client, "arag://memory/chunk/page.1")).message == error.message
         engine.failure = None
-        assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
+        assert not (await client.call_tool("logical_search", {"query": "opera"})).is_error
 
     LocalServer(engine).serve(talk)
     assert "No node answers." in caplog.text
@@ -239,11 +230,18 @@ def test_sixteen_concurrent_calls_are_all_answered_and_only_the_allowed_number_r
     assert engine.most_at_work == AT_ONCE
 
 
-def test_the_guide_states_the_limits_on_calls_and_their_timeout() -> None:
-    assert (
+def test_the_guide_states_the_limits() -> None:
+    guide = " ".join(guide_text("arag_search/mcp_server/README.md").split())
+    for limit in (
         f"{AT_ONCE} calls run at once, {WAITING} more wait, and each call times out after "
-        f"{TIMEOUT_S:g} s."
-    ) in " ".join(guide_text("arag_search/mcp_server/README.md").split())
+        f"{TIMEOUT_S:g} s.",
+        f"at most {MAX_MESSAGE_BYTES:,} bytes",
+        f"at most {MAX_CONNECTIONS} connections",
+        f"at most {MAX_SESSIONS:,} sessions",
+        f"idle for {IDLE_SESSION_S / 60:g} minutes",
+        f"lists of tools for {LIST_LIFETIME_MS / 60_000:g} minutes",
+    ):
+        assert limit in guide
 
 
 def test_a_call_beyond_the_queue_is_rejected_and_a_slow_call_times_out() -> None:
@@ -261,7 +259,7 @@ def test_a_call_beyond_the_queue_is_rejected_and_a_slow_call_times_out() -> None
                 group.start_soon(ask)
         engine.gate.set()
         await until(lambda: served.workers.busy == 0)
-        assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
+        assert not (await client.call_tool("logical_search", {"query": "opera"})).is_error
 
     served.serve(talk)
     busy = (
@@ -277,16 +275,7 @@ def test_a_cancelled_call_returns_at_once_reads_nothing_and_frees_its_worker() -
 
     async def talk(client: ClientSession) -> None:
         engine.gate.clear()
-        messages: list[str] = []
-
-        async def read() -> None:
-            messages.append((await call_error(client, "chunk_read", **READ)).message)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(read)
-            await until(lambda: engine.at_work == 1)
-            await cancel_last(client)
-        assert messages == ["Request cancelled"]
+        await cancelled_call(client, lambda: engine.at_work == 1, "chunk_read", READ)
         assert served.workers.busy == 1
         engine.gate.set()
         await until(lambda: served.workers.busy == 0)
@@ -334,12 +323,11 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        schema = tools["chunk_read"].inputSchema
+        schema = tools["chunk_read"].input_schema
         assert schema["properties"]["index"]["enum"] == ["memory", "other"]
         assert schema["required"] == ["index", "chunk_ids"]
-        assert "index" not in tools["reset"].inputSchema["properties"]
         # The other index has no metadata.
-        assert tools["words"].inputSchema["properties"].keys() > {"index", "words", "fields"}
+        assert tools["words"].input_schema["properties"].keys() > {"index", "words", "fields"}
         assert await error_text(client, "words", index="other", fields=["year"]) == (
             'Tool not run: 1 problem.\n1. argument "fields": there is no such argument. '
             "Arguments: words."
@@ -393,8 +381,8 @@ def test_chunks_and_documents_have_addresses() -> None:
     chunks = [chunk(at, doc_id, "", f"Text {at}.") for at, doc_id in enumerate(ids, 10)]
 
     async def talk(client: ClientSession) -> None:
-        templates = (await client.list_resource_templates()).resourceTemplates
-        assert [template.uriTemplate for template in templates] == [
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [template.uri_template for template in templates] == [
             "arag://memory/chunk/{id}",
             "arag://memory/document/{id}",
         ]
@@ -415,8 +403,8 @@ def test_chunks_and_documents_have_addresses() -> None:
         assert (await contents(client, f"arag://memory/chunk/{'x' * 300}.1")).endswith("Text 12.")
         assert (await contents(client, "arag://memory/chunk/...1")).endswith("Text 11.")
         for steps in ("..", "%2E%2E"):
-            error = await resource_error(client, f"arag://memory/document/{steps}")
-            assert error.message.startswith("There is nothing at this address.")
+            text = await contents(client, f"arag://memory/document/{steps}")
+            assert text.endswith("Text 11.")
 
     LocalServer(MoodyEngine((*VIVALDI, *chunks))).serve(talk)
 
@@ -425,17 +413,17 @@ def test_an_address_without_a_chunk_or_document_is_a_clear_error() -> None:
     async def talk(client: ClientSession) -> None:
         error = await resource_error(client, "arag://memory/chunk/gone.1")
         assert (error.code, error.message) == (
-            -32002,
+            types.INVALID_PARAMS,
             'No chunk has the id "gone.1".\nWhere: memory\n'
             "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.",
         )
         error = await resource_error(client, "arag://memory/document/gone")
         assert (error.code, error.message.splitlines()[0]) == (
-            -32002,
+            types.INVALID_PARAMS,
             'No document has the id "gone".',
         )
         for address in ("arag://memory/chunk/%FF", "arag://memory/document/" + "x" * 3_000):
-            assert (await resource_error(client, address)).code == -32002
+            assert (await resource_error(client, address)).code == types.INVALID_PARAMS
         error = await resource_error(client, "arag://elsewhere/chunk/page.1")
         assert (error.code, error.message) == (
             types.INVALID_PARAMS,
@@ -454,8 +442,12 @@ def test_addresses_obey_the_scope_and_a_long_document_is_truncated() -> None:
     ]
 
     async def talk(client: ClientSession) -> None:
-        assert (await resource_error(client, "arag://memory/chunk/vivaldi.1")).code == -32002
-        assert (await resource_error(client, "arag://memory/document/vivaldi")).code == -32002
+        assert (
+            await resource_error(client, "arag://memory/chunk/vivaldi.1")
+        ).code == types.INVALID_PARAMS
+        assert (
+            await resource_error(client, "arag://memory/document/vivaldi")
+        ).code == types.INVALID_PARAMS
         text = await contents(client, "arag://memory/document/long")
         assert len(text) < 60_000
         *_, left_out, last = text.splitlines()
@@ -480,12 +472,12 @@ def test_the_instructions_of_the_preset_are_a_prompt() -> None:
             (message,) = (await client.get_prompt("logical_read", arguments)).messages
             assert isinstance(message.content, types.TextContent)
             assert message.content.text == PRESET.system_prompt + end
-        with pytest.raises(McpError) as raised:
+        with pytest.raises(MCPError) as raised:
             await client.get_prompt("other")
-        assert str(raised.value) == 'There is no prompt "other".\nAllowed: logical_read'
-        with pytest.raises(McpError) as raised:
+        assert raised.value.message == 'There is no prompt "other".\nAllowed: logical_read'
+        with pytest.raises(MCPError) as raised:
             await client.get_prompt("logical_read", {"answer": "x"})
-        assert str(raised.value) == 'The prompt has no argument "answer".\nAllowed: question'
+        assert raised.value.message == 'The prompt has no argument "answer".\nAllowed: question'
 
     LocalServer().serve(talk)
 
@@ -495,14 +487,14 @@ def test_a_client_gets_the_name_of_the_server_and_instructions() -> None:
 
     async def talk(client: ClientSession) -> None:
         greeting = await client.initialize()
-        assert greeting.serverInfo.name == "arag-search"
+        assert greeting.server_info.name == "arag-search"
         assert greeting.instructions is not None
-        assert "Call reset when a new question begins." in greeting.instructions
+        assert "reset" not in greeting.instructions
         assert greeting.capabilities.tools is not None
         assert greeting.capabilities.prompts is not None
         assert greeting.capabilities.resources is not None
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["keyword_search", "reset"]
+        assert names == ["keyword_search"]
 
     served.serve(talk)
 
@@ -510,12 +502,12 @@ def test_a_client_gets_the_name_of_the_server_and_instructions() -> None:
 # Documents
 
 
-def test_documents_have_names_in_a_session_which_reset_forgets() -> None:
+def test_documents_have_names_in_a_session() -> None:
     served = LocalServer(preset=load_preset("agentic_rag"))
 
     async def talk(client: ClientSession) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["search", "find", "open", "reset"]
+        assert names == ["search", "find", "open"]
         opened = {"reference_id": "turn0search0"}
         missing = await error_text(client, "open", **opened)
         assert missing.startswith("There is no reference turn0search0: no search")
@@ -527,8 +519,6 @@ def test_documents_have_names_in_a_session_which_reset_forgets() -> None:
         patterns = {"patterns": ["OLDER"]}
         places = text_of(await client.call_tool("find", {**opened, **patterns}))
         assert '"OLDER": 1 match.' in places
-        await client.call_tool("reset", {})
-        assert "no search has shown" in await error_text(client, "open", **opened)
 
     served.serve(talk)
 

@@ -71,9 +71,15 @@ def test_tools_come_from_a_preset_or_a_list_and_show_whole_passages_without_a_re
     assert (named.full_text, named.max_result_tokens) == (False, 4_000)
     named = served_preset(None, "keyword_search")
     assert (named.full_text, named.max_result_tokens) == (True, 12_000)
+    named = served_preset(None, "keyword_search", 9_000)
+    assert (named.full_text, named.max_result_tokens) == (True, 9_000)
+    agentic = served_preset("agentic_rag", None, 9_000)
+    assert agentic.document_settings.find_result_tokens == agentic.max_result_tokens == 9_000
+    with pytest.raises(ConfigError, match="max_result_tokens"):
+        served_preset(None, None, 10)
     with pytest.raises(ConfigError, match='There is no preset ""'):
         served_preset("", None)
-    for wrong in ("", "keyword_search,", "reset", "chunk_read,chunk_read"):
+    for wrong in ("", "keyword_search,", "grep", "chunk_read,chunk_read"):
         with pytest.raises(ConfigError) as raised:
             served_preset(None, wrong)
         assert raised.value.where == "--tools"
