@@ -9,8 +9,10 @@ and the oracle of the tests ask it, and engines index and search what it returns
    ``.NET`` are their word in its place, and themselves as well.
 3. Letters of another width, ligatures and other compatibility forms are the letters, apostrophes
    and a possessive 's go, and so do soft hyphens, joiners and, where articles are elided, these.
-4. A word of the dictionary of the language (simplemma) is its lemma; another loses a regular
-   plural. That depends on the word in lower case alone.
+4. A word of the dictionary of the language (simplemma) is its lemma, and a lemma that is a form of
+   another, such as a participle, is that (see ``endings``). A word that the dictionary does not
+   know is looked up with other accents and without an ending, or loses a regular one. All that
+   depends on the word in lower case alone.
 5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts
    stand behind all words, so far apart that no phrase reaches over them.
@@ -20,13 +22,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk
-from arag_search.query import analysis
+from arag_search.query import analysis, endings
 from arag_search.query.analysis import Spellings
 from arag_search.query.limits import MAX_SLOP
 
@@ -64,7 +66,8 @@ def steps(language: str) -> tuple[str, ...]:
     before, after = ("words", "symbols", "letters"), ("accents", "identifiers")
     if language == NONE:
         return (*before, *after)
-    return (*before, f"lemmas of {language} (simplemma {version('simplemma')})", *after)
+    lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
+    return (*before, lemmas, "endings", *after)
 
 
 def is_code(doc_id: str) -> bool:
@@ -279,13 +282,8 @@ _ELIDING = frozenset(("fr", "it", "ca"))
 _CAPITALISED = frozenset(("de",))
 """Languages whose nouns are capitalised, where the spelling of a noun is asked first."""
 
-_PLURALS = {
-    "en": ((re.compile("(?<=..)ies$"), "y"), (re.compile("(?:(?<=[sxz])|(?<=[cs]h))es$"), "")),
-    "es": ((re.compile("(?<=[^aeiouáéíóús])es$"), ""),),
-}
-"""The endings of regular plurals, beside a plain s."""
-_PLAIN_PLURAL = re.compile("(?<=..[^su])s$")
-_WITH_PLAIN_PLURALS = frozenset(("en", "fr", "es", "pt", "ca"))
+_TYPED_PLAIN = frozenset(("de", "es", "fr"))
+"""Languages whose words are also looked up by their letters without accents."""
 
 
 def languages() -> tuple[str, ...]:
@@ -299,10 +297,14 @@ def _lemmas(language: str) -> Callable[[str], str]:
     """Return the function from a word in lower case to its lemma."""
     from simplemma import is_known, lemmatize
 
-    endings = _PLURALS.get(language, ())
-    if language in _WITH_PLAIN_PLURALS:
-        endings = (*endings, (_PLAIN_PLURAL, ""))
-
+    of_unknown, of_lemmas, regular = (
+        [
+            (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
+            for ending, instead in table.get(language, ())
+        ]
+        for table in (endings.OF_UNKNOWN_WORDS, endings.OF_LEMMAS, endings.REGULAR)
+    )
+    uninflected = endings.UNINFLECTED.get(language, frozenset())
     is_capitalised = language in _CAPITALISED  # and has compounds, whose parts are looked up
     spellings = (str.capitalize, str) if is_capitalised else (str,)
 
@@ -314,14 +316,8 @@ def _lemmas(language: str) -> Callable[[str], str]:
         )
         return next((lemma for lemma in lemmas if lemma != word), word)
 
-    def lemma(word: str) -> str:
-        if language in _ELIDING:
-            word = _ELIDED.sub("", word)
-        if not is_known(word, language, low_memory=True):
-            for ending, instead in endings:
-                if ending.search(word):
-                    word = ending.sub(instead, word)
-                    break
+    def last_of_dictionary(word: str) -> str:
+        """Return the lemma that has no other one."""
         chain = [word]
         while True:  # operas, opera, opus
             if language == "en" and word[-1] == "a" and of_dictionary(f"{word}s") == word:
@@ -331,7 +327,49 @@ def _lemmas(language: str) -> Callable[[str], str]:
                 return min(chain[chain.index(word) :], key=lambda word: (len(word), word))
             chain.append(word)
 
+    def known(word: str) -> str | None:
+        """Return a word if the dictionary has it."""
+        return word if len(word) > 2 and is_known(word, language, low_memory=True) else None
+
+    def known_spelling(word: str) -> str | None:
+        """Return the spelling of a word in the dictionary, with other accents or without."""
+        if (found := known(word)) or language not in _TYPED_PLAIN:
+            return found
+        plain = _accents_off(word)
+        return _accented(language).get(plain) or (known(plain) if plain != word else None)
+
+    def lemma(word: str) -> str:
+        if language in _ELIDING:
+            word = _ELIDED.sub("", word)
+        spelling = known_spelling(word) or _first(_replaced(word, of_unknown), known_spelling)
+        if spelling is None:
+            word = next(_replaced(word, regular), word)
+            spelling = known_spelling(word) or word
+        word = last_of_dictionary(spelling)
+        further = None if word in uninflected else _first(_replaced(word, of_lemmas), known)
+        return last_of_dictionary(further) if further else word
+
     return lemma
+
+
+def _replaced(word: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> Iterator[str]:
+    """Yield the words that rules make of a word."""
+    for ending, instead in rules:
+        if match := ending.search(word):
+            yield from (word[: match.start()] + match.expand(other) for other in instead.split(" "))
+
+
+def _first(words: Iterable[str], found: Callable[[str], str | None]) -> str | None:
+    return next(filter(None, map(found, words)), None)
+
+
+@cache
+def _accented(language: str) -> Mapping[str, str]:
+    """Return the words of a dictionary with accents, by their letters without."""
+    from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
+
+    words = LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)
+    return {_accents_off(word.lower()): word for word in words if not word.isascii()}
 
 
 _OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",
