@@ -14,8 +14,9 @@ and the oracle of the tests ask it, and engines index and search what it returns
    know is looked up with other accents and without an ending, or loses a regular one. All that
    depends on the word in lower case alone.
 5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
-6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts
-   stand behind all words, so far apart that no phrase reaches over them.
+6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
+   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
+   apart that no phrase reaches over them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import combinations
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk
@@ -42,6 +44,7 @@ GAP = MAX_SLOP + 2
 """The number of holes: no loose phrase reaches over them."""
 
 _MAX_KNOWN = 200_000
+_MAX_DOTTED = 5
 _CODE = frozenset(
     """
     bash c cc cpp cs css cxx dart ex go h hh hpp hs ipynb java jl js jsx kt lua m mjs mm php pl pm
@@ -63,7 +66,7 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before, after = ("words", "symbols", "letters"), ("accents", "identifiers")
+    before, after = ("words", "symbols", "letters"), ("accents", "identifiers", "names within")
     if language == NONE:
         return (*before, *after)
     lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
@@ -96,6 +99,7 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
         parts = parts_of(text[start:end])
         if parts and (code or not _is_name(text[start:end])):
             more.append([Form(known[part], start, end) for part in parts])
+            more += [[Form(known[name], start, end)] for name in _within(text[start:end])]
     for symbol in _SYMBOL.finditer(text):
         more.append([Form(symbol[0].lower(), *symbol.span())])
     for group in more:
@@ -241,6 +245,15 @@ def parts_of(word: str) -> list[str]:
         return []
     parts = [part.lower() for part in _PART.findall(word) if len(part) > 1]
     return parts if len(parts) > 1 or is_joined or word[0].islower() else []
+
+
+def _within(word: str) -> Iterator[str]:
+    """Yield the dotted names of two parts or more within one of at most _MAX_DOTTED."""
+    pieces = word.lower().split(".")
+    if len(pieces) <= _MAX_DOTTED:
+        for at, end in combinations(range(len(pieces) + 1), 2):
+            if 2 <= end - at < len(pieces):
+                yield ".".join(pieces[at:end])
 
 
 def _is_name(word: str) -> bool:

@@ -117,6 +117,11 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
     [
         ("getUserById now", "getuserbyid now\nget user by id"),
         ("see pg_stat_statements.max", "see pg_stat_statements.max\npg stat statement max"),
+        (
+            "sig.parameters.keys",
+            "sig.parameters.keys\nsig parameter key\nsig.parameters\nparameters.keys",
+        ),
+        ("1.2.3", "1.2.3"),
         ("EarlyStoppingCallback", "earlystoppingcallback\nearly stop callback"),
         ("DataFrame of MacDonald", "dataframe of macdonald"),
         ("x_train, 3.14 U.S. e.g. USA's NATOs", "x_train 3.14 u.s e.g usa nato\ntrain"),
