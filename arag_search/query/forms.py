@@ -346,8 +346,8 @@ def _lemmas(language: str) -> Callable[[str], str]:
 
     def known_spelling(word: str) -> str | None:
         """Return the spelling of a word in the dictionary, with other accents or without."""
-        if (found := known(word)) or language not in _TYPED_PLAIN:
-            return found
+        if (spelling := known(word)) or language not in _TYPED_PLAIN:
+            return spelling
         plain = _accents_off(word)
         return _accented(language).get(plain) or (known(plain) if plain != word else None)
 
@@ -372,8 +372,8 @@ def _replaced(word: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> Iterat
             yield from (word[: match.start()] + match.expand(other) for other in instead.split(" "))
 
 
-def _first(words: Iterable[str], found: Callable[[str], str | None]) -> str | None:
-    return next(filter(None, map(found, words)), None)
+def _first(words: Iterable[str], known: Callable[[str], str | None]) -> str | None:
+    return next(filter(None, map(known, words)), None)
 
 
 @cache
