@@ -9,24 +9,28 @@ and the oracle of the tests ask it, and engines index and search what it returns
    ``.NET`` are their word in its place, and themselves as well.
 3. Letters of another width, ligatures and other compatibility forms are the letters, apostrophes
    and a possessive 's go, and so do soft hyphens, joiners and, where articles are elided, these.
-4. A word of the dictionary of the language (simplemma) is its lemma; another loses a regular
-   plural. That depends on the word in lower case alone.
+4. A word of the dictionary of the language (simplemma) is its lemma, and a lemma that is a form of
+   another, such as a participle, is that (see ``endings``). A word that the dictionary does not
+   know is looked up with other accents and without an ending, or loses a regular one. All that
+   depends on the word in lower case alone.
 5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
-6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts
-   stand behind all words, so far apart that no phrase reaches over them.
+6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
+   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
+   apart that no phrase reaches over them.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import combinations
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk
-from arag_search.query import analysis
+from arag_search.query import analysis, endings
 from arag_search.query.analysis import Spellings
 from arag_search.query.limits import MAX_SLOP
 
@@ -40,6 +44,7 @@ GAP = MAX_SLOP + 2
 """The number of holes: no loose phrase reaches over them."""
 
 _MAX_KNOWN = 200_000
+_MAX_DOTTED = 5
 _CODE = frozenset(
     """
     bash c cc cpp cs css cxx dart ex go h hh hpp hs ipynb java jl js jsx kt lua m mjs mm php pl pm
@@ -61,10 +66,11 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before, after = ("words", "symbols", "letters"), ("accents", "identifiers")
+    before, after = ("words", "symbols", "letters"), ("accents", "identifiers", "names within")
     if language == NONE:
         return (*before, *after)
-    return (*before, f"lemmas of {language} (simplemma {version('simplemma')})", *after)
+    lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
+    return (*before, lemmas, "endings", *after)
 
 
 def is_code(doc_id: str) -> bool:
@@ -93,6 +99,7 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
         parts = parts_of(text[start:end])
         if parts and (code or not _is_name(text[start:end])):
             more.append([Form(known[part], start, end) for part in parts])
+            more += [[Form(known[name], start, end)] for name in _within(text[start:end])]
     for symbol in _SYMBOL.finditer(text):
         more.append([Form(symbol[0].lower(), *symbol.span())])
     for group in more:
@@ -240,6 +247,15 @@ def parts_of(word: str) -> list[str]:
     return parts if len(parts) > 1 or is_joined or word[0].islower() else []
 
 
+def _within(word: str) -> Iterator[str]:
+    """Yield the dotted names of two parts or more within one of at most _MAX_DOTTED."""
+    pieces = word.lower().split(".")
+    if len(pieces) <= _MAX_DOTTED:
+        for at, end in combinations(range(len(pieces) + 1), 2):
+            if 2 <= end - at < len(pieces):
+                yield ".".join(pieces[at:end])
+
+
 def _is_name(word: str) -> bool:
     """Return whether a word may be a name: of two capitalised parts, such as MacDonald."""
     return word[0].isupper() and word.isalpha() and len(_PART.findall(word)) < 3
@@ -279,13 +295,8 @@ _ELIDING = frozenset(("fr", "it", "ca"))
 _CAPITALISED = frozenset(("de",))
 """Languages whose nouns are capitalised, where the spelling of a noun is asked first."""
 
-_PLURALS = {
-    "en": ((re.compile("(?<=..)ies$"), "y"), (re.compile("(?:(?<=[sxz])|(?<=[cs]h))es$"), "")),
-    "es": ((re.compile("(?<=[^aeiouáéíóús])es$"), ""),),
-}
-"""The endings of regular plurals, beside a plain s."""
-_PLAIN_PLURAL = re.compile("(?<=..[^su])s$")
-_WITH_PLAIN_PLURALS = frozenset(("en", "fr", "es", "pt", "ca"))
+_TYPED_PLAIN = frozenset(("de", "es", "fr"))
+"""Languages whose words are also looked up by their letters without accents."""
 
 
 def languages() -> tuple[str, ...]:
@@ -299,10 +310,14 @@ def _lemmas(language: str) -> Callable[[str], str]:
     """Return the function from a word in lower case to its lemma."""
     from simplemma import is_known, lemmatize
 
-    endings = _PLURALS.get(language, ())
-    if language in _WITH_PLAIN_PLURALS:
-        endings = (*endings, (_PLAIN_PLURAL, ""))
-
+    of_unknown, of_lemmas, regular = (
+        [
+            (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
+            for ending, instead in table.get(language, ())
+        ]
+        for table in (endings.OF_UNKNOWN_WORDS, endings.OF_LEMMAS, endings.REGULAR)
+    )
+    uninflected = endings.UNINFLECTED.get(language, frozenset())
     is_capitalised = language in _CAPITALISED  # and has compounds, whose parts are looked up
     spellings = (str.capitalize, str) if is_capitalised else (str,)
 
@@ -314,14 +329,8 @@ def _lemmas(language: str) -> Callable[[str], str]:
         )
         return next((lemma for lemma in lemmas if lemma != word), word)
 
-    def lemma(word: str) -> str:
-        if language in _ELIDING:
-            word = _ELIDED.sub("", word)
-        if not is_known(word, language, low_memory=True):
-            for ending, instead in endings:
-                if ending.search(word):
-                    word = ending.sub(instead, word)
-                    break
+    def last_of_dictionary(word: str) -> str:
+        """Return the lemma that has no other one."""
         chain = [word]
         while True:  # operas, opera, opus
             if language == "en" and word[-1] == "a" and of_dictionary(f"{word}s") == word:
@@ -331,7 +340,49 @@ def _lemmas(language: str) -> Callable[[str], str]:
                 return min(chain[chain.index(word) :], key=lambda word: (len(word), word))
             chain.append(word)
 
+    def known(word: str) -> str | None:
+        """Return a word if the dictionary has it."""
+        return word if len(word) > 2 and is_known(word, language, low_memory=True) else None
+
+    def known_spelling(word: str) -> str | None:
+        """Return the spelling of a word in the dictionary, with other accents or without."""
+        if (spelling := known(word)) or language not in _TYPED_PLAIN:
+            return spelling
+        plain = _accents_off(word)
+        return _accented(language).get(plain) or (known(plain) if plain != word else None)
+
+    def lemma(word: str) -> str:
+        if language in _ELIDING:
+            word = _ELIDED.sub("", word)
+        spelling = known_spelling(word) or _first(_replaced(word, of_unknown), known_spelling)
+        if spelling is None:
+            word = next(_replaced(word, regular), word)
+            spelling = known_spelling(word) or word
+        word = last_of_dictionary(spelling)
+        further = None if word in uninflected else _first(_replaced(word, of_lemmas), known)
+        return last_of_dictionary(further) if further else word
+
     return lemma
+
+
+def _replaced(word: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> Iterator[str]:
+    """Yield the words that rules make of a word."""
+    for ending, instead in rules:
+        if match := ending.search(word):
+            yield from (word[: match.start()] + match.expand(other) for other in instead.split(" "))
+
+
+def _first(words: Iterable[str], known: Callable[[str], str | None]) -> str | None:
+    return next(filter(None, map(known, words)), None)
+
+
+@cache
+def _accented(language: str) -> Mapping[str, str]:
+    """Return the words of a dictionary with accents, by their letters without."""
+    from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
+
+    words = LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)
+    return {_accents_off(word.lower()): word for word in words if not word.isascii()}
 
 
 _OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",

@@ -18,8 +18,9 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from random import Random
 
@@ -27,12 +28,16 @@ import numpy as np
 
 from arag_search.corpus import Chunk
 from arag_search.evaluation.bootstrap import LEVEL, SEED, intervals, resampled_means
+from arag_search.evaluation.measurement import ranking_values
+from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
 from arag_search.query import analysis
-from arag_search.query.forms import parts_of
+from arag_search.query.forms import folded, normal_terms, parts_of
 from arag_search.query.tree import Term
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchHit
+from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in
 from bench.quality.data_sets import SETS
@@ -46,22 +51,24 @@ from index_jobs.sources.selection import FileSelection
 
 NAME = "forms"
 CUT = 10
+_NDCG = f"nDCG@{CUT}"
+_READ = 17
+"""Matches by forms of each corpus for a reader."""
 _SHOWN = 3
 _LIBRARY = "pydantic"
 _NEEDS = 60
-_CHECKERS: Mapping[str, tuple[Sequence[str], str]] = {
-    "fi": (("voikkospell", "-M"), r"A\((\w+)\):\d+:BASEFORM=(\w+)"),
-    **{
-        language: (("hunspell", "-s", "-i", "utf-8", "-d", dictionary), r"(\w+) (\w+)")
-        for language, dictionary in (
-            ("de", "de_DE"),
-            ("es", "es_ES"),
-            ("fr", "fr"),
-            ("ru", "ru_RU"),
-        )
-    },
+_INFLECTIONS: Mapping[str, tuple[str, str]] = {
+    "de": ("utf-8", "(SUB|EIG|ADJ|PA[12])|VER"),
+    "es": ("utf-8", "([NA])|V"),
+    "fr": ("utf-8", "([NJZ]) |V "),
+    "ru": ("koi8-r", "(NN|ADJ)|VB|PT|DPT"),
 }
-"""The commands that print the stems of words, and what a line of theirs is."""
+"""The encoding of the list of inflected words of a language, and how tags of nouns, adjectives and
+verbs with their participles begin."""
+_FINNISH = re.compile(
+    r"^A\((\w+)\):\d+:BASEFORM=(\w+)\nA\(\w+\):\d+:CLASS=(nimi|laatu|teon|etu|suku|paikan)", re.M
+)
+"""What voikkospell says of a noun, adjective, verb or name."""
 _NEAREST = re.compile(
     r'(?:nearest to )?(?:title:)?("[^"]+"|\S+?)(?: occurs nowhere; nearest)?: '
     r"(.*)"
@@ -80,8 +87,20 @@ def main(arguments: Sequence[str]) -> int:
         "--texts",
         type=lambda text: tuple(pair.split("=", 1) for pair in text.split(",")),
         metavar="LANGUAGE=DIR,...",
-        help="measure only inflected words of the texts in these folders, in de, es, fi, fr or ru; "
-        "needs hunspell and voikkospell with their dictionaries",
+        help="measure only inflected words of the texts in these folders, in de, es, fi, fr or ru",
+    )
+    parser.add_argument(
+        "--inflections",
+        type=Path,
+        metavar="DIR",
+        help="lists of inflected words for --texts: de.txt and so on, as dict_decompile of "
+        "morfologik-tools writes them; Finnish needs voikkospell instead",
+    )
+    parser.add_argument(
+        "--manuals",
+        type=lambda text: tuple(map(Path, text.split(","))),
+        metavar="DIR,...",
+        help="measure only names of the manuals of PostgreSQL or Python in these folders",
     )
     parser.add_default("--misspelt", positive, 300, "misspelt titles of each corpus")
     parser.add_default("--identifiers", positive, 200, "identifiers")
@@ -102,7 +121,12 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 def _figures(options: argparse.Namespace, work: Path) -> list[Figure]:
     if options.texts is not None:
-        return [_language(language, folder, work) for language, folder in options.texts]
+        return [
+            _language(language, folder, options.inflections, work)
+            for language, folder in options.texts
+        ]
+    if options.manuals is not None:
+        return [_manual(folder, work, options.identifiers) for folder in options.manuals]
     figures: list[Figure] = []
     for name, folder in sets_in(options.data, options.sets).items():
         source = str(corpus_file(folder))
@@ -116,6 +140,8 @@ def _figures(options: argparse.Namespace, work: Path) -> list[Figure]:
                 _titles(name, index, chunks, options.misspelt),
                 _false_matches(name, index, chunks, options.words),
             ]
+    for name, folder in sets_in(options.data, ("limit",)).items():
+        figures.append(_judged(name, folder, work))
     figures.append(_identifiers(work, options.identifiers))
     return figures
 
@@ -147,21 +173,51 @@ def _evidence(name: str, index: Index, questions: Sequence[Question]) -> Figure:
     """Compare evidence recall@10 of the words of questions, by forms and as written."""
     values: list[list[float]] = []
     for question in questions:
-        query = words_query(question.text)
-        recalls: list[float] = []
-        for text in (query, query.replace('"', '"=', 1).replace(' "', ' "=')):
-            hits = index.logical_search(text, top_k=CUT, feedback=False, snippets=False).hits
-            recalls.append(evidence_recall(question, [hit.title for hit in hits]))
-        values.append([*recalls, recalls[0] - recalls[1]])
-    table = np.array(values)
+        hits = (_first(index, query) for query in _queries(question))
+        values.append([evidence_recall(question, [hit.title for hit in of]) or 0.0 for of in hits])
+    return _compared(f"{name}: evidence", f"recall@{CUT}", values)
+
+
+def _judged(name: str, folder: Path, work: Path) -> Figure:
+    """Compare nDCG@10 of the words of judged needs, by forms and as written."""
+    say(f"{name}: judged needs")
+    build_index([str(corpus_file(folder))], work / name, BuildOptions(language="en"))
+    needs = load_questions(folder)
+    relevant = {need.id: dict(need.relevant_documents) for need in needs}
+    sides: list[Mapping[str, Mapping[str, float]]] = []
+    with open_index(work / name, search_timeout_s=None) as index:
+        for side in (0, 1):
+            ranked = {
+                need.id: list(dict.fromkeys(h.doc_id for h in _first(index, _queries(need)[side])))
+                for need in needs
+            }
+            sides.append(ranking_values(parse_measures([_NDCG]), relevant, ranked))
+    return _compared(
+        f"{name}: judged", _NDCG, [[values[id][_NDCG] for values in sides] for id in sides[0]]
+    )
+
+
+def _queries(question: Question) -> tuple[str, str]:
+    """Return the words of a question as a query for forms, and for words as they are written."""
+    query = words_query(question.text)
+    return query, query.replace('"', '"=', 1).replace(' "', ' "=')
+
+
+def _first(index: Index, query: str, count: int = CUT) -> Sequence[SearchHit]:
+    return index.logical_search(query, top_k=count, feedback=False, snippets=False).hits
+
+
+def _compared(name: str, measure: str, values: Sequence[Sequence[float]]) -> Figure:
+    """Estimate a measure by forms, as written, and the difference."""
+    table = np.array([[*pair, pair[0] - pair[1]] for pair in values])
     means = resampled_means(table, [None] * len(values), name)
     names = ("forms", "written", "difference")
     estimates = intervals(list(table.mean(axis=0)), means, [LEVEL] * len(names))
     rows = [
-        Row(f"{what}, recall@{CUT}", estimate.value, "", estimate.low, estimate.high)
+        Row(f"{what}, {measure}", estimate.value, "", estimate.low, estimate.high)
         for what, estimate in zip(names, estimates, strict=True)
     ]
-    return Figure(f"{name}: evidence", tuple(rows), {"questions": len(values)})
+    return Figure(name, tuple(rows), {"questions": len(values)})
 
 
 # Misspelt titles
@@ -248,48 +304,114 @@ def _false_matches(name: str, index: Index, chunks: Sequence[Chunk], count: int)
         Row("passages that match by the form alone", share, ""),
     )
     examples = {word: (written[word], by_form[word]) for word in drawn if more[word]}
-    return Figure(f"{name}: matches by forms", rows, {"written, with forms": examples})
+    random = Random(SEED)
+    read = [
+        _match(index, word, random)
+        for word in random.sample(sorted(examples), min(_READ, len(examples)))
+    ]
+    details = {"written, with forms": examples, "word, passage, sentence": read}
+    return Figure(f"{name}: matches by forms", rows, details)
+
+
+def _match(index: Index, word: str, random: Random) -> tuple[str, str, str]:
+    """Draw a passage that a word matches by its form alone; return it with the sentences that
+    have the form."""
+    query = f'"{word}" AND NOT "={word}"'
+    hit = random.choice(index.logical_search(query, top_k=1000, feedback=False).hits)
+    return word, hit.id, hit.snippet.strip() or hit.title
 
 
 # Languages
 
 
-def _language(language: str, folder: str, work: Path) -> Figure:
-    """Measure whether a passage that has one form of a word is found by another form. Which words
-    are forms of each other is what a spelling checker says, of which our lemmas know nothing."""
+def _language(language: str, folder: str, inflections: Path | None, work: Path) -> Figure:
+    """Measure whether a passage that has one form of a word is found by another form, also if it is
+    typed without accents, and how many of the words that have one form are no forms of each other.
+    Which are is what a dictionary says, of which our lemmas know nothing."""
     say(f"{language}: inflected words")
     build_index([folder], work / language, BuildOptions(language=language, overwrite=True))
-    asked: list[tuple[str, str, bool]] = []
+    asked: list[tuple[str, str, bool, bool]] = []
     with open_index(work / language, search_timeout_s=None) as index:
         words = {chunk.id: set(analysis.terms(chunk.content)) for chunk in index.scan()}
-        wordy = sorted({w for of in words.values() for w in of if w.isalpha() and len(w) > 3})
-        related: dict[str, set[str]] = {}
-        for word, stem in _stems(language, wordy):
-            related.setdefault(stem, set()).add(word)
+        wordy = {word for of in words.values() for word in of if word.isalpha() and len(word) > 3}
+        related: dict[tuple[str, str], set[str]] = {}
+        for word, *lemma in _lemmas(language, wordy, inflections):
+            related.setdefault((lemma[0], lemma[1]), set()).add(word)
         random = Random(SEED)
-        groups = sorted(tuple(sorted(group)) for group in related.values() if len(group) > 1)
+        groups = sorted({tuple(sorted(group)) for group in related.values() if len(group) > 1})
         for group in random.sample(groups, min(len(groups), 3 * _NEEDS)):
             query, held = random.sample(group, 2)
-            passages = [id for id, terms in words.items() if held in terms and query not in terms]
+            passages = {id for id, terms in words.items() if held in terms and query not in terms}
             if passages and len(asked) < _NEEDS:
-                hits = index.logical_search(query, top_k=1000, snippets=False, feedback=False).hits
-                asked.append((query, held, {hit.id for hit in hits} >= set(passages)))
-    share = sum(is_right for *_, is_right in asked) / len(asked)
+                is_found, is_found_plain = (
+                    passages <= {hit.id for hit in _first(index, text, 1000)}
+                    for text in (query, folded(query))
+                )
+                asked.append((query, held, is_found, is_found_plain))
+    joined = [
+        [
+            len({normal_terms(word, language)[0] for word in pair}) == 1
+            for pair in combinations(g, 2)
+        ]
+        for g in groups
+    ]
     least = 0.85 if language == "fi" else 0.95
-    row = Row("passages of another form", share, "", target=Target("at least", least))
-    missed = [f"{query} - {held}" for query, held, is_right in asked if not is_right]
-    return Figure(f"{language}: inflected words", (row,), {"needs": len(asked), "missed": missed})
-
-
-def _stems(language: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each word with each of its stems; German nouns are asked as such, too."""
-    command, line = _CHECKERS[language]
-    asked = [spelling for word in words for spelling in dict.fromkeys((word, word.capitalize()))]
-    done = subprocess.run(
-        command, input="\n".join(asked), capture_output=True, encoding="utf-8", check=True
+    rows = (
+        Row(
+            "passages of another form",
+            _mean([need[2] for need in asked]),
+            "",
+            target=Target("at least", least),
+        ),
+        Row("the same, typed without accents", _mean([need[3] for need in asked]), ""),
+        Row("pairs of a word's forms, a word's mean", sum(map(_mean, joined)) / len(joined), ""),
+        Row("words of one form that are not of one word", _unrelated(related, language), ""),
     )
-    for match in re.finditer(rf"^{line}", done.stdout, re.MULTILINE):
-        yield match[1].lower(), match[2].lower()
+    missed = [f"{query} - {held}" for query, held, is_right, _ in asked if not is_right]
+    return Figure(f"{language}: inflected words", rows, {"needs": len(asked), "missed": missed})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _unrelated(related: Mapping[tuple[str, str], set[str]], language: str) -> float:
+    """Return the share of unrelated words among the words with its form, a word's mean."""
+    lemmas: dict[str, set[str]] = {}
+    for (lemma, _), group in related.items():
+        for word in group:
+            lemmas.setdefault(word, set()).add(lemma)
+    same: dict[str, list[str]] = {}
+    for word in lemmas:
+        same.setdefault(normal_terms(word, language)[0], []).append(word)
+    shares = [
+        sum(lemmas[word].isdisjoint(lemmas[other]) for other in group) / len(group)
+        for group in same.values()
+        for word in group
+    ]
+    return _mean(shares)
+
+
+def _lemmas(
+    language: str, words: Collection[str], inflections: Path | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield words with each of their lemmas and its part of speech."""
+    if language == "fi":
+        asked = "\n".join(spelt for word in sorted(words) for spelt in (word, word.capitalize()))
+        done = subprocess.run(
+            ("voikkospell", "-M"), input=asked, capture_output=True, encoding="utf-8", check=True
+        )
+        for match in _FINNISH.finditer(done.stdout):
+            yield match[1].lower(), match[2].lower(), match[3]
+        return
+    if inflections is None:
+        raise BenchError("The lists of inflected words are missing.", allowed="--inflections DIR")
+    encoding, tags = _INFLECTIONS[language]
+    line = re.compile(rf"(.+?)[_+](.+?)[_+](?:{tags})")
+    with (inflections / f"{language}.txt").open(encoding=encoding, errors="replace") as file:
+        for match in filter(None, map(line.match, file)):
+            if (word := match[2].lower()) in words:
+                yield word, match[1].lower(), match[3] or "verb"
 
 
 # Identifiers
@@ -318,10 +440,10 @@ def _identifiers(work: Path, count: int) -> Figure:
             if kind == "name":
                 asked = {"parts": f'"{" ".join(parts_of(name))}"', "the whole": f'"{name}"'}
             for form, query in asked.items():
-                hits = index.logical_search(query, top_k=1000, snippets=False, feedback=False).hits
+                hits = _first(index, query, 1000)
                 shares.setdefault(form, []).append(any(hit.doc_id == file for hit in hits))
     rows = tuple(
-        Row(kind, sum(values) / len(values), "", target=Target("at least", 0.95))
+        Row(kind, _mean(values), "", target=Target("at least", 0.95))
         for kind, values in shares.items()
     )
     return Figure("identifiers", rows, {"library": _LIBRARY, "names": len(drawn)})
@@ -345,3 +467,37 @@ def _dotted_names(folder: Path) -> Iterator[tuple[str, str]]:
                 names = (node.value.id, node.attr)
                 if not any(name.startswith("_") for name in names):  # where the analyser cuts
                     yield str(path.relative_to(folder)), ".".join(names)
+
+
+_ANCHOR = re.compile(r'id="(?:GUC-([A-Z0-9-]+)|([a-z]\w+\.\w+))"')
+"""A setting of PostgreSQL, or a name in a module of Python's library."""
+
+
+def _manual(folder: Path, work: Path, count: int) -> Figure:
+    """Measure whether the page of a manual that describes a name is found by its parts, by the
+    whole and, where it is dotted, by a longer dotted name."""
+    say(f"{folder.name}: names")
+    names = {
+        (page.relative_to(folder).as_posix(), setting.lower().replace("-", "_") or dotted)
+        for page in sorted(folder.rglob("*.html"))
+        for setting, dotted in _ANCHOR.findall(page.read_text("utf-8", "replace"))
+    }
+    drawn = Random(SEED).sample(sorted(names), min(count, len(names)))
+    options = BuildOptions(language="en", overwrite=True, files=FileSelection(root=str(folder)))
+    build_index([str(folder)], work / "manual", options)
+    shares: dict[str, list[bool]] = {}
+    with open_index(work / "manual", search_timeout_s=None) as index:
+        for page, name in drawn:
+            asked = {"the whole": name}
+            if len(parts := parts_of(name)) > 1:
+                asked["parts"] = f'"{" ".join(parts)}"'
+            if "." in name:
+                asked["a dotted prefix"] = f"python.{name}"
+            for form, query in asked.items():
+                hits = _first(index, query, 1000)
+                shares.setdefault(form, []).append(any(hit.doc_id == page for hit in hits))
+    rows = tuple(
+        Row(kind, _mean(values), "", target=Target("at least", 0.95))
+        for kind, values in shares.items()
+    )
+    return Figure(f"{folder.name}: names", rows, {"names": len(drawn)})

@@ -1,0 +1,114 @@
+"""The endings by which words are joined that the dictionary of a language keeps apart.
+
+A rule is an ending behind two letters or more, as a regular expression, and what may stand instead,
+with blanks between. It counts only if the dictionary knows the word that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Rules = tuple[tuple[str, str], ...]
+
+_CLITIC = "(?:se|me|te|nos|os|l[aeo]s?)"
+_PREFIX = (
+    "(?:ab|an|auf|aus|bei|da|dar|durch|ein|fest|fort|frei|her|heraus|herunter|hin|hinzu|los|mit"
+    "|nach|um|vor|weg|wieder|zu|zurück|zusammen)"
+)
+_SEPARATED: Rules = (  # anzufangen, angefangen, eingefärbten
+    (f"^({_PREFIX})(?:zu|ge)(.+en)(?:e[mnrs]?)?", r"\1\2"),
+    (f"^({_PREFIX})ge(.+)t(?:e[mnrs]?)?", r"\1\2en"),
+)
+_ADJECTIVE = "(?:[оеыи][йем]|[ыи]х|[ыи]ми|[ое]го|[ое]му|ая|яя|ую|юю)"
+_PARTICIPLES: Rules = (
+    (f"[её]н(?:о|н{_ADJECTIVE})?", "ить еть"),
+    (f"ан(?:о|н{_ADJECTIVE})?", "ать"),
+    (f"ующ{_ADJECTIVE}(ся)?", r"овать\1 евать\1"),
+    (f"[аяую]щ{_ADJECTIVE}(ся)?", r"ать\1 ять\1 ить\1 еть\1"),
+    (f"вш{_ADJECTIVE}(ся)?", r"ть\1"),
+    (f"ем{_ADJECTIVE}", "ть"),
+)
+
+OF_UNKNOWN_WORDS: Mapping[str, Rules] = {
+    "de": (
+        *_SEPARATED,
+        ("^ge(.+)t(?:e[mnrs]?)?", r"\1en"),
+        ("^ge(.+en)(?:e[mnrs]?)?", r"\1"),
+        ("(?:e[mnrs]?|s)", ""),
+    ),
+    "es": (
+        (f"([áéí]r|[áé]ndo){_CLITIC}{{1,2}}", r"\1"),
+        (f"(?<=[aeinr]){_CLITIC}", ""),
+    ),
+    "fr": (
+        ("(?:ée?s?|ante?s?|i?ez|i?ons|ent|ait|aient|er(?:a|ai|as|ez|ons|ont|ait|aient))", "er"),
+    ),
+    "ru": (
+        ("^(.*)ё(.*)", r"\1е\2"),
+        *_PARTICIPLES,
+        (f"{_ADJECTIVE}(ся)?", r"ый\1 ий\1 ой\1"),
+        ("[её]н[аы]", "ить еть"),
+        ("ан[аы]", "ать"),
+        ("([аяи])в(?:ши)?", r"\1ть"),
+        ("([ая])я", r"\1ть"),
+    ),
+}
+"""The rules for words that the dictionary does not know: endings of inflected words."""
+
+OF_LEMMAS: Mapping[str, Rules] = {
+    "de": (
+        *_SEPARATED,
+        ("^(.*ge.+t)e", r"\1"),
+        ("^((?:be|ent|er|ver|zer).+|.+ier)te?", r"\1en"),
+        ("end", "en"),
+    ),
+    "es": (
+        (f"(?<=[aei]r){_CLITIC}", ""),
+        ("(?<=...)(?:ad[oa]|[oae]|ando)", "ar er ir"),
+        ("(?:id[oa]|iendo)", "er ir"),
+        ("ón", "onar"),
+    ),
+    "fi": (
+        (r"([aä])\1(?:minen|[vm][aä])", r"\1t\1"),
+        ("(?:minen|[vm][aä])", "a ä"),
+        ("([ln])eminen", r"\1\1a \1\1ä"),
+        ("(?:se?sti|i?nen|mpi)", ""),
+    ),
+    "fr": (
+        ("(?:ée?|e|ant)", "er"),
+        ("(?:ie?|issant)", "ir"),
+        ("ue?", "re ir oir"),
+        ("e", ""),
+    ),
+    "ru": (*_PARTICIPLES, ("(?<=...)о", "ый ий ой")),
+}
+"""The rules for words that the dictionary has as lemmas, and that are also forms of others, such as
+participles."""
+
+UNINFLECTED: Mapping[str, frozenset[str]] = {
+    "de": frozenset(("während",)),
+    "es": frozenset(
+        ("abajo", "algo", "arriba", "bajo", "como", "contra", "dentro", "encima", "entre", "este",
+         "nada", "para", "sobre", "tarde")
+    ),
+    "fr": frozenset(("contre", "ensuite", "entre", "outre", "parce")),
+}  # fmt: skip
+"""Frequent words that are no forms of the words that the rules would make of them."""
+
+REGULAR: Mapping[str, Rules] = {
+    "en": (
+        ("ies", "y"),
+        ("(?:(?<=[sxz])|(?<=[cs]h))es", ""),
+        ("(?<=..[^su])s", ""),
+    ),
+    "es": (("(?<=[^aeiouáéíóús])es", ""), ("(?<=..[^su])s", "")),
+    "ru": (
+        (
+            "(?<=....)(?:[ыи]ми|[ое]го|[ое]му|[оеыи][йемх]|[ая]х|[ая]я|[ую]ю|[ая]ми?|[оеё]в"
+            "|[аяоеуюыиьй])",
+            "",
+        ),
+    ),
+    **dict.fromkeys(("ca", "fr", "pt"), (("(?<=..[^su])s", ""),)),
+}
+"""The regular endings that words lose, known or not, if no other rule has made a known one."""
