@@ -33,7 +33,14 @@ from arag_search.engines.open import open_engine
 from arag_search.errors import NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TITLE
-from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
+from arag_search.query.parser import (
+    Operator,
+    Options,
+    ParsedQuery,
+    parse,
+    parse_checked,
+    parse_filter,
+)
 from arag_search.query.problems import NOTE_UNRANKED
 from arag_search.query.tree import KeywordEquals, Node, Scope, TextLeaf, any_of, leaves
 from arag_search.search.branches import Branches, keyword_counts
@@ -256,11 +263,11 @@ class Index:
                 do="Build it again without --without sentences.",
             )
         check_per_document(per_document)
-        sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
-        parsed = self.parse(
-            query, default_operator=default_operator, operators=operators, published=published
-        )
-        scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
+        schema = self.manifest.query_schema
+        sorting = None if sort is None else parse_sort(sort, schema)
+        options = Options(schema, default_operator, operators, published=published)
+        parsed = parse_checked(query, options)
+        scope, within = narrowed(self.scope, filter, schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = SearchRequest(
             parsed.tree, top_k, offset, granularity, scope, snippets, full_text, deadline,
@@ -277,8 +284,8 @@ class Index:
         metadata = self.manifest.metadata
         lowered = lowered_by(parsed.tree, page.hits, metadata) if chooser else {}
         hits = [
-            hit_of(hit, chooser.choose(hit) if chooser else (), explanation)._replace(
-                lowered=lowered.get(hit.id, ())
+            hit_of(
+                hit, chooser.choose(hit) if chooser else (), explanation, lowered.get(hit.id, ())
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
@@ -288,7 +295,7 @@ class Index:
         if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and self.scope is None:  # the note is about all passages
-            note = self._frequent_words.note(parsed.tree, granularity, deadline)
+            note = self._frequent_words.note(parsed.wanted, granularity, deadline)
             notes += [note] if note else []
         notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
@@ -313,7 +320,7 @@ class Index:
             nearest=done.nearest,
             branches=done.branches,
             unrepresented=done.unrepresented,
-            highlighter=Highlighter.of_query(parsed.tree, by_sentence=granularity == "sentence"),
+            highlighter=Highlighter(parsed.wanted, by_sentence=granularity == "sentence"),
         )
 
     def _preference_notes(self, request: SearchRequest, page: Page) -> list[str]:
