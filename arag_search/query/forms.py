@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import NamedTuple
@@ -202,10 +202,10 @@ def _words(text: str, language: str, code: bool) -> list[str]:
     return words
 
 
-def forms_of_words(words: Iterable[str], language: str) -> list[str]:
-    """Return the forms of words of ``words_of_chunk``."""
-    known = _known(language)
-    return [word.partition("\t")[2] if "\t" in word else known[word] for word in words]
+def form_of(word: str, language: str) -> str:
+    """Return the form of a word of ``words_of_chunk``."""
+    _, tab, form = word.partition("\t")
+    return form if tab else _known(language)[word]
 
 
 def normal_spellings(text: str, language: str) -> Spellings:

@@ -26,7 +26,6 @@ A chunk ends with 1 if its content has words that its sentences have not, otherw
 from __future__ import annotations
 
 import itertools
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.fields import DOC_ID, MetadataType, period_ms
-from arag_search.query.forms import END, HOLE, forms_of_words, words_of_chunk
+from arag_search.query.forms import END, HOLE, form_of, words_of_chunk
 
 ENGINE = "lucene"
 """The name of this engine in manifests."""
@@ -124,7 +123,6 @@ def _metadata(loaded: Mapping[str, Any]) -> dict[str, MetadataValue]:
     }
 
 
-_FORM = re.compile("\t.*")
 _LONG, _INT, _DOUBLE = struct.Struct("<q"), struct.Struct("<i"), struct.Struct("<d")
 
 
@@ -184,8 +182,8 @@ def _packed_words(words: Sequence[str], language: str) -> bytes:
     different = dict.fromkeys([END, HOLE, *words])
     numbers = dict(zip(different, itertools.count()))
     parts: list[bytes] = [_INT.pack(len(different))]
-    _add_bytes(_FORM.sub("", "\n".join(different)).encode(), parts)
-    _add_bytes("\n".join(forms_of_words(different, language)).encode(), parts)
+    _add_bytes("\n".join([word.partition("\t")[0] for word in different]).encode(), parts)
+    _add_bytes("\n".join([form_of(word, language) for word in different]).encode(), parts)
     parts += [_INT.pack(len(words)), _ints([*map(numbers.__getitem__, words)])]
     return b"".join(parts)
 

@@ -14,8 +14,8 @@ from arag_search.query.forms import (
     HOLE,
     NONE,
     folded,
+    form_of,
     forms_of_chunk,
-    forms_of_words,
     indexed,
     is_code,
     languages,
@@ -221,7 +221,7 @@ def test_the_words_of_a_chunk_carry_their_forms(content: str) -> None:
     for text, found in zip(texts, of_texts, strict=True):
         own = found[: found.index(HOLE)] if HOLE in found else found
         assert [word.partition("\t")[0] for word in own] == analysis.terms(text)
-        forms = " ".join(form or "\n" for form in forms_of_words(found, NONE))
+        forms = " ".join(form_of(word, NONE) if word else "\n" for word in found)
         assert forms.replace(" \n ", "\n").replace("\n ", "\n") == indexed(text, NONE)
 
 
