@@ -115,9 +115,8 @@ def indexed(text: str, language: str, *, code: bool = False) -> str:
     return _HOLES.sub("\n", terms) if "  " in terms else terms
 
 
-END = "\u1e9f"
-"""A letter that hardly any text has, and that is its own form: it stands between texts, and after
-each text of ``words_of_chunk``."""
+_BETWEEN = "\u1e9f"
+"""A letter that hardly any text has, and that is its own form: it stands between texts."""
 
 
 def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:
@@ -131,11 +130,11 @@ def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -
 def _plain_forms(texts: Sequence[str], language: str) -> list[str] | None:
     """Return the terms of each text with blanks between them, read in one piece; None if one has a
     symbol, an identifier or the letter that stands between them."""
-    marked = f" {END} ".join(texts)
-    if marked.count(END) != len(texts) - 1 or _UNUSUAL.search(marked):
+    marked = f" {_BETWEEN} ".join(texts)
+    if marked.count(_BETWEEN) != len(texts) - 1 or _UNUSUAL.search(marked):
         return None
     terms = " ".join(map(_known(language).__getitem__, analysis.terms(marked)))
-    return [piece.strip() for piece in terms.split(END)]
+    return [piece.strip() for piece in terms.split(_BETWEEN)]
 
 
 class ChunkForms(NamedTuple):
@@ -163,49 +162,6 @@ def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
         words = " ".join([piece[0] for piece in pieces if piece[0]])
         content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
     return ChunkForms(title, content, sentences)
-
-
-def words_of_chunk(chunk: Chunk, language: str) -> tuple[list[str], bool]:
-    """Return the words of the title, of each sentence and, if a word of one goes on in the next, of
-    the content of a chunk, with END after each text; and whether the content is among them.
-
-    A word is as it is written. If its form is not that of the word alone, it follows after a tab:
-    C++ is ``c\tc++``. The forms of symbols and identifiers stand behind a HOLE, as ``\tform``.
-    """
-    texts = [chunk.title, *chunk.sentences()]
-    goes_on = not all(text[-1:].isspace() for text in texts[1:-1])
-    if goes_on:
-        texts.append(chunk.content)
-    marked = f" {END} ".join(texts)
-    if marked.count(END) == len(texts) - 1 and not _UNUSUAL.search(marked):
-        return [*analysis.terms(marked), END], goes_on
-    code = is_code(chunk.doc_id)
-    return [word for text in texts for word in (*_words(text, language, code), END)], goes_on
-
-
-def _words(text: str, language: str, code: bool) -> list[str]:
-    """Return the words of one text of a chunk."""
-    terms = analysis.terms(text)
-    if not _UNUSUAL.search(text) and END not in terms:
-        return terms
-    known = _known(language)
-    forms = normal_forms(text, language, code=code)
-    words = [
-        term if known[term] == form.term and term != END else f"{term}\t{form.term}"
-        for term, form in zip(terms, forms, strict=False)
-    ]
-    for form in forms[len(terms) :]:
-        if form.term != HOLE:
-            words.append(f"\t{form.term}")
-        elif words[-1:] != [HOLE]:
-            words.append(HOLE)
-    return words
-
-
-def form_of(word: str, language: str) -> str:
-    """Return the form of a word of ``words_of_chunk``."""
-    _, tab, form = word.partition("\t")
-    return form if tab else _known(language)[word]
 
 
 def normal_spellings(text: str, language: str) -> Spellings:

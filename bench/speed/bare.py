@@ -19,7 +19,7 @@ from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array, java_string
 from arag_search.engines.lucene.writer import RAM_BUFFER_MB
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
-from arag_search.query.forms import is_code, normal_terms
+from arag_search.query.forms import forms_of_chunk
 
 _DOCUMENT = "org.apache.lucene.document"
 _INDEX = "org.apache.lucene.index"
@@ -233,16 +233,16 @@ def index_with_stored_names(chunks: Iterable[Chunk], folder: Path, language: str
     make = _classes()
     writer = _writer(folder)
     field = java("org.apache.lucene.document.TextField")
-    stream = java("arag.Documents$Words")
+    stream = java("arag.Documents$Forms")
     for chunk in chunks:
         document = make.document()
         document.add(make.exact(schema.ID, chunk.id, make.yes))
         document.add(make.exact(DOC_ID, chunk.doc_id, make.yes))
         document.add(make.analysed(TITLE, chunk.title, make.yes))
         document.add(make.analysed(CONTENT, chunk.content, make.no))
-        for name, text in ((TITLE, chunk.title), (CONTENT, chunk.content)):
-            terms = normal_terms(text, language, code=is_code(chunk.doc_id))
-            document.add(field(FORMS[name], stream(java_array("String", terms))))
+        forms = forms_of_chunk(chunk, language)
+        document.add(field(FORMS[TITLE], stream(forms.title)))
+        document.add(field(FORMS[CONTENT], stream(forms.content)))
         writer.addDocument(document)
     writer.commit()
     writer.close()

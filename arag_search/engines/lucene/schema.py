@@ -15,12 +15,8 @@ Packing chunks needs no Java, so that worker processes can do it; ``java/Documen
 bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, title, content
 and record, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
 field the number of its values, and the values (a string, a double, or the first millisecond of a
-period); the number of sentences, and their ends in code points.
-
-If words have normal forms, each word of a batch is found here, once for the field of the words and
-for that of their forms. Before the chunks stand the different words with a line feed between them,
-their forms in the same way, and the words of all texts as numbers.
-A chunk ends with 1 if its content has words that its sentences have not, otherwise with 0.
+period); the number of sentences, and their ends in code points; and if words have normal forms,
+those of the title, of the content, and of each sentence.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.fields import DOC_ID, MetadataType, period_ms
-from arag_search.query.forms import END, HOLE, form_of, words_of_chunk
+from arag_search.query.forms import forms_of_chunk
 
 ENGINE = "lucene"
 """The name of this engine in manifests."""
@@ -154,20 +150,14 @@ class ChunkPacker:
         not Unicode.
         """
         parts: list[bytes] = []
-        words: list[str] = []
         for chunk in chunks:
             try:
-                _pack(chunk, self.metadata, parts)
+                _pack(chunk, self.metadata, self.language, parts)
             except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
                 raise BuildError(
                     f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
                 ) from error
-            if self.language:
-                of_chunk, goes_on = words_of_chunk(chunk, self.language)
-                words += of_chunk
-                parts.append(_INT.pack(goes_on))
-        numbers = _packed_words(words, self.language) if words else b""
-        return PackedChunks(numbers + b"".join(parts), len(chunks), _ordinals(chunks))
+        return PackedChunks(b"".join(parts), len(chunks), _ordinals(chunks))
 
 
 def _ordinals(chunks: Sequence[Chunk]) -> tuple[int, int] | None:
@@ -176,19 +166,9 @@ def _ordinals(chunks: Sequence[Chunk]) -> tuple[int, int] | None:
     return (ordinals[0], ordinals[-1]) if ordinals and growing else None
 
 
-def _packed_words(words: Sequence[str], language: str) -> bytes:
-    """Pack the different words with their forms, and all words as their numbers. END is the first
-    of them, HOLE the second. Most of it is a few calls for a whole batch."""
-    different = dict.fromkeys([END, HOLE, *words])
-    numbers = dict(zip(different, itertools.count()))
-    parts: list[bytes] = [_INT.pack(len(different))]
-    _add_bytes("\n".join([word.partition("\t")[0] for word in different]).encode(), parts)
-    _add_bytes("\n".join([form_of(word, language) for word in different]).encode(), parts)
-    parts += [_INT.pack(len(words)), _ints([*map(numbers.__getitem__, words)])]
-    return b"".join(parts)
-
-
-def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]) -> None:
+def _pack(
+    chunk: Chunk, metadata: Mapping[str, MetadataType], language: str, parts: list[bytes]
+) -> None:
     record = encode_record(chunk)
     parts.append(_LONG.pack(chunk.ordinal))
     _add_bytes(term_bytes(chunk.id, chunk), parts)
@@ -204,6 +184,10 @@ def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]
             _add_value(value, kind, chunk, parts)
     parts.append(_INT.pack(len(chunk.sentence_ends)))
     parts.append(_ints(chunk.sentence_ends))
+    if language:
+        forms = forms_of_chunk(chunk, language)
+        for text in (forms.title, forms.content, *forms.sentences):
+            _add_bytes(text.encode(), parts)
 
 
 def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:

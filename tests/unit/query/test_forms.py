@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from arag_search.corpus import Chunk, nfc
 from arag_search.query import analysis
 from arag_search.query.forms import (
-    END,
     GAP,
     HOLE,
     NONE,
     folded,
-    form_of,
     forms_of_chunk,
     indexed,
     is_code,
@@ -23,7 +21,6 @@ from arag_search.query.forms import (
     normal_spellings,
     normal_terms,
     steps,
-    words_of_chunk,
 )
 
 TEXTS = st.text(
@@ -183,46 +180,6 @@ def test_the_forms_of_a_chunk_are_those_of_its_texts(pieces: list[str], code: bo
     made = forms.content.split("\n")
     assert made[0] == whole[0]
     assert sorted(made[1:]) == sorted(whole[1:])
-
-
-def texts_of(words: list[str]) -> list[list[str]]:
-    """Return the words of each text."""
-    texts: list[list[str]] = [[]]
-    for word in words:
-        if word == END:
-            texts.append([])
-        else:
-            texts[-1].append(word)
-    assert not texts[-1]
-    return texts[:-1]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "Plain words. | More words.",
-        "a word goes o|n here",
-        "C++ and C# | --flag $HOME | getUserById, pg_stat.max",
-        f"{END} is a word | {END}",
-        "",
-        " | $_ | ",
-    ],
-)
-def test_the_words_of_a_chunk_carry_their_forms(content: str) -> None:
-    pieces = content.split("|")
-    ends = [len("".join(pieces[: n + 1])) for n in range(len(pieces))]
-    content = "".join(pieces)
-    chunk = Chunk("a.1", "a", "C++", content, 1, 1, 0, tuple(ends), {})
-    words, goes_on = words_of_chunk(chunk, NONE)
-    assert goes_on == (content == "a word goes on here")
-    of_texts = texts_of(words)
-    texts = [chunk.title, *chunk.sentences(), *([content] if goes_on else [])]
-    assert len(of_texts) == len(texts)
-    for text, found in zip(texts, of_texts, strict=True):
-        own = found[: found.index(HOLE)] if HOLE in found else found
-        assert [word.partition("\t")[0] for word in own] == analysis.terms(text)
-        forms = " ".join(form_of(word, NONE) if word else "\n" for word in found)
-        assert forms.replace(" \n ", "\n").replace("\n ", "\n") == indexed(text, NONE)
 
 
 def test_a_beginning_is_folded_and_has_no_lemma() -> None:
