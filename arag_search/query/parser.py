@@ -62,12 +62,13 @@ from arag_search.query.tree import (
     all_of,
     any_of,
     condition_of,
+    give_forms,
     leaves,
+    positive_leaves,
     render,
     scores,
     spelled_words,
     weighted,
-    with_forms,
 )
 from arag_search.system.arguments import checked
 
@@ -82,11 +83,16 @@ _OPERATORS: dict[str, Operator | ModifierName] = {
     "&&": "AND",
     "||": "OR",
 }
-_SCORING_OPERATORS: dict[str, ModifierName] = {"PREFER": "PREFER", "DEMOTE": "DEMOTE"}
+_ALL_OPERATORS: dict[str, Operator | ModifierName] = {
+    **_OPERATORS,
+    "PREFER": "PREFER",
+    "DEMOTE": "DEMOTE",
+}
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
 _WEIGHT = re.compile(r"\^[^\s()]+")
+_COUNTED = re.compile(f"[*~{''.join(APOSTROPHES)}]")
 _SPACED_CLAUSE = re.compile(
     r"""(?P<name>[^\W\d][\w.-]*)(?:
         :\s*(?P<low>[^\s()":\[{<>]+)\s+TO\s+(?P<high>[^\s()":]+)
@@ -107,11 +113,13 @@ _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query as it was understood. ``understood`` is its canonical text."""
+    """A query as it was understood. ``understood`` is its canonical text, ``wanted`` are its text
+    leaves that are not under a NOT or DEMOTE."""
 
     tree: Node
     understood: str
     notes: tuple[str, ...]
+    wanted: tuple[TextLeaf, ...]
 
 
 @checked
@@ -135,8 +143,13 @@ def parse(
     spellings. Raises QueryError with every problem (the first 2,000), never anything else, whatever
     the text; one of more than 4,000 characters gets no corrected query.
     """
-    default_operator = default_operator if operators else "OR"
-    options = _Options(schema, default_operator, operators, limits, published, ranked)
+    return parse_checked(
+        text, Options(schema, default_operator, operators, limits, published, ranked)
+    )
+
+
+def parse_checked(text: str, options: Options) -> ParsedQuery:
+    """Return what ``parse`` returns, of arguments that were checked before."""
     reading = _read(text, options)
     if reading.findings.problems and _QUESTION.search(text):
         reading = _read_question(reading, options) or reading
@@ -144,13 +157,14 @@ def parse(
     if reading.modifiers:
         tree = _reject_only_modifiers(reading)
     if findings.problems or tree is None:
-        corrected = None if tree is None else render(tree, operators)
+        corrected = None if tree is None else render(tree, options.operators)
         raise findings.error(_mended(reading, corrected, options))
-    if not scores(tree):
-        findings.note(problems.NOTE_UNRANKED)
     if options.has_additions:
-        tree = with_forms(tree, schema.language)
-    return ParsedQuery(tree, render(tree, operators), findings.all_notes())
+        give_forms(tree, options.schema.language)
+    wanted = tuple([leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)])
+    if not wanted:
+        findings.note(problems.NOTE_UNRANKED)
+    return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), wanted)
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:
@@ -159,7 +173,7 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     Raises QueryError.
     """
     schema = replace(schema, metadata_only=True)
-    options = _Options(schema, "AND", operators=True, limits=False, published=False, ranked=False)
+    options = Options(schema, "AND", operators=True, limits=False, published=False, ranked=False)
     reading = _read(text, options)
     if reading.findings.problems:
         tree = reading.tree
@@ -176,7 +190,7 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     return Scope(include, tuple(node.child for node in reading.modifiers))
 
 
-def _mended(reading: _Reading, corrected: str | None, options: _Options) -> str | None:
+def _mended(reading: _Reading, corrected: str | None, options: Options) -> str | None:
     """Return the corrected text if all problems can be mended and it has none itself."""
     findings = reading.findings
     if not corrected or not findings.mendable or len(findings.text) > MAX_MENDED:
@@ -226,15 +240,20 @@ def condition_error(error: QueryError) -> QueryError:
     return error
 
 
-class _Options(NamedTuple):
+class Options(NamedTuple):
     """The options of ``parse``."""
 
     schema: Schema
-    default_operator: Operator
-    operators: bool
-    limits: bool
-    published: bool
-    ranked: bool
+    default_operator: Operator = "OR"
+    operators: bool = True
+    limits: bool = True
+    published: bool = False
+    ranked: bool = True
+
+    @property
+    def spaces_mean(self) -> Operator:
+        """What a space means."""
+        return self.default_operator if self.operators else "OR"
 
     @property
     def has_additions(self) -> bool:
@@ -257,7 +276,7 @@ class _Reading:
     span: tuple[int, int] = (0, 0)
 
 
-def _read(text: str, options: _Options) -> _Reading:
+def _read(text: str, options: Options) -> _Reading:
     findings = Findings(text)
     reading = _Reading(findings)
     if options.limits and len(text) > MAX_CHARACTERS:
@@ -281,7 +300,7 @@ def _read(text: str, options: _Options) -> _Reading:
     return reading
 
 
-def _read_question(refused: _Reading, options: _Options) -> _Reading | None:
+def _read_question(refused: _Reading, options: Options) -> _Reading | None:
     """Read a question of a person, whose signs are punctuation, as words and phrases. Return None
     for a query that holds an operator or a field of the index, and so is none."""
     text = refused.findings.text
@@ -314,14 +333,13 @@ def _check_unicode(text: str, findings: Findings) -> None:
             findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
-def _check_limits(tree: Node, findings: Findings, options: _Options) -> None:
+def _check_limits(tree: Node, findings: Findings, options: Options) -> None:
     """Reject a query of too many clauses or words."""
     # A clause takes a character and a separator, a prefix also a star, a fuzzy word a tilde; a word
     # of a phrase takes as much, and an apostrophe stands for two spellings. Most texts are too
     # short to count.
     text = findings.text
-    signs = ("*", "~", *APOSTROPHES)
-    if len(text) < 2 * MAX_LEAVES and not any(sign in text for sign in signs):
+    if len(text) < 2 * MAX_LEAVES and not _COUNTED.search(text):
         return
     all_leaves = list(leaves(tree))
     prefixes = [leaf.text for leaf in all_leaves if isinstance(leaf, Prefix)]
@@ -343,7 +361,7 @@ def _check_limits(tree: Node, findings: Findings, options: _Options) -> None:
 class _Reader:
     """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
-    def __init__(self, text: str, options: _Options, reading: _Reading) -> None:
+    def __init__(self, text: str, options: Options, reading: _Reading) -> None:
         self.options = options
         self.max_depth = MAX_DEPTH if options.limits else MAX_DEPTH_WITHOUT_LIMITS
         self.reading = reading
@@ -357,9 +375,7 @@ class _Reader:
         self.plain = reading.plain = plain
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
-        self.operators = dict(_OPERATORS)
-        if has_additions:
-            self.operators.update(_SCORING_OPERATORS)
+        self.operators = _ALL_OPERATORS if has_additions else _OPERATORS
         self.groups = _OpenGroups(self.clauses, options)
         self.ignored = 0  # open parentheses beyond the deepest level that is read
 
@@ -395,7 +411,7 @@ class _Reader:
             self.reading.modifiers = tuple(node for node in kept if isinstance(node, Modifier))
             self.reading.span = root.items[0].start, root.items[-1].end
             return
-        self.reading.tree = _node_of(root.items, self.options.default_operator, self.findings)
+        self.reading.tree = _node_of(root.items, self.options.spaces_mean, self.findings)
 
     # Clauses
 
@@ -794,7 +810,7 @@ class _OpenGroups:
     ``pending_field`` is a field whose value comes next, with its offset.
     """
 
-    def __init__(self, clauses: ClauseReader, options: _Options) -> None:
+    def __init__(self, clauses: ClauseReader, options: Options) -> None:
         self.root = _Group(0)
         self.group = self.root
         self.pending_field: tuple[FieldRef, int] | None = None
@@ -901,7 +917,7 @@ class _OpenGroups:
                 self._findings.reject(end - len(suffix), end, message, mended=True)
             self._add_modifiers(group, end)
         else:
-            node = _node_of(group.items, self._options.default_operator, self._findings)
+            node = _node_of(group.items, self._options.spaces_mean, self._findings)
             if weight != 1 and node is not None:
                 node = self._weighted(node, weight, group.modifier, end - len(suffix), end)
             self._add_ended(group, node, end)
@@ -1102,7 +1118,7 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
     the next if it is the first.
     """
     broken = any(item.node is None for item in items)
-    items = _with_nodes(items)
+    items = _with_nodes(items) if broken else items
     items[0].connector = "START"
     if len(items) == 1 and not items[0].modifier and items[0].node is not None:
         return items[0].node

@@ -306,7 +306,7 @@ class And(_Printed):
     def __post_init__(self) -> None:
         _check_compound(self, And)
         places = list(map(_place, self.children))
-        if min(places):
+        if 0 not in places:
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
         if places != sorted(places):
             raise ArgumentError(
@@ -392,8 +392,7 @@ def all_of(*children: Node | Modifier, weight: float = 1.0) -> Node:
             flat.extend(child.children)
         else:
             flat.append(child)
-    if any(isinstance(child, Modifier) for child in flat[:-1]):
-        flat.sort(key=_place)
+    flat.sort(key=_place)
     if len(flat) == 1 and not isinstance(flat[0], Modifier):
         return weighted(flat[0], weight)
     return And(tuple(flat), weight)
@@ -484,21 +483,19 @@ def spelled_words(leaf: TextLeaf) -> int:
     return words if words > 1 else 0
 
 
-def with_forms(node: N, language: str) -> N:
-    """Return the node with the normal forms of its words in a language; the same node if that is
-    empty."""
-
-    def formed(leaf: Leaf) -> Leaf:
+def give_forms(node: Node, language: str) -> None:
+    """Give the words of a new node, which nothing else refers to, their normal forms in a language;
+    none if that is empty."""
+    for leaf in leaves(node) if language else ():
         match leaf:
-            case Term() | Phrase() if not _is_exact(leaf):
-                forms = normal_spellings(leaf.text, language)
-                return _changed(leaf, language=language, spellings=forms)
+            case Term() | Phrase():
+                if not _is_exact(leaf):
+                    _set(leaf, "language", language)
+                    _set(leaf, "spellings", normal_spellings(leaf.text, language))
             case Prefix() | Fuzzy():
-                return _changed(leaf, language=language)
+                _set(leaf, "language", language)
             case _:
-                return leaf
-
-    return with_leaves(node, formed) if language else node
+                pass
 
 
 def with_leaves(node: N, change: Callable[[Leaf], Leaf]) -> N:
@@ -622,17 +619,12 @@ def _span(node: Node | Modifier) -> Span:
     return _span(node.child) if isinstance(node, Modifier) else None
 
 
+_PLACES: dict[type, int] = {Not: 1, Prefer: 2, Demote: 3}
+
+
 def _place(child: Node | Modifier) -> int:
     """Return the place of a kind of child in an And."""
-    match child:
-        case Not():
-            return 1
-        case Prefer():
-            return 2
-        case Demote():
-            return 3
-        case _:
-            return 0
+    return _PLACES.get(type(child), 0)
 
 
 def _has_scoring(node: Node | Modifier) -> bool:
@@ -656,7 +648,8 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
     """Check the children and store the span of their weights. O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
-    _check_weight(node.weight, node.weight)  # else its text could not be parsed
+    if node.weight != 1:
+        _check_weight(node.weight, node.weight)  # else its text could not be parsed
     lowest, highest = math.inf, -math.inf
     for child in node.children:
         if isinstance(child, Modifier) and kind is Or:

@@ -20,10 +20,8 @@ from arag_search.query.tree import (
     Node,
     Scope,
     Term,
-    TextLeaf,
     any_of,
-    positive_leaves,
-    with_forms,
+    give_forms,
 )
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.keywords import missing_names_note
@@ -223,14 +221,13 @@ class VectorSearch:
             tree, notes = words_query(text)
             logical = ""
             if meaning is not None and tree is not None:
-                tree = with_forms(tree, self._engine.manifest.language)
+                give_forms(tree, self._engine.manifest.language)
                 logical = str(tree)
             return _Hybrid(tree, text, tuple(notes), HYBRID_NARROWING, logical)
         parsed = parse(query, self._engine.manifest.query_schema)
         tree, understood, notes = parsed.tree, parsed.understood, parsed.notes
         if not meaning.strip():
-            leaves = [leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)]
-            meaning = " ".join(dict.fromkeys(leaf.text for leaf in leaves)) or query
+            meaning = " ".join(dict.fromkeys(leaf.text for leaf in parsed.wanted)) or query
         return _Hybrid(tree, meaning, notes, narrowing(tree), understood)
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:

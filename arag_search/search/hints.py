@@ -178,13 +178,15 @@ class FrequentWords:
         self._engine = engine
         self._known: dict[tuple[str, Granularity], bool] = {}
 
-    def note(self, query: Node, granularity: Granularity, deadline: Deadline | None) -> str:
-        """Return the note if every word that the query ranks by is very frequent, else "".
+    def note(
+        self, texts: Sequence[TextLeaf], granularity: Granularity, deadline: Deadline | None
+    ) -> str:
+        """Return the note if every word that a query ranks by is very frequent, else "".
 
-        A query that ranks by phrases, prefixes or metadata has none. The longest word is counted
-        first, so that an ordinary query of short words costs one count, and none when repeated.
+        ``texts`` are its text leaves that are wanted. A query that ranks by phrases, prefixes or
+        metadata has none. The longest word is counted first, so that an ordinary query of short
+        words costs one count, and none when repeated.
         """
-        texts = [leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
         words = [leaf for leaf in texts if isinstance(leaf, Term) and _is_short(leaf)]
         if not words or len(words) < len(texts) or self._units(granularity) < MIN_UNITS:
             return ""

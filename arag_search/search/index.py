@@ -35,9 +35,26 @@ from arag_search.manifest import Manifest
 from arag_search.query import analysis
 from arag_search.query.earlier import EarlierSearch, with_earlier
 from arag_search.query.fields import DOC_ID, TITLE
-from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
+from arag_search.query.parser import (
+    Operator,
+    Options,
+    ParsedQuery,
+    parse,
+    parse_checked,
+    parse_filter,
+)
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, TextLeaf, any_of, leaves
+from arag_search.query.tree import (
+    KeywordEquals,
+    Node,
+    Phrase,
+    Regex,
+    Scope,
+    TextLeaf,
+    any_of,
+    leaves,
+    positive_leaves,
+)
 from arag_search.search.branches import Branches, keyword_counts
 from arag_search.search.by_vectors import NearSentence, VectorSearch
 from arag_search.search.documents import (
@@ -283,22 +300,22 @@ class Index:
                 allowed='show "titles" without sort, per_document and offset',
                 do="Leave the others out.",
             )
-        sorting = None if sort is None else parse_sort(sort, self.manifest.query_schema)
+        schema = self.manifest.query_schema
+        sorting = None if sort is None else parse_sort(sort, schema)
         expanded, notes = query, list[str]()
         if earlier and "#" in query and operators and not published:
-            manifest = self.manifest
-            expanded, notes = with_earlier(
-                query, earlier, granularity, manifest.fingerprint, manifest.query_schema
-            )
-        parsed = self.parse(
-            expanded, default_operator=default_operator, operators=operators, published=published
-        )
-        scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
+            corpus = self.manifest.fingerprint
+            expanded, notes = with_earlier(query, earlier, granularity, corpus, schema)
+        options = Options(schema, default_operator, operators, published=published)
+        parsed = parse_checked(expanded, options)
+        scope, within = narrowed(self.scope, filter, schema)
         deadline = Deadline.after(self.search_timeout_s)
         with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
             tree = parsed.tree
+            marked: tuple[TextLeaf | Regex, ...] = parsed.wanted
             if "/" in parsed.understood:
                 tree = with_matches(tree, self.engine, granularity, scope, deadline)
+                marked = (*marked, *(n for n in positive_leaves(tree) if isinstance(n, Regex)))
             request = SearchRequest(
                 tree, top_k, offset, granularity, scope, snippets, full_text, deadline, sorting,
                 per_document,
@@ -322,8 +339,8 @@ class Index:
         metadata = self.manifest.metadata
         lowered = lowered_by(tree, page.hits, metadata) if chooser else {}
         hits = [
-            hit_of(hit, chooser.choose(hit) if chooser else (), explanation)._replace(
-                lowered=lowered.get(hit.id, ())
+            hit_of(
+                hit, chooser.choose(hit) if chooser else (), explanation, lowered.get(hit.id, ())
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
@@ -333,7 +350,7 @@ class Index:
         if _names_title(parsed) and not self.contents.has_titles:
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and self.scope is None and not lists:  # the note is about all passages
-            note = self._frequent_words.note(tree, granularity, deadline)
+            note = self._frequent_words.note(parsed.wanted, granularity, deadline)
             notes += [note] if note else []
         notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
@@ -360,7 +377,7 @@ class Index:
             nearest=done.nearest,
             branches=done.branches,
             unrepresented=done.unrepresented,
-            highlighter=Highlighter.of_query(tree, by_sentence=granularity == "sentence"),
+            highlighter=Highlighter(marked, by_sentence=granularity == "sentence"),
         )
 
     def _ordinal_after(self, id: str, scope: Scope | None) -> int:

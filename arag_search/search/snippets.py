@@ -268,12 +268,6 @@ class Highlighter:
     by_sentence: bool = False
 
     @staticmethod
-    def of_query(query: Node, *, by_sentence: bool) -> Highlighter:
-        """Return the highlighter of a logical query: of its text leaves that are not excluded."""
-        leaves = (leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf | Regex))
-        return Highlighter(tuple(leaves), by_sentence=by_sentence)
-
-    @staticmethod
     def of_keywords(keywords: Sequence[str], *, as_substrings: bool) -> Highlighter:
         """Return the highlighter of keywords, as words or as substrings."""
         if as_substrings:

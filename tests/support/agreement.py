@@ -521,8 +521,8 @@ def agree_on_frequent_words(pairs: Sequence[Pair]) -> None:
         right, tested = (FrequentWords(engine) for engine in pair)
         for text, granularity in itertools.product((*WORDS, "a", "OR"), granularities):
             for word in (Term(text), Term(text, "content"), Term(text, "title")):
-                note_on_word = right.note(word, granularity, None)
-                assert tested.note(word, granularity, None) == note_on_word, (text, granularity)
+                note_on_word = right.note([word], granularity, None)
+                assert tested.note([word], granularity, None) == note_on_word, (text, granularity)
                 noted += bool(note_on_word)
     assert noted
 

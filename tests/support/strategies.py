@@ -38,10 +38,10 @@ from arag_search.query.tree import (
     all_of,
     any_of,
     condition_of,
+    give_forms,
     leaves,
     scores,
     weighted,
-    with_forms,
 )
 from tests.support.oracle.engine import LANGUAGE
 
@@ -200,7 +200,9 @@ def trees(
 
     def tree(seed: int, leaves: int, depth: int) -> Node:
         maker = _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes)
-        return with_forms(maker.node(depth), LANGUAGE)
+        node = maker.node(depth)
+        give_forms(node, LANGUAGE)
+        return node
 
     return st.builds(tree, _seeds(), st.integers(1, max_leaves), st.sampled_from(DEPTHS))
 

@@ -90,6 +90,10 @@ class Record(NamedTuple):
     text: str | None
 
 
+UNREADABLE = (ValueError, LookupError, TypeError)
+"""What decoding a damaged record raises."""
+
+
 def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Record]:
     """Decode records from JSON values, and their texts from one piece of UTF-8.
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import struct
 import time
 from array import array
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +37,7 @@ from arag_search.engines.lucene.schema import (
     ORDINAL,
     RECORD,
     TEXT,
+    UNREADABLE,
     UPDATE_KEY,
     Record,
     decode_records,
@@ -167,9 +167,11 @@ class Snapshot:
         left = left_nanoseconds(deadline)
         data = bytes(self._page(query, start, end, scored, counting, with_text, sort, left))
         head, texts = _split(data)
-        with self._decoding():
+        try:
             count, exact, before_end, scores, records = orjson.loads(head)
             return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
+        except UNREADABLE as error:
+            raise self._damage(error) from error
 
     def top(
         self,
@@ -249,21 +251,19 @@ class Snapshot:
         """Return the contents of documents."""
         data = bytes(self._searcher.read(java_array("long", documents), with_text))
         head, texts = _split(data)
-        with self._decoding():
-            return decode_records(orjson.loads(head), texts)
-
-    @contextmanager
-    def _decoding(self) -> Generator[None]:
-        """Raise errors of decoding as IndexDamagedError: when it opens an index, Lucene compares
-        only those checksums that need no reading."""
         try:
-            yield
-        except (ValueError, LookupError, TypeError) as error:
-            raise IndexDamagedError(
-                f"The record of a passage cannot be read ({error}).",
-                where=self._where,
-                do=f"Check with: arag-search info {self._where} --checksums. {REBUILD}",
-            ) from error
+            return decode_records(orjson.loads(head), texts)
+        except UNREADABLE as error:
+            raise self._damage(error) from error
+
+    def _damage(self, error: Exception) -> IndexDamagedError:
+        """Return the error for a record that cannot be decoded: when it opens an index, Lucene
+        compares only those checksums that need no reading."""
+        return IndexDamagedError(
+            f"The record of a passage cannot be read ({error}).",
+            where=self._where,
+            do=f"Check with: arag-search info {self._where} --checksums. {REBUILD}",
+        )
 
     def statistics(self) -> PartStatistics:
         """Count documents, segments and files.
