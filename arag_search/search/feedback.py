@@ -30,12 +30,14 @@ Counter = Callable[[Sequence[tuple[Node, Granularity]]], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class ClauseCount:
-    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000"."""
+    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
+    ``titles`` are those of its hits that are not shown, if they are few."""
 
     clause: str
     count: int
     leaf: bool
     excluded: bool = False
+    titles: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.leaf and not self.count:

@@ -88,8 +88,19 @@ def nearest_hits(
     asked, page = first
     chooser = Snippets(asked.query)
     lacks = _lacking(query, page.hits, metadata)
+    best = dict.fromkeys(lacks[hit.id] for hit in page.hits)
+    first = next(iter(best))
+    kept = [
+        hit
+        for at, hit in enumerate(page.hits)
+        if lacks[hit.id] == first
+        or lacks[hit.id] not in {lacks[other.id] for other in page.hits[:at]}
+    ]
     return tuple(
-        NearestHit(hit_of(hit, chooser.choose(hit), None), lacks[hit.id]) for hit in page.hits
+        NearestHit(
+            hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit)), lacks[hit.id]
+        )
+        for hit in kept
     )
 
 
