@@ -3,7 +3,7 @@ has no passage on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ MAX_COUNTED = 8
 """The most parts of each kind: alternatives, names, conditions."""
 MAX_TITLES = 3
 """The most passages elsewhere of a condition that are named."""
-_NEXT_TO_NOTHING = 1
+_NEXT_TO_NOTHING = 3
 _MAX_READ = 6
 
 
@@ -72,7 +72,7 @@ class Branches:
         self._conjunctions = [
             node for node in (query, *branches) if isinstance(node, And) and node.positive[1:]
         ]
-        named = list(dict.fromkeys(filter(_names, positive_leaves(query))))
+        named = list(dict.fromkeys(filter(_is_name, positive_leaves(query))))
         self._names = named[:MAX_COUNTED] if branches or named[1:] else []
         conditions = dict.fromkeys(part for node in self._conjunctions for part in node.positive)
         counted = dict.fromkeys([*self._names, *list(conditions)[:MAX_COUNTED]])
@@ -100,7 +100,7 @@ class Branches:
         found = {**counts, query: shown.count}
         scarce = [node for node in self._conjunctions if found[node] <= _NEXT_TO_NOTHING]
         conditions = dict.fromkeys(
-            part for node in scarce for part in node.positive if part in counts
+            part for node in scarce for part in _rare_conditions(node, counts)
         )
         others = self._others([p for p in conditions if counts[p] <= _MAX_READ], shown, engine)
         is_all_shown = shown.count <= len(shown.hits)
@@ -109,7 +109,7 @@ class Branches:
         told += [part for part in (*self._names, *conditions) if part not in alternatives]
         best = self._unrepresented(shown, pages)
         if query in scarce:
-            named = [part for part in others if part in self._names and others[part]]
+            named = [part for part, hits in others.items() if hits and _is_name(part)]
             best += [(part, part, others[part][0]) for part in named]
         passages: dict[str, BranchHit] = {}
         for part, searched, hit in best:
@@ -196,8 +196,16 @@ def keyword_counts(
     )
 
 
-def _names(leaf: Leaf) -> bool:
-    """Return whether a leaf is a phrase or a clause on titles."""
+def _rare_conditions(node: And, counts: Mapping[Node, int]) -> list[Node]:
+    """Return the conditions of an AND that have a count, without the most frequent one if it is a
+    group."""
+    parts = [part for part in node.positive if part in counts]
+    most = max((counts[part] for part in parts), default=0)
+    return [part for part in parts if isinstance(part, Leaf) or counts[part] < most]
+
+
+def _is_name(leaf: Node) -> bool:
+    """Return whether a node is a phrase or a clause on titles."""
     return isinstance(leaf, TextLeaf) and (isinstance(leaf, Phrase) or leaf.field == TITLE)
 
 
@@ -205,4 +213,4 @@ def _says_more(child: Node) -> bool:
     """Return whether an alternative is more than a plain word."""
     if isinstance(child, And):
         return True
-    return isinstance(child, TextLeaf) and (not isinstance(child, Term) or _names(child))
+    return isinstance(child, TextLeaf) and (not isinstance(child, Term) or _is_name(child))

@@ -50,8 +50,8 @@ class ClauseCount:
 class Feedback:
     """The hits of the parts of a query that matched nothing.
 
-    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts the
-    query without one clause, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
+    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a
+    query of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
     granularity, the count of the whole query at chunk granularity, else None. ``missing`` are the
     metadata clauses without a match, each with the values that there are. ``loosened`` are the
     phrases that match with a slop, but not without.
@@ -127,7 +127,7 @@ def feedback(
     for text in [text for text in within if text not in known][:MAX_CLAUSES]:
         queries.append((within[text], granularity))
         rows.append((text, True, False))
-    rest = _without_each(query) if isinstance(query, And) else []
+    rest = _without_each(query) if isinstance(query, And) and len(clauses) > 2 else []
     queries.extend((node, granularity) for _, node in rest)
     if granularity == "sentence":
         queries.append((query, "chunk"))

@@ -59,8 +59,8 @@ class Snippets:
         ]
 
     def names(self, hit: Hit) -> bool:
-        """Return whether the query names the title of a hit: with a phrase or a clause on titles, or
-        with a word that is at least half of it."""
+        """Return whether the query names the title of a hit: with a phrase or a clause on titles,
+        or with a word that is at least half of it."""
         title = Words(hit.title, is_code(hit.doc_id))
         return any(
             title.match(pattern)

@@ -38,9 +38,9 @@ SAME = "Nearly the same text: "
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
-NAMED_LONGER = 3.25
+NAMED_LONGER = 4
 NAMED_SENTENCES = 9
-ROOM = 5
+ROOM = 6
 """What is shown of a passage. The first rule that applies decides:
 
 1. A near copy of a passage above it is an id in a line.
@@ -214,7 +214,7 @@ def are_whole(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[bool]:
     room = ROOM * whole_up_to
     wholes: list[bool] = []
     for hit in hits:
-        tokens = count_up_to(hit.content, round(NAMED_LONGER * whole_up_to))
+        tokens = count_up_to(hit.content, NAMED_LONGER * whole_up_to)
         is_named = hit.is_named and len(hit.sentence_ends) <= NAMED_SENTENCES
         is_whole = tokens is not None and (tokens <= whole_up_to or (is_named and tokens <= room))
         wholes.append(is_whole)

@@ -35,7 +35,7 @@ from arag_search.tools.rendering import Block, Fitted, cut_to, fit, retrieved_to
 
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
-WHOLE_UP_TO_TOKENS = 80
+WHOLE_UP_TO_TOKENS = 64
 """The length up to which ``arag-search search`` and logical_read show passages whole."""
 MAX_REPEATED_TOKENS = 12
 """A longer query is not repeated if it was understood as it was written."""

@@ -63,18 +63,18 @@ def judged(
 ) -> tuple[list[LaterCall], Spent]:
     """Make the calls of a question again, and return those after the first and the tokens spent."""
     calls: list[LaterCall] = []
-    asked = _Asked(record, sets, index, tools)
-    everything = _Asked(record, sets, index, tools)
+    asked = _Asked(record, sets, index, tools)  # everything but the reads that are met
+    unmet = _Asked(record, sets, index, tools)
     for at, step in enumerate(record.trajectory):
         went_for, is_met, was_met = asked.need(at)
         if at:
             calls.append(LaterCall(number, at + 1, step.tool_name, went_for, is_met, was_met))
-        if not at or not is_met:
+        if not (is_met and step.is_read):
             asked.make(step)
-        if not step.is_read or not everything.need(at)[1]:
-            everything.make(step)
+        if not (is_met and at):
+            unmet.make(step)
     recorded = sum(step.result_tokens for step in record.trajectory)
-    return calls, Spent(number, recorded, asked.tokens, everything.tokens)
+    return calls, Spent(number, recorded, unmet.tokens, asked.tokens)
 
 
 class _Asked:
@@ -102,7 +102,7 @@ class _Asked:
             self._note_counts(step, result.text)
 
     def _note_counts(self, step: Step, reply: str) -> None:
-        """Note the parts whose counts the reply states, and the titles that it names beside them."""
+        """Note the parts whose counts a reply states."""
         given = {name: value for name, value in step.tool_input.items() if name != "per_document"}
         try:
             found = self._index.logical_search(**given, relax=True, branches=True)
