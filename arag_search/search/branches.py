@@ -97,18 +97,18 @@ class Branches:
         counts = {node: count for (node, _), count in zip(self.queries, counted, strict=True)}
         for (part, _), page in zip(self._branches, pages, strict=False):
             counts[part] = min(page.count, MAX_TOTAL + 1)
-        found = {**counts, query: shown.count}
+        is_all_shown = shown.count <= len(shown.hits)
+        found = {**counts, query: shown.count if is_all_shown else MAX_TOTAL}
         scarce = [node for node in self._conjunctions if found[node] <= _NEXT_TO_NOTHING]
         conditions = dict.fromkeys(
             part for node in scarce for part in _rare_conditions(node, counts)
         )
         others = self._others([p for p in conditions if counts[p] <= _MAX_READ], shown, engine)
-        is_all_shown = shown.count <= len(shown.hits)
         alternatives = [part for part, _ in self._branches]
         told = [part for part in alternatives if not (is_all_shown and counts[part])]
         told += [part for part in (*self._names, *conditions) if part not in alternatives]
         best = self._unrepresented(shown, pages)
-        if query in scarce:
+        if query in scarce and shown.count == 1:
             named = [part for part, hits in others.items() if hits and _is_name(part)]
             best += [(part, part, others[part][0]) for part in named]
         passages: dict[str, BranchHit] = {}

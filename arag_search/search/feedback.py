@@ -50,11 +50,11 @@ class ClauseCount:
 class Feedback:
     """The hits of the parts of a query that matched nothing.
 
-    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a
-    query of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
-    granularity, the count of the whole query at chunk granularity, else None. ``missing`` are the
-    metadata clauses without a match, each with the values that there are. ``loosened`` are the
-    phrases that match with a slop, but not without.
+    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a query
+    of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at
+    sentence granularity, the count of the whole query at chunk granularity, else None. ``missing``
+    are the metadata clauses without a match, each with the values that there are. ``loosened`` are
+    the phrases that match with a slop, but not without.
     """
 
     alone: tuple[ClauseCount, ...]

@@ -27,7 +27,8 @@ from arag_search.tools.rendering import (
     shown_title,
 )
 
-WHOLE = "whole"
+WHOLE_DOCUMENT = "whole document"
+WHOLE_PART = "whole part"
 SHOWN_BEFORE = "shown before"
 PARTLY_SHOWN = "partly shown before"
 LEFT_OUT = "left out"
@@ -38,19 +39,19 @@ SAME = "Nearly the same text: "
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
-NAMED_LONGER = 4
+NAMED_TOKENS = 256
 NAMED_SENTENCES = 9
-ROOM = 6
+NAMED_ROOM = 384
 """What is shown of a passage. The first rule that applies decides:
 
 1. A near copy of a passage above it is an id in a line.
 2. Sentences that are still visible are left out.
 3. A search at sentence granularity shows the sentences that match.
 4. A passage is whole if the preset shows whole passages, or if it has at most as many tokens as
-   the preset says; if the query names its title, NAMED_LONGER times as many, in at most
-   NAMED_SENTENCES sentences, while these passages have at most ROOM times as many together.
-5. Otherwise it is the snippet: the best sentences for the query, and the first two after them if
-   they say no more than the title; of a passage whose title the query names, the second sentence
+   the preset says; if the query names its title, at most NAMED_TOKENS in at most NAMED_SENTENCES,
+   as long as all whole passages above it leave so much of NAMED_ROOM.
+5. Otherwise it is the snippet: the best sentences for the query, and the next one if they
+   say no more than the title; of a passage whose title the query names, the second sentence
    too; and the sentence after each of these if it begins with a pronoun, or fits SNIPPET_TOKENS.
 
 Measured with ``python -m bench replies``."""
@@ -86,8 +87,8 @@ class MarkedBlock(Block):
 
     ``before`` are the numbers (0-based) of the sentences that were shown earlier, ``about`` is a
     line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
-    its rank, ``at`` is the place of the passage among the hits, ``same`` its near-duplicates, which
-    share a line below it.
+    its rank, ``whole`` what it is if nothing is left out, ``at`` is the place of the passage among
+    the hits, ``same`` its near-duplicates, which share a line below it.
     """
 
     before: frozenset[int] = frozenset()
@@ -97,7 +98,7 @@ class MarkedBlock(Block):
     kind: Kind = "hit"
     at: int = 0
     same: list[NearDuplicate] = field(default_factory=list[NearDuplicate])
-    of: str = "document"
+    whole: str = WHOLE_DOCUMENT
 
     @property
     def uncut_body(self) -> str:
@@ -128,11 +129,10 @@ class MarkedBlock(Block):
     def _shown_mark(self) -> str:
         if not self.sentences:
             return NO_TEXT
-        whole = f"{WHOLE} {self.of}"
         if self.left_out == "shown":
             new = len(self.sentences) - len(self.before)
-            return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else whole}"
-        marks = [whole] if self.is_whole else []
+            return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else self.whole}"
+        marks = [self.whole] if self.is_whole else []
         if self.before.issuperset(self.shown):
             marks.append(SHOWN_BEFORE)
         elif not self.before.isdisjoint(self.shown):
@@ -211,10 +211,10 @@ def are_whole(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[bool]:
     None for any number."""
     if not whole_up_to:
         return [whole_up_to is None] * len(hits)
-    room = ROOM * whole_up_to
+    room = NAMED_ROOM
     wholes: list[bool] = []
     for hit in hits:
-        tokens = count_up_to(hit.content, NAMED_LONGER * whole_up_to)
+        tokens = count_up_to(hit.content, max(NAMED_TOKENS, whole_up_to))
         is_named = hit.is_named and len(hit.sentence_ends) <= NAMED_SENTENCES
         is_whole = tokens is not None and (tokens <= whole_up_to or (is_named and tokens <= room))
         wholes.append(is_whole)
@@ -231,7 +231,7 @@ def marked_block(hit: SearchHit, at: int, read_set: ReadSet, *, whole: bool) -> 
     header = header_line(hit.id, hit.title, hit.part, hit.parts)
     chosen = _chosen(hit, sentences, whole=whole)
     block = _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
-    block.of = "part" if hit.parts > 1 else "document"
+    block.whole = WHOLE_PART if hit.parts > 1 else WHOLE_DOCUMENT
     return block
 
 
@@ -280,7 +280,9 @@ def marked_part(
     chosen = [
         n for n in (range(len(sentences)) if wanted is None else wanted) if n < len(sentences)
     ]
-    return _block(chunk.id, chunk.title, header, sentences, chosen, before, read_set, about=about)
+    block = _block(chunk.id, chunk.title, header, sentences, chosen, before, read_set, about=about)
+    block.whole = WHOLE_PART if chunk.parts > 1 else WHOLE_DOCUMENT
+    return block
 
 
 def checksum(sentence: str) -> int:

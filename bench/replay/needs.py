@@ -17,7 +17,7 @@ new replies cost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, cast
 
@@ -29,7 +29,9 @@ from arag_search.query.tree import positive_leaves
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet, Tool
 from arag_search.tools.marked import checksum
+from arag_search.tools.registry import READ_TOOLS
 from arag_search.tools.reply_text import read_spans
+from bench.report.rows import Figure, Row, Target
 
 Pieces = Sequence[Sequence[EvidencePiece]]
 
@@ -166,3 +168,35 @@ def _ids(index: Index, query: str) -> frozenset[str]:
     """Return the ids of the passages that a query matches, of the first 1,000."""
     result = index.logical_search(query, top_k=1_000, snippets=False, feedback=False)
     return frozenset(hit.id for hit in result.hits)
+
+
+def figure(name: str, calls: Sequence[LaterCall], spent: Sequence[Spent]) -> Figure:
+    """Return the figure of a run: how many later calls are met, what that costs, and each call."""
+    rows: list[Row] = []
+    for what, those in (
+        ("reads", [call for call in calls if call.tool in READ_TOOLS]),
+        ("searches", [call for call in calls if call.tool not in READ_TOOLS]),
+    ):
+        rows += [
+            Row(f"{what} met, of {len(those)}", sum(call.met for call in those), ""),
+            Row(f"{what} met as recorded", sum(call.met_as_recorded for call in those), ""),
+        ]
+    recorded = sum(tokens.recorded for tokens in spent)
+    rows += [
+        Row("tokens of replies, as recorded", recorded, ""),
+        Row(
+            "tokens of replies to calls that are not met",
+            sum(tokens.new for tokens in spent),
+            "",
+            target=Target("at most", recorded),
+        ),
+        Row("with all searches made again", sum(tokens.all_searches for tokens in spent), ""),
+        Row(
+            f"questions that cost more than recorded, of {len(spent)}",
+            sum(tokens.new > tokens.recorded for tokens in spent),
+            "",
+            target=Target("at most", 0),
+        ),
+    ]
+    details = {"calls": list(map(asdict, calls)), "tokens": list(map(asdict, spent))}
+    return Figure(name, tuple(rows), details)

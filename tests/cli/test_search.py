@@ -17,8 +17,9 @@ def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
     assert done == CommandResult(
         0,
         '2 of 8 passages for ("antonio vivaldi" AND librett*)\n'
-        f"[vivaldi.1] Antonio Vivaldi (whole)\n{passages[0]['content']}\n"
-        f"[orlando-vivaldi.1] Orlando furioso (Vivaldi) (whole)\n{passages[1]['content']}\n"
+        f"[vivaldi.1] Antonio Vivaldi (whole document)\n{passages[0]['content']}\n"
+        "[orlando-vivaldi.1] Orlando furioso (Vivaldi) (whole document)\n"
+        f"{passages[1]['content']}\n"
         "More: offset=2.\n",
         "",
     )
@@ -44,7 +45,7 @@ def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None
         'Alone: "antonio vivaldi" 13; title:librettist occurs nowhere. '
         "Without title:librettist: 13.",
         "Nearest, without title:librettist:",
-        "[vivaldi.1] Antonio Vivaldi (whole)",
+        "[vivaldi.1] Antonio Vivaldi (whole document)",
     ]
 
 
@@ -222,7 +223,7 @@ def test_each_keyword_is_an_argument(arag: Command) -> None:
     assert done.lines[:3] == [
         '2 of 13 passages for "Antonio Vivaldi", "libretto"',
         'Alone: "Antonio Vivaldi" 13; "libretto" 4.',
-        "[vivaldi.1] Antonio Vivaldi (whole)",
+        "[vivaldi.1] Antonio Vivaldi (whole document)",
     ]
     assert done.out.endswith(
         "\n"
@@ -275,8 +276,8 @@ def test_an_index_without_titles_says_so(arag: Command) -> None:
         "Note: no passage of this index has a title: title: finds nothing.\n"
     )
     assert arag("search", "plain", "beta").out == (
-        "2 of 2 passages for beta\n[n1.1] (whole)\nBeta gamma beta.\n"
-        "[n0.1] (whole)\nAlpha beta. Gamma delta.\n"
+        "2 of 2 passages for beta\n[n1.1] (whole document)\nBeta gamma beta.\n"
+        "[n0.1] (whole document)\nAlpha beta. Gamma delta.\n"
     )
 
 
