@@ -117,7 +117,11 @@ class Branches:
             chosen = hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit))
             passages.setdefault(hit.id, BranchHit(chosen, str(part)))
         titles = {
-            part: tuple(hit.title for hit in hits if hit.title and hit.id not in passages)
+            part: tuple(
+                hit.title
+                for hit in sorted(hits, key=lambda hit: hit.ordinal)
+                if hit.title and hit.id not in passages
+            )
             for part, hits in others.items()
         }
         counted_parts = tuple(

@@ -79,7 +79,8 @@ def nearest_hits(
     pages: Sequence[Page],
     metadata: Mapping[str, MetadataType],
 ) -> tuple[NearestHit, ...]:
-    """Return the passages of the first page that has any, each with what it lacks."""
+    """Return the passages of the first page that has any, each with what it lacks: all that lack
+    what the best one lacks, and the best one of each other lack."""
     first = next(
         ((asked, page) for asked, page in zip(requests, pages, strict=True) if page.hits), None
     )
@@ -88,14 +89,9 @@ def nearest_hits(
     asked, page = first
     chooser = Snippets(asked.query)
     lacks = _lacking(query, page.hits, metadata)
-    best = dict.fromkeys(lacks[hit.id] for hit in page.hits)
-    first = next(iter(best))
-    kept = [
-        hit
-        for at, hit in enumerate(page.hits)
-        if lacks[hit.id] == first
-        or lacks[hit.id] not in {lacks[other.id] for other in page.hits[:at]}
-    ]
+    nearest = lacks[page.hits[0].id]
+    firsts = {lacks[hit.id]: hit.id for hit in reversed(page.hits)}
+    kept = [hit for hit in page.hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
     return tuple(
         NearestHit(
             hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit)), lacks[hit.id]
