@@ -119,7 +119,8 @@ class _Asked:
         """Return what a call went for, whether the new replies so far hold it, and whether the
         recorded ones did."""
         step = self._record.trajectory[at]
-        read = set(cast("dict[str, Any]", step.tool_input)["chunk_ids"]) if step.is_read else set()
+        given = cast("dict[str, Any]", step.tool_input)
+        read: set[str] = set(given["chunk_ids"]) if step.is_read else set()
         pieces: list[EvidencePiece] = []
         before = True
         for piece, first in self._pieces:
