@@ -3,13 +3,15 @@ has no passage on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from arag_search.engines.base import (
     MAX_TOTAL,
     Deadline,
     Granularity,
+    Hit,
     Page,
     SearchEngine,
     SearchRequest,
@@ -27,6 +29,8 @@ from arag_search.query.tree import (
     Scope,
     Term,
     TextLeaf,
+    all_of,
+    has_patterns,
     positive_leaves,
 )
 from arag_search.search.feedback import ClauseCount
@@ -35,62 +39,152 @@ from arag_search.search.results import BranchHit, hit_of
 from arag_search.search.snippets import Snippets
 
 MAX_COUNTED = 8
+"""The most parts of each kind: alternatives, names, conditions."""
+MAX_TITLES = 3
+"""The most passages elsewhere of a condition that are named."""
+_NEXT_TO_NOTHING = 3
+_MAX_READ = 6
+
+
+class Told(NamedTuple):
+    """What is told of the parts of a query: their counts, and their best passages that the page
+    lacks."""
+
+    counts: tuple[ClauseCount, ...] = ()
+    passages: tuple[BranchHit, ...] = ()
 
 
 class Branches:
-    """The parts of a query that are worth a count of their own, and the searches for them. These
-    parts are the alternatives of an OR that are more than plain words and, elsewhere, phrases and
-    clauses on titles; at most MAX_COUNTED, and none if there is only one. Each search is for one
-    passage, so that count and best passage take no further request.
+    """The parts of a query that are worth a count of their own, and what is asked for them together
+    with the query: ``queries`` are only counted, ``requests`` are searches for one passage.
+
+    Parts are the alternatives of an OR if one of them is more than a plain word, phrases and
+    clauses on titles, and the conditions of an AND, at the top or in the OR, that finds at most one
+    passage. The alternatives of an OR in an AND have a search, but no count.
     """
 
-    def __init__(self, request: SearchRequest) -> None:
+    def __init__(self, request: SearchRequest, manifest: Manifest) -> None:
         query = request.query
-        branches = (
-            [child for child in query.children if _says_more(child)]
-            if isinstance(query, Or)
-            else []
+        self._manifest = manifest
+        self._request = replace(request, top_k=1, offset=0, sort=None, per_document=None)
+        branches = _alternatives(query)[:MAX_COUNTED]
+        self._branches = [(part, part) for part in branches]
+        self._inner = _inner_alternatives(query)[:MAX_COUNTED]
+        self._conjunctions = [
+            node for node in (query, *branches) if isinstance(node, And) and node.positive[1:]
+        ]
+        named = list(dict.fromkeys(filter(_is_name, positive_leaves(query))))
+        self._names = named[:MAX_COUNTED] if branches or named[1:] else []
+        conditions = dict.fromkeys(
+            part
+            for node in self._conjunctions
+            for part in node.positive
+            if not has_patterns(part)  # whose matches elsewhere are not known
         )
-        named = [leaf for leaf in positive_leaves(query) if _names(leaf)]
-        parts = list(dict.fromkeys([*branches, *named]))[:MAX_COUNTED]
-        self._parts: list[Node] = parts if len(parts) > 1 else []
-        self._branches = [part for part in self._parts if part in branches]
+        counted = dict.fromkeys([*self._names, *list(conditions)[:MAX_COUNTED]])
+        self.queries: list[tuple[Node, Granularity]] = [
+            (part, "chunk") for part in counted if part not in branches
+        ]
         self.requests = [
-            replace(
-                request,
-                query=part,
-                top_k=1,
-                offset=0,
-                with_text=request.with_text and part in branches,
-                sort=None,
-                per_document=None,
+            replace(self._request, query=searched)
+            for _, searched in (*self._branches, *self._inner)
+        ]
+
+    def told(
+        self, shown: Page, counted: Sequence[int], pages: Sequence[Page], engine: SearchEngine
+    ) -> Told:
+        """Return what is told of the parts, given the page of the query and the answers to
+        ``queries`` and ``requests``.
+
+        Alternatives are not counted if the page shows all of their passages. What else the
+        conditions of an AND find, if it finds next to nothing, takes a request more.
+        """
+        query = self._request.query
+        counts = {node: count for (node, _), count in zip(self.queries, counted, strict=True)}
+        for (part, _), page in zip(self._branches, pages, strict=False):
+            counts[part] = min(page.count, MAX_TOTAL + 1)
+        is_all_shown = shown.count <= len(shown.hits)
+        totals = {**counts, query: shown.count if is_all_shown else MAX_TOTAL}
+        scarce = [node for node in self._conjunctions if totals[node] <= _NEXT_TO_NOTHING]
+        conditions = dict.fromkeys(
+            part for node in scarce for part in _rare_conditions(node, counts)
+        )
+        others = self._others([p for p in conditions if counts[p] <= _MAX_READ], shown, engine)
+        alternatives = [part for part, _ in self._branches]
+        listed = [part for part in alternatives if not (is_all_shown and counts[part])]
+        listed += [part for part in (*self._names, *conditions) if part not in alternatives]
+        best = self._unrepresented(shown, pages)
+        if query in scarce and shown.count == 1:
+            named = [part for part, hits in others.items() if hits and _is_name(part)]
+            best += [(part, part, others[part][0]) for part in named]
+        passages: dict[str, BranchHit] = {}
+        for part, searched, hit in best:
+            chooser = Snippets(searched)
+            chosen = hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit))
+            passages.setdefault(hit.id, BranchHit(chosen, str(part)))
+        titles = {
+            part: tuple(
+                hit.title
+                for hit in sorted(hits, key=lambda hit: hit.ordinal)
+                if hit.title and hit.id not in passages
             )
-            for part in self._parts
-        ]
-
-    def counts(self, pages: Sequence[Page]) -> tuple[ClauseCount, ...]:
-        """Return how many passages each part matches alone; ``pages`` are those of the requests."""
-        return tuple(
-            ClauseCount(str(part), min(page.count, MAX_TOTAL + 1), isinstance(part, Leaf))
-            for part, page in zip(self._parts, pages, strict=True)
+            for part, hits in others.items()
+        }
+        counted_parts = tuple(
+            ClauseCount(
+                str(part), counts[part], isinstance(part, Leaf), titles=titles.get(part, ())
+            )
+            for part in dict.fromkeys(listed)
         )
+        return Told(counted_parts, tuple(passages.values()))
 
-    def unrepresented(
-        self, shown: Page, pages: Sequence[Page], manifest: Manifest
-    ) -> tuple[BranchHit, ...]:
-        """Return the best passage of each branch that has none among the passages shown."""
+    def _others(
+        self, parts: Sequence[Node], shown: Page, engine: SearchEngine
+    ) -> dict[Node, Sequence[Hit]]:
+        """Return the passages of parts that the page lacks, of those that have only a few; none if
+        no time is left."""
+        if not parts:
+            return {}
+        requests = [replace(self._request, query=part, top_k=_MAX_READ) for part in parts]
+        scope, deadline = self._request.scope, self._request.deadline
+        try:
+            _, pages = engine.counts_and_pages((), requests, scope, deadline)
+        except QueryTimeoutError:  # the search itself was in time
+            return {}
         ids = {hit.id for hit in shown.hits}
-        candidates = [
-            (part, page.hits[0])
-            for part, page in zip(self._parts, pages, strict=True)
-            if part in self._branches and page.hits and page.hits[0].id not in ids
+        others = ([hit for hit in page.hits if hit.id not in ids] for page in pages)
+        return {
+            part: hits for part, hits in zip(parts, others, strict=True) if len(hits) <= MAX_TITLES
+        }
+
+    def _unrepresented(self, shown: Page, pages: Sequence[Page]) -> list[tuple[Node, Node, Hit]]:
+        """Return each alternative that is in no passage shown, with the query for it and its best
+        passage."""
+        best = [
+            (part, searched, page.hits[0])
+            for (part, searched), page in zip((*self._branches, *self._inner), pages, strict=True)
+            if page.hits
         ]
-        heard = meeting([part for part, _ in candidates], shown.hits, manifest.metadata)
-        return tuple(
-            BranchHit(hit_of(best, Snippets(part).choose(best), None), str(part))
-            for (part, best), met in zip(candidates, heard, strict=True)
-            if not met
-        )
+        heard = meeting([part for part, _, _ in best], shown.hits, self._manifest.metadata)
+        return [branch for branch, met in zip(best, heard, strict=True) if not met]
+
+
+def _alternatives(query: Node) -> list[Node]:
+    """Return the alternatives of an OR with one that is more than a plain word."""
+    if not isinstance(query, Or) or not any(map(_says_more, query.children)):
+        return []
+    return list(dict.fromkeys(query.children))
+
+
+def _inner_alternatives(query: Node) -> list[tuple[Node, Node]]:
+    """Return the alternatives of each OR in an AND, each with the AND narrowed to it."""
+    if not isinstance(query, And):
+        return []
+    return [
+        (part, all_of(*(part if child is group else child for child in query.children)))
+        for group in query.positive
+        for part in _alternatives(group)
+    ]
 
 
 def keyword_counts(
@@ -114,8 +208,16 @@ def keyword_counts(
     )
 
 
-def _names(leaf: Leaf) -> bool:
-    """Return whether a leaf is a phrase or a clause on titles."""
+def _rare_conditions(node: And, counts: Mapping[Node, int]) -> list[Node]:
+    """Return the conditions of an AND that have a count, without the most frequent one if it is a
+    group."""
+    parts = [part for part in node.positive if part in counts]
+    most = max((counts[part] for part in parts), default=0)
+    return [part for part in parts if isinstance(part, Leaf) or counts[part] < most]
+
+
+def _is_name(leaf: Node) -> bool:
+    """Return whether a node is a phrase or a clause on titles."""
     return isinstance(leaf, TextLeaf) and (isinstance(leaf, Phrase) or leaf.field == TITLE)
 
 
@@ -123,4 +225,4 @@ def _says_more(child: Node) -> bool:
     """Return whether an alternative is more than a plain word."""
     if isinstance(child, And):
         return True
-    return isinstance(child, TextLeaf) and (not isinstance(child, Term) or _names(child))
+    return isinstance(child, TextLeaf) and (not isinstance(child, Term) or _is_name(child))

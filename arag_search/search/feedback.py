@@ -32,12 +32,14 @@ Counter = Callable[[Sequence[tuple[Node, Granularity]]], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class ClauseCount:
-    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000"."""
+    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
+    ``titles`` are those of its hits that are not shown, if they are few."""
 
     clause: str
     count: int
     leaf: bool
     excluded: bool = False
+    titles: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.leaf and not self.count:
@@ -50,11 +52,11 @@ class ClauseCount:
 class Feedback:
     """The hits of the parts of a query that matched nothing.
 
-    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts the
-    query without one clause, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
-    granularity, the count of the whole query at chunk granularity, else None. ``missing`` are the
-    metadata clauses without a match, each with the values that there are. ``loosened`` are the
-    phrases that match with a slop, but not without.
+    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a query
+    of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at
+    sentence granularity, the count of the whole query at chunk granularity, else None. ``missing``
+    are the metadata clauses without a match, each with the values that there are. ``loosened`` are
+    the phrases that match with a slop, but not without.
     """
 
     alone: tuple[ClauseCount, ...]
@@ -131,7 +133,7 @@ def feedback(
     for text in [text for text in within if text not in known][:MAX_CLAUSES]:
         queries.append((within[text], granularity))
         rows.append((text, True, False))
-    rest = _without_each(query) if isinstance(query, And) else []
+    rest = _without_each(query) if isinstance(query, And) and len(clauses) > 2 else []
     rest = [(clause, node) for clause, node in rest if not has_patterns(node)]
     queries.extend((node, granularity) for _, node in rest)
     is_widened = granularity == "sentence" and not has_patterns(query)

@@ -87,7 +87,7 @@ from arag_search.search.hints import (
 )
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.lines import DocumentLines, LinesCache, is_current
-from arag_search.search.nearest import ValueReader, lowered_by, lowering_note, unmet_preferences
+from arag_search.search.nearest import ValueReader, lowered_by, unmet_preferences
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
 from arag_search.search.results import (
@@ -340,7 +340,11 @@ class Index:
         lowered = lowered_by(tree, page.hits, metadata) if chooser else {}
         hits = [
             hit_of(
-                hit, chooser.choose(hit) if chooser else (), explanation, lowered.get(hit.id, ())
+                hit,
+                chooser.choose(hit) if chooser else (),
+                explanation,
+                lowered.get(hit.id, ()),
+                is_named=chooser is not None and chooser.names(hit),
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
@@ -352,7 +356,6 @@ class Index:
         if page.hits and self.scope is None and not lists:  # the note is about all passages
             note = self._frequent_words.note(parsed.wanted, granularity, deadline)
             notes += [note] if note else []
-        notes += lowering_note(lowered, len(hits))
         notes += self._preference_notes(request, page) if chooser and not offset else []
         if feedback:
             has_sentences = self.manifest.has_sentences
@@ -410,15 +413,15 @@ class Index:
         On a server, values of fields take one more.
         """
         engine = self.engine
-        parts = Branches(request) if options.branches and _is_plain(request) else None
-        if parts is not None and parts.requests:
-            _, pages = engine.counts_and_pages(
-                (), [request, *parts.requests], request.scope, request.deadline
+        is_split = options.branches and _is_plain(request)
+        parts = Branches(request, self.manifest) if is_split else None
+        if parts is not None and (parts.requests or parts.queries):
+            counts, pages = engine.counts_and_pages(
+                parts.queries, [request, *parts.requests], request.scope, request.deadline
             )
             done = _Executed(pages[0])
             if done.page.count:
-                done.branches = parts.counts(pages[1:])
-                done.unrepresented = parts.unrepresented(done.page, pages[1:], self.manifest)
+                done.branches, done.unrepresented = parts.told(done.page, counts, pages[1:], engine)
         else:
             done = _Executed(engine.search(request))
         if done.page.count == 0 and (options.feedback or options.relax):

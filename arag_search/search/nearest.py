@@ -226,14 +226,6 @@ def lowered_by(
     return lowered
 
 
-def lowering_note(lowered: Mapping[str, tuple[str, ...]], shown: int) -> list[str]:
-    """Return the note on how many of the passages shown are lowered, if any are."""
-    if not lowered:
-        return []
-    verb = "is" if len(lowered) == 1 else "are"
-    return [f"{len(lowered)} of the {shown} shown {verb} lowered by DEMOTE."]
-
-
 def unmet_preferences(
     request: SearchRequest, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
 ) -> list[tuple[Prefer, Node]]:

@@ -92,7 +92,8 @@ def nearest_hits(
     pages: Sequence[Page],
     metadata: Mapping[str, MetadataType],
 ) -> tuple[NearestHit, ...]:
-    """Return the passages of the first page that has any, each with what it lacks."""
+    """Return the passages of the first page that has any, each with what it lacks: all that lack
+    what the best one lacks, and the best one of each other lack."""
     first = next(
         ((asked, page) for asked, page in zip(requests, pages, strict=True) if page.hits), None
     )
@@ -101,8 +102,14 @@ def nearest_hits(
     asked, page = first
     chooser = Snippets(asked.query)
     lacks = _lacking(query, page.hits, metadata)
+    nearest = lacks[page.hits[0].id]
+    firsts = {lacks[hit.id]: hit.id for hit in reversed(page.hits)}
+    kept = [hit for hit in page.hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
     return tuple(
-        NearestHit(hit_of(hit, chooser.choose(hit), None), lacks[hit.id]) for hit in page.hits
+        NearestHit(
+            hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit)), lacks[hit.id]
+        )
+        for hit in kept
     )
 
 

@@ -69,6 +69,7 @@ class SearchHit(NamedTuple):
     explanation: tuple[LeafScore, ...] | None = None
     ranks: HybridRanks | None = None
     lowered: tuple[str, ...] = ()
+    is_named: bool = False
 
     @property
     def snippet(self) -> str:
@@ -270,12 +271,14 @@ def hit_of(
     sentences: Sequence[int],
     explanation: tuple[LeafScore, ...] | None,
     lowered: tuple[str, ...] = (),
+    *,
+    is_named: bool = False,
 ) -> SearchHit:
     """Return an engine's hit with the sentences to show."""
     id_, doc_id, title, part, parts, _, metadata, score, content, ends, _ = hit
     return SearchHit(
         id_, doc_id, title, part, parts, score, dict(metadata), content or "", ends,
-        tuple(sentences), explanation, None, lowered,
+        tuple(sentences), explanation, None, lowered, is_named,
     )  # fmt: skip
 
 

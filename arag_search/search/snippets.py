@@ -45,8 +45,9 @@ class Snippets:
     def __init__(self, query: Node) -> None:
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
-        for leaf in positive_leaves(query):
-            if isinstance(leaf, TextLeaf) and leaf.field != "title":
+        texts = [leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
+        for leaf in texts:
+            if leaf.field != "title":
                 for pattern in patterns_of(leaf):
                     patterns[type(leaf), leaf.text, pattern] = pattern
         self._patterns = list(patterns.values())
@@ -55,6 +56,22 @@ class Snippets:
             for leaf in positive_leaves(query)
             if isinstance(leaf, Regex) and leaf.field != TITLE
         ]
+        self._names = [
+            (pattern, isinstance(leaf, Phrase) or leaf.field == TITLE)
+            for leaf in texts
+            if leaf.field != CONTENT
+            for pattern in patterns_of(leaf)
+        ]
+
+    def names(self, hit: Hit) -> bool:
+        """Return whether the query names the title of a hit: with a phrase or a clause on titles,
+        or with a word that is at least half of it."""
+        title = Words(hit.title, is_code(hit.doc_id))
+        return any(
+            title.match(pattern)
+            and (is_name or 2 * len(pattern.spellings[0]) >= len(title.terms(pattern.language)))
+            for pattern, is_name in self._names
+        )
 
     def choose(self, hit: Hit) -> list[int]:
         """Return sentence numbers for a hit, which must carry its text. O(length of its content).

@@ -12,27 +12,50 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, split_at
 from arag_search.query import analysis
+from arag_search.query.problems import shortened
+from arag_search.search.feedback import ClauseCount, count_text
 from arag_search.search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import ReadSet
-from arag_search.tools.rendering import Block, Kind, LeftOut, PassageSpan, header_line, shown_id
+from arag_search.tools.rendering import (
+    Block,
+    Kind,
+    LeftOut,
+    PassageSpan,
+    header_line,
+    shown_id,
+    shown_title,
+)
 
-WHOLE = "whole"
+WHOLE_DOCUMENT = "whole document"
+WHOLE_PART = "whole part"
 SHOWN_BEFORE = "shown before"
 PARTLY_SHOWN = "partly shown before"
 LEFT_OUT = "left out"
 NO_TEXT = "no text"
+LOWERED = "lowered"
 SAME = "Nearly the same text: "
 """The beginning of the line with the ids of near-duplicates of the passage above it."""
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
-LONGER = 2
-ROOM = 2.5
-"""Passages of up to LONGER times the usual length are shown whole as long as all whole ones
-together have at most ROOM times that length. Measured with ``python -m bench replies``: with 160
-tokens, seven of ten recorded reads show nothing new, for no more retrieved tokens than before."""
-ALIKE = 0.9
+NAMED_TOKENS = 256
+NAMED_SENTENCES = 9
+NAMED_ROOM = 384
+"""What is shown of a passage. The first rule that applies decides:
+
+1. A near copy of a passage above it is an id in a line.
+2. Sentences that are still visible are left out.
+3. A search at sentence granularity shows the sentences that match.
+4. A passage is whole if the preset shows whole passages, or if it has at most as many tokens as
+   the preset says; if the query names its title, at most NAMED_TOKENS in at most NAMED_SENTENCES,
+   as long as all whole passages above it leave so much of NAMED_ROOM.
+5. Otherwise it is the snippet: the best sentences for the query, and the next one if they
+   say no more than the title; of a passage whose title the query names, the second sentence
+   too; and the sentence after each of these if it begins with a pronoun, or fits SNIPPET_TOKENS.
+
+Measured with ``python -m bench replies``."""
+ALIKE = 0.85
 """Texts whose word runs have at least this Jaccard similarity are near-duplicates."""
 _RUN_WORDS = 4
 _COMPARED_CHARACTERS = 20_000
@@ -64,8 +87,8 @@ class MarkedBlock(Block):
 
     ``before`` are the numbers (0-based) of the sentences that were shown earlier, ``about`` is a
     line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
-    its rank, ``at`` is the place of the passage among the hits, ``same`` its near-duplicates, which
-    share a line below it.
+    its rank, ``whole`` what it is if nothing is left out, ``at`` is the place of the passage among
+    the hits, ``same`` its near-duplicates, which share a line below it.
     """
 
     before: frozenset[int] = frozenset()
@@ -75,6 +98,7 @@ class MarkedBlock(Block):
     kind: Kind = "hit"
     at: int = 0
     same: list[NearDuplicate] = field(default_factory=list[NearDuplicate])
+    whole: str = WHOLE_DOCUMENT
 
     @property
     def uncut_body(self) -> str:
@@ -107,8 +131,8 @@ class MarkedBlock(Block):
             return "" if self.kind == "title" else NO_TEXT
         if self.left_out == "shown":
             new = len(self.sentences) - len(self.before)
-            return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else WHOLE}"
-        marks = [WHOLE] if self.is_whole else []
+            return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else self.whole}"
+        marks = [self.whole] if self.is_whole else []
         if self.before.issuperset(self.shown):
             marks.append(SHOWN_BEFORE)
         elif not self.before.isdisjoint(self.shown):
@@ -183,19 +207,16 @@ class MarkedBlock(Block):
 
 
 def are_whole(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[bool]:
-    """Return for each hit whether it is shown whole: if it has at most ``whole_up_to`` o200k tokens
-    (None: any number).
-
-    Where there is room, it may have LONGER times as many: in the order of the hits, as long as the
-    whole ones together have at most ROOM times the usual length.
-    """
+    """Return for each hit whether it is shown whole: rule 4. ``whole_up_to`` is in o200k tokens,
+    None for any number."""
     if not whole_up_to:
         return [whole_up_to is None] * len(hits)
-    room = ROOM * whole_up_to
+    room = NAMED_ROOM
     wholes: list[bool] = []
     for hit in hits:
-        tokens = count_up_to(hit.content, LONGER * whole_up_to)
-        is_whole = tokens is not None and (tokens <= whole_up_to or tokens <= room)
+        tokens = count_up_to(hit.content, max(NAMED_TOKENS, whole_up_to))
+        is_named = hit.is_named and len(hit.sentence_ends) <= NAMED_SENTENCES
+        is_whole = tokens is not None and (tokens <= whole_up_to or (is_named and tokens <= room))
         wholes.append(is_whole)
         room -= tokens if tokens is not None and is_whole else 0
     return wholes
@@ -209,7 +230,9 @@ def marked_block(hit: SearchHit, at: int, read_set: ReadSet, *, whole: bool) -> 
     before = _seen_before(hit.id, sentences, read_set)
     header = header_line(hit.id, hit.title, hit.part, hit.parts)
     chosen = _chosen(hit, sentences, whole=whole)
-    return _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
+    block = _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
+    block.whole = WHOLE_PART if hit.parts > 1 else WHOLE_DOCUMENT
+    return block
 
 
 def _seen_before(id: str, sentences: Sequence[str], read_set: ReadSet) -> frozenset[int]:
@@ -257,7 +280,9 @@ def marked_part(
     chosen = [
         n for n in (range(len(sentences)) if wanted is None else wanted) if n < len(sentences)
     ]
-    return _block(chunk.id, chunk.title, header, sentences, chosen, before, read_set, about=about)
+    block = _block(chunk.id, chunk.title, header, sentences, chosen, before, read_set, about=about)
+    block.whole = WHOLE_PART if chunk.parts > 1 else WHOLE_DOCUMENT
+    return block
 
 
 def checksum(sentence: str) -> int:
@@ -267,12 +292,7 @@ def checksum(sentence: str) -> int:
 
 
 def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[int]:
-    """Return the numbers of the sentences to show of a hit.
-
-    Those are all sentences of a short passage. Otherwise they are the snippet, sentences after it
-    that begin with a pronoun, and as many further ones as there is room for. A search at sentence
-    granularity shows only matching sentences.
-    """
+    """Return the numbers of the sentences to show of a hit: rules 3 to 5."""
     has_all = all(sentences)
     if has_all and whole:
         return list(range(len(sentences)))
@@ -281,6 +301,8 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[in
         return sorted(chosen)
     if not _has_text(hit.title, [sentences[number] for number in chosen]):
         chosen |= set(range(max(chosen) + 1, min(max(chosen) + 2, len(sentences))))
+    if hit.is_named and len(sentences) > 1:
+        chosen.add(1)
     after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
     chosen.update(n for n in after if begins_with_pronoun(sentences[n]))
     room = SNIPPET_TOKENS - sum(count_tokens(sentences[number]) for number in chosen)
@@ -346,6 +368,7 @@ def _runs(text: str) -> frozenset[tuple[str, ...]]:
 
 
 MAX_INTRO_TOKENS = 100
+MAX_PART_CHARACTERS = 40
 IN_NO_SENTENCE = "In no single sentence, but in these passages:"
 BEST_FOR = "Best for "
 NEAREST = "Nearest, without "
@@ -366,10 +389,8 @@ def blocks_beside(
             block.intro = _intro(f"{NEAREST}{missing}") if near.lacks else IN_NO_SENTENCE
         lacks = near.lacks
         blocks.append(block)
-    for other in result.unrepresented:
-        whole = whole_up_to is None or (
-            whole_up_to > 0 and count_up_to(other.hit.content, whole_up_to) is not None
-        )
+    wholes = are_whole([other.hit for other in result.unrepresented], whole_up_to)
+    for other, whole in zip(result.unrepresented, wholes, strict=True):
         block = marked_block(other.hit, 0, read_set, whole=whole)
         block.kind = "branch"
         block.intro = _intro(f"{BEST_FOR}{other.branch}")
@@ -379,8 +400,20 @@ def blocks_beside(
 
 def branch_counts(result: SearchResult) -> str:
     """Return the line with the counts of the parts of a query; empty if there are none."""
-    counts = "; ".join(map(str, result.branches))
-    return f"Alone: {counts}." if counts else ""
+    nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
+    counts = [_count(part) for part in result.branches if part.count or not part.leaf]
+    if nowhere:
+        counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
+    return f"Alone: {'; '.join(counts)}." if counts else ""
+
+
+def _count(part: ClauseCount) -> str:
+    """Return a part, shortened, with its count and the titles of passages that are not shown."""
+    text = f"{shortened(part.clause, MAX_PART_CHARACTERS)} {count_text(part.count)}"
+    if not part.titles:
+        return text
+    also = "" if len(part.titles) == part.count else "also "
+    return f"{text}: {also}{', '.join(map(shown_title, part.titles))}"
 
 
 def _intro(text: str) -> str:

@@ -17,12 +17,14 @@ from arag_search.tools.marked import (
     BEST_FOR,
     IN_NO_SENTENCE,
     LEFT_OUT,
+    LOWERED,
     NEAREST,
     NO_TEXT,
     PARTLY_SHOWN,
     SAME,
     SHOWN_BEFORE,
-    WHOLE,
+    WHOLE_DOCUMENT,
+    WHOLE_PART,
 )
 from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan, shown_title
 from arag_search.tools.search import FULL_TEXT, MORE
@@ -36,10 +38,11 @@ _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"^\[(?!page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
 """The header of a passage, but not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
-_RANK = r"cosine -?\d\.\d\d"
+_RANK = rf"(?:cosine -?\d\.\d\d|{LOWERED})"
+_WHOLE = rf"(?:{WHOLE_DOCUMENT}|{WHOLE_PART})"
 _MARK = re.compile(
-    rf" \((?:(?:{WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{WHOLE}, {SHOWN_BEFORE}|"
-    rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{WHOLE}|\d+ {LEFT_OUT}))?))(?:, {_RANK})?|{_RANK})\)$"
+    rf" \((?:(?:{_WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{_WHOLE}, {SHOWN_BEFORE}|"
+    rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{_WHOLE}|\d+ {LEFT_OUT}))?))(?:, {_RANK})?|{_RANK})\)$"
 )
 _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"

@@ -25,6 +25,7 @@ from arag_search.tools.base import (
     error_result,
 )
 from arag_search.tools.marked import (
+    LOWERED,
     MarkedBlock,
     are_whole,
     blocks_beside,
@@ -47,8 +48,11 @@ SHOW = f'"titles": a list of {MAX_TITLES} ids and titles.'
 _SHARE_OF_TITLES = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
-WHOLE_UP_TO_TOKENS = 160
+WHOLE_UP_TO_TOKENS = 64
 """The length up to which ``arag-search search`` and logical_read show passages whole."""
+MAX_REPEATED_TOKENS = 12
+"""A longer query is not repeated if it was understood as it was written."""
+AS_WRITTEN = "the query as written"
 MORE = "More: offset="
 FULL_TEXT = "Full text: chunk_read."
 _NO_FURTHER = ": there are no further ones."
@@ -131,7 +135,7 @@ def reply(
 ) -> ToolResult:
     """Return the bounded text of a search result, which begins with its ``number``."""
     label = f"#{number}: " if number else ""
-    understood = cut_to(result.understood, style.bound // _SHARE_OF_QUERY) + _order(result)
+    understood = _understood(result, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     blocks = _blocks(result, style, read_set)
@@ -182,15 +186,17 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
         marked_block(hit, at, read_set, whole=whole)
         for at, (hit, whole) in enumerate(zip(result.hits, wholes, strict=True))
     ]
+    for block, hit in zip(hits, result.hits, strict=True):
+        if result.total is None and hit.ranks is None:  # a search by vectors
+            block.rank = f"cosine {hit.score:.2f}"
+        elif hit.lowered:
+            block.rank = LOWERED
     if result.show == "titles":
         used = accumulate(count_tokens(block.header) + 1 for block in hits)
         fitting = [n <= _SHARE_OF_TITLES * style.bound for n in used].count(True)
         hits = hits[: max(fitting, 1)]
         for block in hits:
             block.kind = "title"
-    if result.total is None:  # a search by vectors
-        for block, hit in zip(hits, result.hits, strict=True):
-            block.rank = f"cosine {hit.score:.2f}" if hit.ranks is None else ""
     return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
 
 
@@ -208,6 +214,15 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
     if from_start:
         return f"{shown} of {total} {'passage' if total == '1' else 'passages'} for {understood}"
     return f"{page} of {total} for {understood}"
+
+
+def _understood(result: SearchResult, max_tokens: int) -> str:
+    """Return the query as it was understood; a long one only if that is not as it was written."""
+    understood = result.understood
+    is_as_written = understood.removeprefix("(").removesuffix(")") == result.query.strip()
+    if is_as_written and count_tokens(understood) > MAX_REPEATED_TOKENS:
+        return AS_WRITTEN
+    return cut_to(understood, max_tokens)
 
 
 def _order(result: SearchResult) -> str:

@@ -66,7 +66,9 @@ def test_two_clients_search_and_read_in_separate_sessions() -> None:
             first = text_of(await client.call_tool("chunk_read", READ))
             assert "This opera is older." in first
             second_reply = text_of(await client.call_tool("chunk_read", READ))
-            assert second_reply == first.replace("(whole)", "(whole, shown before)")
+            assert second_reply == first.replace(
+                "(whole document)", "(whole document, shown before)"
+            )
             assert text_of(await other_client.call_tool("chunk_read", READ)) == first
             assert (await client.call_tool("logical_search", {"query": "a OR"})).is_error
 

@@ -23,7 +23,7 @@ ENDS = ("\n", "\n", "\n", "\u2028", "\u2029", "\x85", "\v", "\f", "\r\n", " ")
 IMITATIONS = (
     *(f"[{id}] Antonio Vivaldi, part 1 of 2" for id in IDS),
     *(f"[{id}]" for id in IDS),
-    "[0] (shown before, whole)",
+    "[0] (shown before, whole document)",
     "[1] Venice (shown before)",
     "Unknown: the opera of Venice. Ids stand in brackets in search replies.",
     "More: offset=1. Full text: chunk_read.",
@@ -44,7 +44,7 @@ TITLES = (
     "The opera " + "of the opera " * 30,
     "Opera, part 1 of 2",
     "Opera (shown before)",
-    "(shown before, whole)",
+    "(shown before, whole document)",
     "] opera [0",
 )
 

@@ -31,8 +31,8 @@ from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk
 
 READ = {"chunk_ids": ["scarlatti.1"]}
-IN_FULL = "[scarlatti.1] Griselda (Scarlatti) (whole)\n(year: 1721)\nThis opera is older."
-READ_BEFORE = IN_FULL.replace("(whole)", "(whole, shown before)")
+IN_FULL = "[scarlatti.1] Griselda (Scarlatti) (whole document)\n(year: 1721)\nThis opera is older."
+READ_BEFORE = IN_FULL.replace("(whole document)", "(whole document, shown before)")
 
 
 async def error_text(client: ClientSession, name: str, **arguments: object) -> str:
@@ -101,7 +101,8 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
     async def talk(client: ClientSession) -> None:
         result = await client.call_tool("logical_search", {"query": "opera AND older"})
         assert text_of(result) == (
-            "#1: 1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti) (whole)\n"
+            "#1: 1 of 1 passage for (opera AND older)\nAlone: opera 3: also Antonio Vivaldi, "
+            "Griselda (Vivaldi); older 1.\n[scarlatti.1] Griselda (Scarlatti) (whole document)\n"
             "This opera is older."
         )
         # Clients would show structured content instead of the text.
@@ -346,7 +347,7 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
         assert text_of(result) == IN_FULL
         result = await client.call_tool("chunk_read", {**READ, "index": "other"})
-        assert text_of(result) == "[scarlatti.1] Another (whole)\nThe same id."
+        assert text_of(result) == "[scarlatti.1] Another (whole document)\nThe same id."
         result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
         assert text_of(result) == READ_BEFORE
 
@@ -389,11 +390,11 @@ def test_chunks_and_documents_have_addresses() -> None:
         assert (await client.list_resources()).resources == []
         assert await contents(client, "arag://memory/chunk/scarlatti.1") == IN_FULL
         assert await contents(client, "arag://memory/document/vivaldi") == (
-            "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole)\n"
+            "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
             "(next: vivaldi.2; year: 1678; lang: en, it)\n"
             "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. "
             "Each libretto was new.\n"
-            "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole)\n"
+            "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
             "(previous: vivaldi.1; year: 1678; lang: en, it)\n"
             "He died in Vienna. Vivaldi's music was forgotten."
         )

@@ -55,4 +55,4 @@ def test_replies_to_searches_by_vectors_show_the_cosine() -> None:
     page = index_of(*VIVALDI).logical_search("older")
     result = replace(page, total=None, hits=(page.hits[0]._replace(score=0.6234),))
     marked = reply(result, ReplyStyle(whole_up_to_tokens=160), ReadSet()).text
-    assert "[scarlatti.1] Griselda (Scarlatti) (whole, cosine 0.62)\n" in marked
+    assert "[scarlatti.1] Griselda (Scarlatti) (whole document, cosine 0.62)\n" in marked

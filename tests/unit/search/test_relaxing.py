@@ -31,7 +31,7 @@ def test_the_passages_that_miss_the_fewest_conditions_are_shown(relaxed: Index) 
     assert (result.status, result.total, result.ids) == ("empty", 0, ())
     assert result.text.splitlines()[2:] == [
         "Nearest, without gondola:",
-        "[griselda.1] Griselda (Vivaldi) (whole)",
+        "[griselda.1] Griselda (Vivaldi) (whole document)",
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.",
     ]
@@ -110,7 +110,9 @@ def test_order_and_total_of_the_page_do_not_change(relaxed: Index) -> None:
     plain = relaxed.logical_search(query, top_k=2)
     heard = relaxed.logical_search(query, top_k=2, branches=True)
     assert (heard.hits, heard.total) == (plain.hits, plain.total)
-    assert [part.count for part in heard.branches] == [3, 1, 1]
+    assert [str(part) for part in heard.branches] == [
+        "title:vivaldi 3", '"rialto bridge" 1', "(priest AND violin) 1", "priest 1", "violin 1"
+    ]  # fmt: skip
 
 
 def test_keywords_are_counted(relaxed: Index) -> None:
@@ -123,4 +125,27 @@ def test_keywords_are_counted(relaxed: Index) -> None:
 
 def test_plain_words_are_not_counted(relaxed: Index) -> None:
     assert relaxed.logical_search("venice OR opera OR priest", branches=True).branches == ()
-    assert relaxed.logical_search('"antonio vivaldi" AND priest', branches=True).branches == ()
+
+
+def test_a_conjunction_that_finds_next_to_nothing_says_what_its_conditions_find_alone(
+    relaxed: Index,
+) -> None:
+    result = relaxed.logical_search('"antonio vivaldi" AND priest', branches=True)
+    assert [(part.clause, part.count) for part in result.branches] == [
+        ('"antonio vivaldi"', 3), ("priest", 1)
+    ]  # fmt: skip
+    named = {branch.hit.title for branch in result.unrepresented}.union(result.branches[0].titles)
+    assert named == {"Antonio Vivaldi", "Griselda (Vivaldi)"}
+    line = run(relaxed, query="goldoni AND libretto AND griselda").text.splitlines()[1]
+    assert line.startswith("Alone: goldoni 1; libretto ")
+
+
+def test_an_alternative_in_a_conjunction_without_a_hit_on_the_page_shows_its_best(
+    relaxed: Index,
+) -> None:
+    query = '("antonio vivaldi" OR "rialto bridge") AND (venice OR bridge)'
+    text = run(relaxed, query=query, top_k=1).text
+    shown, _, beside = text.partition("\nBest for ")
+    assert beside
+    assert ("[bridges.1]" in shown) != ("[bridges.1]" in beside)
+    assert "Best for" not in run(relaxed, query=query, top_k=5).text

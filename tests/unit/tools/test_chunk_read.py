@@ -40,11 +40,11 @@ def test_python_code_gets_result_objects_and_exceptions_instead_of_texts(index: 
 def test_chunks_are_read_with_their_place_neighbours_and_metadata(read: ChunkRead) -> None:
     result = read.run({"chunk_ids": ["vivaldi.1", "page.1", "vivaldi.1"]})
     assert result.text == (
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole)\n"
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
         "(next: vivaldi.2; year: 1678; lang: en, it)\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new.\n"
-        "[page.1] (whole)\n"
+        "[page.1] (whole document)\n"
         "A page without a title."
     )
     assert (result.status, result.ids, result.total) == ("ok", ("vivaldi.1", "page.1"), None)
@@ -60,7 +60,7 @@ def test_a_chunk_that_was_read_before_costs_nothing(read: ChunkRead) -> None:
     read_set = ReadSet()
     read.run({"chunk_ids": ["page.1"]}, read_set)
     result = read.run({"chunk_ids": ["page.1"]}, read_set)
-    assert result.text == "[page.1] (shown before, whole)"
+    assert result.text == "[page.1] (shown before, whole document)"
     assert (result.status, result.ids, result.retrieved_tokens) == ("ok", ("page.1",), 0)
     # Another question has a read set of its own.
     assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6
@@ -71,7 +71,7 @@ def test_unknown_ids_are_named_and_are_an_error_only_if_all_ids_are_unknown(
 ) -> None:
     result = read.run({"chunk_ids": ["page", "[page.1]"]})
     assert result.text == (
-        "[page.1] (whole)\nA page without a title.\n"
+        "[page.1] (whole document)\nA page without a title.\n"
         'Unknown: "page". Ids stand in brackets in search replies.'
     )
     assert result.status == "ok"
@@ -88,7 +88,7 @@ def test_ids_are_looked_up_in_nfc() -> None:
     index = index_of(chunk(0, "caf\u00e9", "", "Coffee."))
     assert (
         ChunkRead(index).run({"chunk_ids": ["cafe\u0301.1"]}).text
-        == "[caf\u00e9.1] (whole)\nCoffee."
+        == "[caf\u00e9.1] (whole document)\nCoffee."
     )
 
 
@@ -176,7 +176,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     assert steps > 3
     assert text == "".join(sentences)
     repeated = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
-    assert repeated.text == "[d.1] Long (shown before, whole)"
+    assert repeated.text == "[d.1] Long (shown before, whole document)"
 
 
 def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown() -> None:
@@ -185,14 +185,15 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown(
     read_set = ReadSet()
     result = tool.run({"chunk_ids": [passage.id for passage in chunks] + ["nope"]}, read_set)
     assert result.text == (
-        f"[d0.1] (whole)\n{('la ' * 90).strip()}\n[d2.1] (whole)\n{('la ' * 9).strip()}\n"
+        f"[d0.1] (whole document)\n{('la ' * 90).strip()}\n"
+        f"[d2.1] (whole document)\n{('la ' * 9).strip()}\n"
         'Not shown for want of room: chunk_ids ["d1.1", "d3.1"].\n'
         'Unknown: "nope". Ids stand in brackets in search replies.'
     )
     assert result.ids == ("d0.1", "d2.1")
     result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first passage needs no room
     assert result.ids == ("d0.1", "d3.1")
-    assert result.text.startswith("[d0.1] (shown before, whole)\n[d3.1]\nla la")
+    assert result.text.startswith("[d0.1] (shown before, whole document)\n[d3.1]\nla la")
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.sampled_from((200, 400)))

@@ -39,7 +39,7 @@ def read(offered: dict[str, Tool], read_set: ReadSet | None = None, **arguments:
 def test_a_short_passage_is_whole_and_a_long_one_counts_its_gaps() -> None:
     assert search(tools(*VIVALDI, LONG), "older OR gondola").text == (
         "2 of 2 passages for (older OR gondola)\n"
-        "[scarlatti.1] Griselda (Scarlatti) (whole)\nThis opera is older.\n"
+        "[scarlatti.1] Griselda (Scarlatti) (whole document)\nThis opera is older.\n"
         "[canals.1] The canals\n"
         "The canals are old. They were dug by hand. (30 left out) A gondola is black. In 1562 that "
         "became a law.\nFull text: chunk_read."
@@ -75,6 +75,7 @@ def test_what_is_visible_is_not_shown_again_sentence_by_sentence() -> None:
     assert first.passages[0].sentences == (33, 34)
     again = search(offered, "gondola AND 1562", read_set)
     assert again.text.splitlines()[1:] == [
+        "Alone: gondola 1; 1562 1.",
         "[canals.1] The canals (shown before, 32 left out)", "Full text: chunk_read."
     ]  # fmt: skip
     assert (again.passages[0].left_out, again.retrieved_tokens < 5) == ("shown", True)
@@ -86,14 +87,14 @@ def test_what_is_visible_is_not_shown_again_sentence_by_sentence() -> None:
     assert "dug" not in rest
     assert (
         read(offered, read_set, chunk_ids=["canals.1"])
-        == "[canals.1] The canals (shown before, whole)"
+        == "[canals.1] The canals (shown before, whole document)"
     )
 
 
 def test_clients_that_may_have_forgotten_see_everything_again_with_a_mark() -> None:
     offered, read_set = tools(*VIVALDI), ReadSet(is_kept=False)
     search(offered, "older", read_set)
-    line = "[scarlatti.1] Griselda (Scarlatti) (whole, shown before)"
+    line = "[scarlatti.1] Griselda (Scarlatti) (whole document, shown before)"
     assert search(offered, "older", read_set).text.splitlines()[1:] == [
         line,
         "This opera is older.",
@@ -105,7 +106,7 @@ def test_a_changed_text_counts_as_new() -> None:
     read_set = ReadSet()
     search(tools(chunk(0, "d", "Opera", "An old opera.")), "opera", read_set)
     text = search(tools(chunk(0, "d", "Opera", "A new opera.")), "opera", read_set).text
-    assert text.endswith("[d.1] Opera (whole)\nA new opera.")
+    assert text.endswith("[d.1] Opera (whole document)\nA new opera.")
 
 
 def test_near_duplicates_share_a_line_and_stay_hits() -> None:

@@ -115,12 +115,12 @@ def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> Non
     result = tool.run({"query": "vivaldi", "sort": "year:desc", "per_document": 1, "top_k": 1})
     lines = result.text.splitlines()
     assert lines[0] == "1 of 3 passages for vivaldi, sorted by year:desc, at most 1 of a document"
-    assert lines[1] == "[griselda.1] Griselda (Vivaldi)"
-    assert lines[-1] == "More: offset=1. Full text: chunk_read."
+    assert lines[1] == "[griselda.1] Griselda (Vivaldi) (whole document)"
+    assert lines[-1] == "More: offset=1."
     assert result.total == 3
     last = tool.run({"query": "vivaldi", "per_document": 1, "offset": 1}).text.splitlines()
     assert last[0] == "Passage 2 of 3 for vivaldi, at most 1 of a document"
-    assert last[-1] == "Full text: chunk_read."
+    assert last[-1].endswith("revised by the young Carlo Goldoni.")
     assert tool.run({"query": "vivaldi", "per_document": 1, "offset": 2}).text == (
         "Only 2 passages are shown for vivaldi, at most 1 of a document: there are no further ones."
     )

@@ -36,7 +36,7 @@ def test_the_longest_snippets_are_shortened_first() -> None:
     tool.style = ReplyStyle(max_result_tokens=110)
     assert tool.run({"query": "opera"}).text == (
         "2 of 2 passages for opera\n"
-        "[short.1] (whole)\n"
+        "[short.1] (whole document)\n"
         "An opera about nothing. A second opera.\n"
         "[long.1]\n"
         f"{long[0].strip()} {long[1].strip()} (1 left out)\n"
@@ -75,7 +75,7 @@ def test_a_long_title_is_truncated_and_its_shown_tokens_count() -> None:
     title = "The opera " + "of the opera " * 200
     result = LogicalSearch(index_of(chunk(0, "d", title, "opera"))).run({"query": "opera"})
     _, header, body = result.text.splitlines()
-    shown = header.removeprefix("[d.1] ").removesuffix(" (whole)")
+    shown = header.removeprefix("[d.1] ").removesuffix(" (whole document)")
     assert shown.endswith("opera of ...")
     assert shown == cut_to(title, MAX_TITLE_TOKENS)
     assert result.retrieved_tokens == count_tokens(shown) + count_tokens(body)
@@ -160,9 +160,9 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
     result = LogicalSearch(index, style=FULL_STYLE).run({"query": "vivaldi", "top_k": 2})
     assert result.text == (
         "2 of 3 passages for vivaldi\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole)\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
         "He died in Vienna. Vivaldi's music was forgotten.\n"
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole)\n"
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new.\n"
         "More: offset=2."
@@ -175,7 +175,8 @@ def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
     index = index_of(*(chunk(n, f"d{n}", "", text) for n, text in enumerate(texts)))
     style = ReplyStyle(full_text=True, chunk_read=False, max_result_tokens=300)
     assert LogicalSearch(index, style=style).run({"query": "opera"}).text == (
-        f"2 of 3 passages for opera\n[d0.1] (whole)\n{texts[0]}\n[d1.1] (whole)\n{texts[1]}\n"
+        f"2 of 3 passages for opera\n[d0.1] (whole document)\n{texts[0]}\n"
+        f"[d1.1] (whole document)\n{texts[1]}\n"
         "Not shown for want of room: [d2.1].\nMore: offset=2."
     )
     index = index_of(*(chunk(n, f"d{n}", "", f"{text} " * 3) for n, text in enumerate(texts)))

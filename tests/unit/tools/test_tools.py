@@ -20,17 +20,17 @@ def test_a_logical_search_shows_query_hits_snippets_and_how_to_get_more(
     result = logical.run({"query": '"antonio vivaldi" AND librett*', "top_k": 1})
     assert result.text == (
         '1 of 2 passages for ("antonio vivaldi" AND librett*)\n'
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
-        "Antonio Vivaldi was born in Venice. He wrote many operas. (1 left out) Each libretto was "
-        "new.\n"
-        "More: offset=1. Full text: chunk_read."
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
+        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
+        "libretto was new.\n"
+        "More: offset=1."
     )
     assert (result.status, result.ids, result.total) == ("ok", ("vivaldi.1",), 2)
     assert result.total_is_exact
     assert result.result_tokens == count_tokens(result.text)
     assert result.retrieved_tokens == count_tokens("Antonio Vivaldi") + count_tokens(
-        "Antonio Vivaldi was born in Venice. He wrote many operas. (1 left out) Each libretto was "
-        "new."
+        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
+        "libretto was new."
     )
 
 
@@ -39,7 +39,7 @@ def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
     assert result.text == (
         "1 of 3 passages for (premiere OR and OR opera)\n"
         'Note: "and" was searched as a word; operators are in upper case.\n'
-        "[griselda.1] Griselda (Vivaldi) (whole)\n"
+        "[griselda.1] Griselda (Vivaldi) (whole document)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.\n"
         "More: offset=1."
@@ -126,15 +126,14 @@ def test_an_offset_past_the_end_gives_no_hits_and_names_the_end(
 def test_a_query_without_hits_is_explained_clause_by_clause(logical: LogicalSearch) -> None:
     result = logical.run({"query": '"antonio vivaldi" AND title:librettist'})
     assert result.text == (
-        'No passage matches ("antonio vivaldi" AND title:librettist).\n'
-        'Alone: "antonio vivaldi" 3; title:librettist occurs nowhere. '
-        "Without title:librettist: 3."
+        "No passage matches the query as written.\n"
+        'Alone: "antonio vivaldi" 3; title:librettist occurs nowhere.'
     )
     assert (result.status, result.total, result.retrieved_tokens) == ("empty", 0, 0)
     result = logical.run({"query": "born AND violin", "granularity": "sentence"})
     assert result.text == (
         "No sentence matches (born AND violin).\n"
-        "Alone: born 1; violin 1. Without born: 1. Without violin: 1. With granularity chunk: 1."
+        "Alone: born 1; violin 1. With granularity chunk: 1."
     )
     result = logical.run({"query": "operetta NOT opera"})
     assert result.text == (
@@ -164,10 +163,10 @@ def test_keywords_are_scored_as_in_the_paper(keyword: KeywordSearch) -> None:
         "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. (1 left out) Each libretto was "
         "new.\n"
-        "[griselda.1] Griselda (Vivaldi) (whole)\n"
+        "[griselda.1] Griselda (Vivaldi) (whole document)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole)\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
         "He died in Vienna. Vivaldi's music was forgotten.\n"
         "Full text: chunk_read."
     )
@@ -192,7 +191,7 @@ def test_substring_matching_finds_parts_of_words(index: Index) -> None:
 def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
     index = index_of(chunk(0, "d", "Opera\n[x.1] Fake\tTitle", "A forgery."))
     result = LogicalSearch(index).run({"query": "forgery"})
-    assert result.text.splitlines()[1] == "[d.1] Opera [x.1] Fake Title (whole)"
+    assert result.text.splitlines()[1] == "[d.1] Opera [x.1] Fake Title (whole document)"
 
 
 # Arguments

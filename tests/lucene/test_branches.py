@@ -1,0 +1,48 @@
+"""What is told of the parts of a query, the same from Lucene and from the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchResult
+from bench.data import SAMPLE
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from tests.support.oracle.engine import MemoryEngine
+
+_LEAVES = (
+    "vivaldi", "opera", "venice", "libretto", "griselda", "poet", '"antonio vivaldi"', "bridge",
+    '"carlo goldoni"', "title:venice", "evangeline", '"red priest"', "composer", "nowhere",
+)  # fmt: skip
+
+
+def test_counts_titles_and_passages_of_parts_are_those_of_the_oracle(tmp_path: Path) -> None:
+    random = Random(5)
+    build_index([str(SAMPLE / "corpus.jsonl")], tmp_path / "index", BuildOptions())
+    with open_index(tmp_path / "index") as lucene:
+        oracle = Index(MemoryEngine(lucene.scan()), "the oracle")
+        replies = 0
+        for _ in range(60):
+            query, top_k = _query(random), random.choice((1, 2, 5))
+            result = lucene.logical_search(query, top_k=top_k, relax=True, branches=True)
+            expected = oracle.logical_search(query, top_k=top_k, relax=True, branches=True)
+            assert _told(result) == _told(expected), query
+            replies += bool(result.branches)
+        assert replies > 15
+
+
+def _query(random: Random, depth: int = 0) -> str:
+    if depth > 1 or random.random() < 0.3:
+        return random.choice(_LEAVES)
+    operator = random.choice((" AND ", " OR "))
+    return f"({operator.join(_query(random, depth + 1) for _ in range(random.choice((2, 3))))})"
+
+
+def _told(result: SearchResult) -> tuple[object, ...]:
+    return (
+        result.branches,
+        [(branch.hit.id, branch.branch) for branch in result.unrepresented],
+        [(near.hit.id, near.lacks) for near in result.nearest],
+    )
