@@ -123,7 +123,8 @@ class LogicalSearch(SearchTool):
     def _number(
         self, arguments: LogicalSearchArguments, result: SearchResult, read_set: ReadSet
     ) -> int | None:
-        if read_set.searches is None or self.published or not self.operators:
+        is_referable = result.total and self.operators and not self.published
+        if read_set.searches is None or not is_referable:
             return None
         corpus = self.index.manifest.fingerprint
         search = EarlierSearch(result.understood, arguments.granularity, corpus)

@@ -131,7 +131,7 @@ class MarkedBlock(Block):
             return "" if self.kind == "title" else NO_TEXT
         if self.left_out == "shown":
             new = len(self.sentences) - len(self.before)
-            return f"{SHOWN_BEFORE}, {f'{new} {LEFT_OUT}' if new else self.whole}"
+            return f"{SHOWN_BEFORE}, {new} {LEFT_OUT}" if new else SHOWN_BEFORE
         marks = [self.whole] if self.is_whole else []
         if self.before.issuperset(self.shown):
             marks.append(SHOWN_BEFORE)

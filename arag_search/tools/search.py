@@ -135,6 +135,7 @@ def reply(
 ) -> ToolResult:
     """Return the bounded text of a search result, which begins with its ``number``."""
     label = f"#{number}: " if number else ""
+    teaches = read_set.searches is None or not read_set.seen
     understood = _understood(result, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
@@ -152,7 +153,8 @@ def reply(
             heading = _empty_lines(result, understood)
         lines = [*heading, branch_counts(result), notes]
         head = "\n".join(line for line in lines if line)
-        return label + head, _footer(result, kept, shown, style)
+        footer = _footer(result, kept, shown, style, teaches=teaches)
+        return label + head, footer
 
     fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     for kept in fitted.blocks:
@@ -219,10 +221,15 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
 def _understood(result: SearchResult, max_tokens: int) -> str:
     """Return the query as it was understood; a long one only if that is not as it was written."""
     understood = result.understood
-    is_as_written = understood.removeprefix("(").removesuffix(")") == result.query.strip()
-    if is_as_written and count_tokens(understood) > MAX_REPEATED_TOKENS:
+    is_long = count_tokens(understood) > MAX_REPEATED_TOKENS
+    if is_long and is_as_written(result.query, understood):
         return AS_WRITTEN
     return cut_to(understood, max_tokens)
+
+
+def is_as_written(query: str, understood: str) -> bool:
+    """Return whether a query was understood as it was written, but for parentheses around it."""
+    return understood.removeprefix("(").removesuffix(")") == query.strip()
 
 
 def _order(result: SearchResult) -> str:
@@ -266,7 +273,10 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     return lines
 
 
-def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle) -> str:
+def _footer(
+    result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle, *, teaches: bool
+) -> str:
+    """Return the line on further passages; the first of a conversation ``teaches`` how to read."""
     pieces: list[str] = []
     reached = result.offset + max(shown, 1)
     end = result.passages
@@ -280,6 +290,6 @@ def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: Repl
     elif more and reached <= style.max_offset:
         pieces.append(f"{MORE}{reached}.")
     is_short = not any(isinstance(block, MarkedBlock) and block.lacks_text for block in kept)
-    if style.chunk_read and not style.full_text and not is_short:
+    if teaches and style.chunk_read and not style.full_text and not is_short:
         pieces.append(FULL_TEXT)
     return " ".join(pieces)

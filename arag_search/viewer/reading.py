@@ -22,6 +22,7 @@ from arag_search.query.tree import Node, Phrase, Regex, TextLeaf, positive_leave
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
+from arag_search.tools.search import AS_WRITTEN, is_as_written
 
 _NUMBER = re.compile(r"#(\d+): ")
 
@@ -95,7 +96,8 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)
             continue
-        if step.status != "error" and parsed.understood in above:
+        shown = AS_WRITTEN if is_as_written(query, parsed.understood) else parsed.understood
+        if step.status != "error" and (shown in above or parsed.understood in above):
             made = tuple(pieces(parsed.understood))
             return Reading(query, pieces=made, leaves=_text_leaves(parsed.tree))
     return Reading(query)

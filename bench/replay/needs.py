@@ -29,6 +29,7 @@ from arag_search.query.tree import positive_leaves
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet, Tool
 from arag_search.tools.marked import checksum
+from arag_search.tools.references import Searches
 from arag_search.tools.registry import READ_TOOLS
 from arag_search.tools.reply_text import read_spans
 from bench.report.rows import Figure, Row, Target
@@ -88,7 +89,7 @@ class _Asked:
         steps = tuple(map(_with_passages, record.trajectory))
         self._record = record = replace(record, trajectory=steps)
         self._index, self._tools = index, tools
-        self._read_set, self._steps = ReadSet(), list[Step]()
+        self._read_set, self._steps = ReadSet(searches=Searches()), list[Step]()
         self._stated: set[str] = set()
         pieces = sets[0] if sets else ()
         self._pieces = list(zip(pieces, sightings_by_passage([pieces], record)[0], strict=True))

@@ -138,7 +138,7 @@ def test_a_repeated_call_reports_its_earlier_result(ask: Ask, query: str, words:
 
 def test_a_repeated_read_has_its_own_notice(ask: Ask) -> None:
     _, step = ask(read("venice.1"), read("venice.1"), FINAL).steps
-    assert step.tool_output == "[venice.1] Venice (shown before, whole document)"
+    assert step.tool_output == "[venice.1] Venice (shown before)"
 
 
 def test_three_steps_with_nothing_new_get_a_nudge(ask: Ask) -> None:

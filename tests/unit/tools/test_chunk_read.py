@@ -60,7 +60,7 @@ def test_a_chunk_that_was_read_before_costs_nothing(read: ChunkRead) -> None:
     read_set = ReadSet()
     read.run({"chunk_ids": ["page.1"]}, read_set)
     result = read.run({"chunk_ids": ["page.1"]}, read_set)
-    assert result.text == "[page.1] (shown before, whole document)"
+    assert result.text == "[page.1] (shown before)"
     assert (result.status, result.ids, result.retrieved_tokens) == ("ok", ("page.1",), 0)
     # Another question has a read set of its own.
     assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6
@@ -176,7 +176,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     assert steps > 3
     assert text == "".join(sentences)
     repeated = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
-    assert repeated.text == "[d.1] Long (shown before, whole document)"
+    assert repeated.text == "[d.1] Long (shown before)"
 
 
 def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown() -> None:
@@ -193,7 +193,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown(
     assert result.ids == ("d0.1", "d2.1")
     result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first passage needs no room
     assert result.ids == ("d0.1", "d3.1")
-    assert result.text.startswith("[d0.1] (shown before, whole document)\n[d3.1]\nla la")
+    assert result.text.startswith("[d0.1] (shown before)\n[d3.1]\nla la")
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.sampled_from((200, 400)))

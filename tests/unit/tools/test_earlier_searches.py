@@ -104,7 +104,8 @@ def test_replies_of_a_conversation_are_numbered_and_later_queries_refer_to_them(
     same = tool.run({"query": "opera AND vivaldi"}, ReadSet())
     assert both.ids == same.ids
     nothing = tool.run({"query": "#2 AND zzzz"}, seen)
-    assert nothing.text.startswith("#3: No passage matches")
+    assert nothing.text.startswith("No passage matches")
+    assert nothing.text.splitlines()[0].endswith("(opera AND vivaldi AND zzzz).")
     again = tool.run({"query": "#1", "offset": 1}, seen)
     assert again.ids == first.ids[1:]
 
@@ -124,7 +125,7 @@ def test_the_query_that_is_referred_to_counts_in_full_against_the_limits(
     tool: LogicalSearch,
 ) -> None:
     seen = ReadSet(searches=Searches())
-    words = " OR ".join(f"word{number}" for number in range(40))
+    words = " OR ".join(["opera", *(f"word{number}" for number in range(39))])
     tool.run({"query": words}, seen)
     reply = tool.run({"query": "#1 OR (#1 AND opera)"}, seen)
     assert reply.status == "error"

@@ -206,7 +206,7 @@ def test_a_line_feed_alone_ends_a_line(end: str) -> None:
         "Opera " + "and the opera " * 30,
         "Opera, part 1 of 2",
         "Opera (shown before)",
-        "(shown before, whole document)",
+        "(shown before)",
     ],
 )
 def test_a_title_is_recognised_whatever_its_length_and_its_end(title: str) -> None:
