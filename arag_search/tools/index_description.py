@@ -17,7 +17,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Paper, describe
 
-MAX_DESCRIPTION_TOKENS = 300
+MAX_DESCRIPTION_TOKENS = 340
 """The bound of a description that names fields."""
 MAX_VALUES = 3
 _MAX_CHARACTERS = 40

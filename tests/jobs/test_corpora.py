@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 from mcp import ClientSession
-from pydantic import AnyUrl
 
 import arag_search
 from arag_search.corpus import nfc
@@ -75,11 +74,12 @@ def test_a_model_searches_a_real_corpus_over_mcp_and_reads_a_chunk(
     async def talk(client: ClientSession) -> None:
         reply = await client.call_tool("logical_search", {"query": '"lothair ii" AND bertha'})
         first = reply.meta["arag_search"]["ids"][0]
-        assert text_of(reply).splitlines()[1].startswith(f"[{first}] ")
+        headers = [line for line in text_of(reply).splitlines() if line.startswith("[")]
+        assert headers[0].startswith(f"[{first}] ")
         passage = text_of(await client.call_tool("chunk_read", {"chunk_ids": [first]}))
-        address = AnyUrl(f"arag://wiki/chunk/{first}")
+        address = f"arag://wiki/chunk/{first}"
         assert (await client.read_resource(address)).contents[0].text == passage.replace(
-            ", shown before", ""
+            ", partly shown before", ""
         )
         assert "Bertha" in passage
 

@@ -53,7 +53,8 @@ asyncio.run(main(*sys.argv[1:]))
 """
 TOOLS = ["logical_search", "chunk_read", "words"]
 READ = {"chunk_ids": ["vivaldi.1"]}
-WHOLE, BEFORE = "Antonio Vivaldi (whole)\n", "Antonio Vivaldi (whole, shown before)\n"
+WHOLE = "Antonio Vivaldi (whole document)\n"
+BEFORE = "Antonio Vivaldi (whole document, shown before)\n"
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 

@@ -57,7 +57,7 @@ def test_a_scope_means_the_same_to_columns_as_to_engines(
     folder: Path, chunks: list[Chunk], tested_scopes: list[Scope], size: int
 ) -> None:
     columns = _columns(folder, chunks, size)
-    engine = Documents(chunks, {}, METADATA)
+    engine = Documents(chunks, [chunk.content for chunk in chunks], {}, METADATA)
     for scope in tested_scopes:
         rows = set(np.flatnonzero(columns.within(scope)).tolist())
         assert rows == engine.within(scope), str(scope)

@@ -30,7 +30,7 @@ def test_a_search_prints_the_reply_of_the_tool(arag: Command, tool: str) -> None
     result = arag("search", "my-index", "--tool", tool, QUERY, "--top-k", "2")
     assert (result.code, result.err) == (0, "")
     assert result.lines[0] == f'2 nearest passages for "{QUERY}"'
-    assert result.lines[-1] == "More: offset=2."
+    assert result.lines[-1].startswith("More: offset=2.")
     unquoted = arag("search", "my-index", "--tool", tool, *QUERY.split(), "--top-k", "2")
     assert unquoted == result
 

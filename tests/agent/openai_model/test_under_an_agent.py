@@ -47,6 +47,7 @@ def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
     assert (record.status, record.failure, record.answer_short) == ("forced", None, "Vivaldi")
     assert [(step.tool_name, step.status) for step in record.trajectory] == [
         ("logical_search", "ok"),
+        ("logical_search", "ok"),
         ("logical_search", "error"),
         ("google", "error"),
         ("chunk_read", "ok"),
