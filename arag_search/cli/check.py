@@ -97,15 +97,12 @@ def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
             children = [_node_json(node.child)]
             return {"kind": kind, **factor, "among": among, "children": children}
         case _:
-            tokens: dict[str, Any] = {}
+            described: dict[str, Any] = {"kind": kind, "query": str(node)}
             if isinstance(node, TextLeaf):
-                tokens = {
-                    "tokens": [list(spelling) for spelling in node.spellings],
-                    "fields": [node.field] if node.field else ["title", "content"],
-                }
-            elif isinstance(node, Regex):
-                tokens = {"fields": [node.field] if node.field else ["title", "content"]}
-            return {"kind": kind, "query": str(node), **tokens}
+                described["tokens"] = [list(spelling) for spelling in node.spellings]
+            if isinstance(node, TextLeaf | Regex):
+                described["fields"] = [node.field] if node.field else ["title", "content"]
+            return described
 
 
 def _drawn(node: dict[str, Any], first: str = "", rest: str = "") -> list[str]:

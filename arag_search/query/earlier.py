@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from arag_search.query import problems
 from arag_search.query.fields import Schema
@@ -16,7 +16,7 @@ from arag_search.query.lexer import Lexeme, lex
 from arag_search.query.parser import parse
 from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import Problem, QueryError, fill
-from arag_search.query.tree import MetadataLeaf, Regex, condition_of
+from arag_search.query.tree import condition_of, unweighted
 
 _REFERENCE = re.compile(r"(?P<signs>[-!]*)#(?P<number>\d{1,9})(?P<weight>\^[\d.]+)?")
 _CONDITION = re.compile(r"NOT|DEMOTE(?:\^.*)?")
@@ -80,5 +80,4 @@ def _is_edge(lexeme: Lexeme | None, group: str) -> bool:
 
 def _condition(query: str, schema: Schema) -> str:
     """Return what a query matches, without what has no effect under a NOT or a DEMOTE."""
-    tree = condition_of(parse(query, schema).tree)
-    return str(tree if isinstance(tree, MetadataLeaf | Regex) else replace(tree, weight=1.0))
+    return str(unweighted(condition_of(parse(query, schema).tree)))

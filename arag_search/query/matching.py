@@ -14,7 +14,7 @@ from arag_search.query.analysis import Spellings
 from arag_search.query.analysis import terms as written
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import folded, normal_terms
-from arag_search.query.regexes import Stopwatch, places
+from arag_search.query.regexes import MAX_QUERY_S, Stopwatch, is_found
 from arag_search.query.tree import Fuzzy, Phrase, Prefix, Regex, Term, TextLeaf
 
 Positions = Sequence[Sequence[int]]
@@ -109,8 +109,9 @@ def patterns_of(leaf: TextLeaf) -> tuple[Pattern, ...]:
 
 def matches_regex(leaf: Regex, title: str, content: str, watch: Stopwatch | None = None) -> bool:
     """Return whether a pattern matches in a title or a content. Raises SlowPatternError."""
+    watch = watch or Stopwatch(MAX_QUERY_S)
     return any(
-        next(places(leaf.pattern, leaf.ignore_case, text, watch), None) is not None
+        is_found(leaf.pattern, leaf.ignore_case, text, watch)
         for name, text in ((TITLE, title), (CONTENT, content))
         if leaf.field in (None, name)
     )

@@ -47,7 +47,6 @@ from arag_search.query.tree import (
     And,
     Demote,
     Fuzzy,
-    MetadataLeaf,
     Modifier,
     Node,
     Not,
@@ -68,6 +67,7 @@ from arag_search.query.tree import (
     render,
     scores,
     spelled_words,
+    unweighted,
     weighted,
 )
 from arag_search.system.arguments import checked
@@ -149,7 +149,7 @@ def parse(
 
 
 def parse_checked(text: str, options: Options) -> ParsedQuery:
-    """Return what ``parse`` returns, of arguments that were checked before."""
+    """Parse a query with options that were checked before; see ``parse``."""
     reading = _read(text, options)
     if reading.findings.problems and _QUESTION.search(text):
         reading = _read_question(reading, options) or reading
@@ -228,10 +228,7 @@ def parse_where(text: str, schema: Schema) -> ParsedQuery:
     except QueryError as error:
         raise condition_error(error) from None
     notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
-    tree = parsed.tree
-    if not isinstance(tree, MetadataLeaf | Regex):
-        tree = dataclasses.replace(tree, weight=1)  # which would have no effect
-    return replace(parsed, tree=tree, notes=notes)
+    return replace(parsed, tree=unweighted(parsed.tree), notes=notes)
 
 
 def condition_error(error: QueryError) -> QueryError:
@@ -984,7 +981,7 @@ class _OpenGroups:
         if weights:
             start, end = weights[-1].span()
         self._findings.reject(start, end, problems.WEIGHT_ON[modifier.name], mended=True)
-        return dataclasses.replace(node, weight=1.0)
+        return unweighted(node)
 
     def _add_modifiers(self, group: _Group, end: int) -> None:
         """Read a group of only modifiers as if its parentheses were not there."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
@@ -70,29 +69,31 @@ class Stopwatch:
         self.left_s = limit_s
 
 
-def places(
-    pattern: str,
-    ignore_case: bool,
-    text: str,
-    watch: Stopwatch | None = None,
-    limit_s: float = MAX_TEXT_S,
-) -> Iterator[tuple[int, int]]:
-    """Yield where a pattern matches: the offsets of the first character and after the last.
-
-    Raises SlowPatternError if that takes longer than ``limit_s``, or than the ``watch`` has left.
-    """
-    left_s = limit_s if watch is None else min(limit_s, watch.left_s)
-    if left_s <= 0:
+def is_found(pattern: str, ignore_case: bool, text: str, watch: Stopwatch) -> bool:
+    """Return whether a pattern matches somewhere. Raises SlowPatternError if that takes longer than
+    MAX_TEXT_S, or than the ``watch`` has left."""
+    if watch.left_s <= 0:
         raise SlowPatternError
+    limit_s = min(MAX_TEXT_S, watch.left_s)
     started = time.perf_counter()
     try:
-        for match in _compiled(pattern, ignore_case).finditer(text, timeout=left_s):
-            yield match.span()
+        return bool(_compiled(pattern, ignore_case).search(text, timeout=limit_s))
     except TimeoutError:
         raise SlowPatternError from None
     finally:
-        if watch is not None:
-            watch.left_s -= time.perf_counter() - started
+        watch.left_s -= time.perf_counter() - started
+
+
+def places(
+    pattern: str, ignore_case: bool, text: str, limit_s: float = MAX_TEXT_S
+) -> list[tuple[int, int]]:
+    """Return where a pattern matches, without empty places: the offsets of the first character and
+    after the last. Raises SlowPatternError if that takes longer than ``limit_s``."""
+    try:
+        matches = _compiled(pattern, ignore_case).finditer(text, timeout=limit_s)
+        return [match.span() for match in matches if match.end() > match.start()]
+    except TimeoutError:
+        raise SlowPatternError from None
 
 
 def certain_words(pattern: str, ignore_case: bool) -> tuple[str, ...]:

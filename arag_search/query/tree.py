@@ -421,6 +421,13 @@ def weighted(node: Node, weight: float) -> Node:
     return dataclasses.replace(node, weight=node.weight * weight)
 
 
+def unweighted(node: Node) -> Node:
+    """Return the node without its own weight, which has no effect on what only has to match."""
+    if isinstance(node, MetadataLeaf | Regex) or node.weight == 1:
+        return node
+    return dataclasses.replace(node, weight=1.0)
+
+
 def leaves(node: Node | Modifier) -> Iterator[Leaf]:
     """Yield all leaves below a node, including those under modifiers, left to right."""
     match node:
@@ -484,8 +491,8 @@ def spelled_words(leaf: TextLeaf) -> int:
 
 
 def give_forms(node: Node, language: str) -> None:
-    """Give the words of a new node, which nothing else refers to, their normal forms in a language;
-    none if that is empty."""
+    """Set the normal forms of the words of a tree in a language, which may be empty for none.
+    Nothing else may refer to its nodes yet."""
     for leaf in leaves(node) if language else ():
         match leaf:
             case Term() | Phrase():

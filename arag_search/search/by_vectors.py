@@ -277,7 +277,7 @@ class VectorSearch:
         text = _checked(query)
         schema = self._engine.manifest.query_schema
         asked = conditions(self._scope, filter, where, schema)
-        if where is not None and "/" in where and asked.scope is not None:
+        if where is not None and asked.scope is not None:
             deadline = Deadline.after(self._search_timeout_s)
             try:
                 scope = scope_with_matches(asked.scope, self._engine, deadline)

@@ -325,12 +325,7 @@ class Index:
             done = self._executed(request, _Extras(feedback and after is None, relax, branches))
             page, clause_counts = done.page, done.feedback
             if lists:
-                page = counted_all(self.engine, page, request)
-                if per_document == 1 and granularity == "chunk":
-                    page = replace(page, passages=documents_with(self.engine, request))
-                if after is None and page.total > MAX_REACH and not in_ranks:
-                    request = replace(request, from_ordinal=0)
-                    page = self.engine.search(request).with_count(page.count)
+                request, page = self._listed(request, page, in_ranks=in_ranks)
             explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
             if explain:
                 ids = [hit.id for hit in page.hits]
@@ -382,6 +377,19 @@ class Index:
             unrepresented=done.unrepresented,
             highlighter=Highlighter(marked, by_sentence=granularity == "sentence"),
         )
+
+    def _listed(
+        self, request: SearchRequest, page: Page, *, in_ranks: bool
+    ) -> tuple[SearchRequest, Page]:
+        """Return the page of a list, with the number of all matches, and the request for it: the
+        first one of a list that is too long for ranks is in corpus order."""
+        page = counted_all(self.engine, page, request)
+        if request.per_document == 1 and request.granularity == "chunk":
+            page = replace(page, passages=documents_with(self.engine, request))
+        if request.from_ordinal is None and page.total > MAX_REACH and not in_ranks:
+            request = replace(request, from_ordinal=0)
+            page = self.engine.search(request).with_count(page.count)
+        return request, page
 
     def _ordinal_after(self, id: str, scope: Scope | None) -> int:
         """Return the first ordinal after the passage with an id; 0 for an empty id."""

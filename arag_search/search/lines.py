@@ -147,10 +147,9 @@ class DocumentLines:
         return [(bisect_right(ends, start), bisect_left(ends, end) + 1) for start, end in places]
 
     def matches(self, pattern: Regex) -> list[tuple[int, int]]:
-        """Return the places that a pattern matches in the text, without empty ones. Raises
-        SlowPatternError if that takes longer than MAX_QUERY_S."""
-        spans = places(pattern.pattern, pattern.ignore_case, self.text, limit_s=MAX_QUERY_S)
-        return [(start, end) for start, end in spans if end > start]
+        """Return the places that a pattern matches in the text. Raises SlowPatternError if that
+        takes longer than MAX_QUERY_S."""
+        return places(pattern.pattern, pattern.ignore_case, self.text, MAX_QUERY_S)
 
     @cached_property
     def _positions(self) -> dict[str, int]:

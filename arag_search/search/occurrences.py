@@ -160,11 +160,10 @@ def spans(
 
 
 def places_of(leaf: Regex, text: str) -> list[Mark]:
-    """Return where a pattern matches in a text, without empty places; none if it takes too long,
-    which hides a mark and no passage."""
+    """Return where a pattern matches in a text; nowhere if that takes too long, which hides a mark
+    and no passage."""
     try:
-        spans = places(leaf.pattern, leaf.ignore_case, text)
-        return [(start, end) for start, end in spans if end > start]
+        return places(leaf.pattern, leaf.ignore_case, text)
     except SlowPatternError:
         return []
 

@@ -26,7 +26,6 @@ from arag_search.query.tree import (
     EXACT_MARK,
     And,
     Leaf,
-    MetadataLeaf,
     Node,
     Or,
     Phrase,
@@ -36,6 +35,7 @@ from arag_search.query.tree import (
     any_of,
     has_patterns,
     leaves,
+    unweighted,
     with_leaves,
 )
 
@@ -119,7 +119,7 @@ def candidates(node: Node) -> Node | None:
             parts = [candidates(child) for child in node.children]
             return None if None in parts else any_of(*(part for part in parts if part is not None))
         case _:
-            return node if isinstance(node, MetadataLeaf) else replace(node, weight=1.0)
+            return unweighted(node)
 
 
 def _texts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
@@ -21,7 +21,11 @@ from arag_search.errors import ArgumentError
 from arag_search.query.fields import DOC_ID, Schema
 from arag_search.query.forms import is_code
 from arag_search.query.parser import parse_filter, parse_where
-from arag_search.query.tree import And, Or, Scope, TextLeaf, condition_of
+from arag_search.query.tree import (
+    Scope,
+    condition_of,
+    unweighted,
+)
 from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.tokens import count_tokens
@@ -339,9 +343,7 @@ def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Pag
 
 def documents_with(engine: SearchEngine, request: SearchRequest) -> int | None:
     """Count the documents with a chunk that matches a request."""
-    condition = condition_of(request.query)
-    if isinstance(condition, TextLeaf | And | Or):
-        condition = replace(condition, weight=1.0)
+    condition = unweighted(condition_of(request.query))
     within = joined(request.scope, Scope((condition,)))
     counted = FieldsRequest((DOC_ID,), 0, within, deadline=request.deadline)
     return engine.field_values(counted).fields[0].distinct

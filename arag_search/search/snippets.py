@@ -45,17 +45,14 @@ class Snippets:
     def __init__(self, query: Node) -> None:
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
-        texts = [leaf for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
+        wanted = list(positive_leaves(query))
+        texts = [leaf for leaf in wanted if isinstance(leaf, TextLeaf)]
         for leaf in texts:
             if leaf.field != "title":
                 for pattern in patterns_of(leaf):
                     patterns[type(leaf), leaf.text, pattern] = pattern
         self._patterns = list(patterns.values())
-        self._regexes = [
-            leaf
-            for leaf in positive_leaves(query)
-            if isinstance(leaf, Regex) and leaf.field != TITLE
-        ]
+        self._regexes = [leaf for leaf in wanted if isinstance(leaf, Regex) and leaf.field != TITLE]
         self._names = [
             (pattern, isinstance(leaf, Phrase) or leaf.field == TITLE)
             for leaf in texts

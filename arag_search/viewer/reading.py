@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,10 +20,8 @@ from arag_search.query.problems import Problem, QueryError
 from arag_search.query.tree import Node, Phrase, Regex, TextLeaf, positive_leaves
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.reply_text import parts_of
+from arag_search.tools.reply_text import number_of, parts_of
 from arag_search.tools.search import AS_WRITTEN, is_as_written
-
-_NUMBER = re.compile(r"#(\d+): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +66,9 @@ def reading_of(
             if earlier:
                 expanded, _ = with_earlier(query, earlier, granularity, "", schema)
         reading = replace(_logical(expanded, operator, step, schema), typed=query)
-        if reading.pieces and (number := _NUMBER.match(step.tool_output)):
+        if reading.pieces and (number := number_of(step.tool_output)):
             understood = "".join(piece.text for piece in reading.pieces)
-            earlier[int(number[1])] = EarlierSearch(understood, granularity, "")
+            earlier[number] = EarlierSearch(understood, granularity, "")
         return reading
     if form == "words":
         tree, _ = words_query(query)

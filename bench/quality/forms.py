@@ -433,20 +433,29 @@ def _identifiers(work: Path, count: int) -> Figure:
     for kind, names in (("name", _names(folder)), ("dotted", _dotted_names(folder))):
         distinct = sorted(set(names))
         drawn += [(kind, *pair) for pair in random.sample(distinct, min(count, len(distinct)))]
+    asked: list[tuple[str, str, str]] = []
+    for kind, file, name in drawn:
+        if kind == "name":
+            asked.append((file, "parts", f'"{" ".join(parts_of(name))}"'))
+            asked.append((file, "the whole", f'"{name}"'))
+        else:
+            asked.append((file, "a dotted prefix", f"{_LIBRARY}.{name}"))
+    rows = _shares_found(work / "code", asked)
+    return Figure("identifiers", rows, {"library": _LIBRARY, "names": len(drawn)})
+
+
+def _shares_found(location: Path, asked: Sequence[tuple[str, str, str]]) -> tuple[Row, ...]:
+    """Return for each kind of query how many find their document; ``asked`` are documents, kinds
+    and queries."""
     shares: dict[str, list[bool]] = {}
-    with open_index(work / "code", search_timeout_s=None) as index:
-        for kind, file, name in drawn:
-            asked = {"a dotted prefix": f"{_LIBRARY}.{name}"}
-            if kind == "name":
-                asked = {"parts": f'"{" ".join(parts_of(name))}"', "the whole": f'"{name}"'}
-            for form, query in asked.items():
-                hits = _first(index, query, 1000)
-                shares.setdefault(form, []).append(any(hit.doc_id == file for hit in hits))
-    rows = tuple(
+    with open_index(location, search_timeout_s=None) as index:
+        for document, kind, query in asked:
+            hits = _first(index, query, 1000)
+            shares.setdefault(kind, []).append(any(hit.doc_id == document for hit in hits))
+    return tuple(
         Row(kind, _mean(values), "", target=Target("at least", 0.95))
         for kind, values in shares.items()
     )
-    return Figure("identifiers", rows, {"library": _LIBRARY, "names": len(drawn)})
 
 
 def _names(folder: Path) -> Iterator[tuple[str, str]]:
@@ -485,19 +494,12 @@ def _manual(folder: Path, work: Path, count: int) -> Figure:
     drawn = Random(SEED).sample(sorted(names), min(count, len(names)))
     options = BuildOptions(language="en", overwrite=True, files=FileSelection(root=str(folder)))
     build_index([str(folder)], work / "manual", options)
-    shares: dict[str, list[bool]] = {}
-    with open_index(work / "manual", search_timeout_s=None) as index:
-        for page, name in drawn:
-            asked = {"the whole": name}
-            if len(parts := parts_of(name)) > 1:
-                asked["parts"] = f'"{" ".join(parts)}"'
-            if "." in name:
-                asked["a dotted prefix"] = f"python.{name}"
-            for form, query in asked.items():
-                hits = _first(index, query, 1000)
-                shares.setdefault(form, []).append(any(hit.doc_id == page for hit in hits))
-    rows = tuple(
-        Row(kind, _mean(values), "", target=Target("at least", 0.95))
-        for kind, values in shares.items()
-    )
+    asked: list[tuple[str, str, str]] = []
+    for page, name in drawn:
+        asked.append((page, "the whole", name))
+        if len(parts := parts_of(name)) > 1:
+            asked.append((page, "parts", f'"{" ".join(parts)}"'))
+        if "." in name:
+            asked.append((page, "a dotted prefix", f"python.{name}"))
+    rows = _shares_found(work / "manual", asked)
     return Figure(f"{folder.name}: names", rows, {"names": len(drawn)})

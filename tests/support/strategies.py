@@ -6,7 +6,6 @@ of a tree also include texts that are hard to write in the query language.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
@@ -23,7 +22,6 @@ from arag_search.query.tree import (
     Fuzzy,
     KeywordEquals,
     Leaf,
-    MetadataLeaf,
     Modifier,
     Node,
     Not,
@@ -41,6 +39,7 @@ from arag_search.query.tree import (
     give_forms,
     leaves,
     scores,
+    unweighted,
     weighted,
 )
 from tests.support.oracle.engine import LANGUAGE
@@ -279,7 +278,7 @@ class _TreeMaker:
         kind = self.random.choice((Not, Prefer, Demote))
         if kind is Prefer:
             return Prefer(child)
-        child = _unweighted(condition_of(child))
+        child = unweighted(condition_of(child))
         return Not(child) if kind is Not else Demote(child, self.random.choice(FACTORS))
 
     def _again(self, node: Node) -> Node:
@@ -378,11 +377,6 @@ class _TreeMaker:
 
     def _field(self) -> TextField:
         return self.random.choice(FIELDS)
-
-
-def _unweighted(node: Node) -> Node:
-    """Remove the weight of an excluded node, which must not have its own."""
-    return node if isinstance(node, MetadataLeaf | Regex) else dataclasses.replace(node, weight=1.0)
 
 
 def _phrase(text: str, slop: int, field: TextField) -> Phrase:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from arag_search.query import regexes
 from arag_search.query.analysis import terms
-from arag_search.query.regexes import SlowPatternError, Stopwatch, certain_words, places
+from arag_search.query.regexes import SlowPatternError, Stopwatch, certain_words, is_found, places
 from tests.support.examples import examples
 
 ATOMS = (
@@ -77,7 +77,7 @@ def test_a_text_that_matches_has_the_certain_words(
         regexes.check_regex(pattern, ignore_case)
     except ValueError:
         return
-    if next(places(pattern, ignore_case, text), None) is not None:
+    if is_found(pattern, ignore_case, text, Stopwatch(10.0)):
         words = {word.lower() for word in certain_words(pattern, ignore_case)}
         assert words <= set(terms(text))
 
@@ -99,11 +99,13 @@ def test_what_only_looks_like_flags_is_a_pattern(pattern: str) -> None:
 def test_a_search_that_would_never_end_is_stopped() -> None:
     watch = Stopwatch(10.0)
     with pytest.raises(SlowPatternError):
-        list(places(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000, watch))
+        is_found(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000, watch)
+    with pytest.raises(SlowPatternError):
+        places(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000)
     assert watch.left_s < 10
 
 
 def test_a_query_has_a_time_limit_over_all_its_texts() -> None:
     watch = Stopwatch(0.0)
     with pytest.raises(SlowPatternError):
-        list(places("a", False, "a", watch))
+        is_found("a", False, "a", watch)
