@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from arag_search.errors import BuildError
 
@@ -80,6 +81,32 @@ def nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+UnitKind = Literal["section", "entry", "block", "index"]
+
+
+class Unit(NamedTuple):
+    """A stretch of lines that belong together, in the outline of a document.
+
+    ``first`` is its first line and ``end`` the line after its last one, from 0; a line ends with a
+    line feed. ``name`` stands for it in paths, such as "Archiving", "archive_mode (enum)" or "class
+    Trainer", and is empty for one that has no name. Its first line shows the name.
+
+    A "section" is a heading with all below it, or a class; an "entry" a term with its text, an item
+    of a list, a row of a table or a function; a "block" is verbatim text, whose lines are kept
+    apart; an "index" is a list of links.
+    """
+
+    first: int
+    end: int
+    kind: UnitKind
+    name: str = ""
+
+
+Outline = tuple[Unit, ...]
+"""Units in order of their first lines, a unit before those within it. Of two, one is within the
+other, or they have no line in common."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as a source yields it, before it is cut into chunks.
@@ -88,7 +115,7 @@ class Document:
     source has its own sentences, else None. A ``whole`` document is pre-chunked: it is never split
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
     ``is_file`` is true if the document is a whole file, and false if it is a record.
-    ``unread`` counts the parts of it that were not read, by kind.
+    ``unread`` counts the parts of it that were not read, by kind. ``outline`` is empty for prose.
     ``ready`` are, for a document that was chunked before, its chunks and the number of their
     tokens; the chunks are kept as they are.
     """
@@ -103,6 +130,7 @@ class Document:
     ready: tuple[tuple[Chunk, ...], int] | None = None
     is_file: bool = False
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    outline: Outline = ()
 
 
 @dataclass(frozen=True, slots=True)

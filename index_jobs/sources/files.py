@@ -348,6 +348,7 @@ class FileSource:
             where=where,
             is_file=is_file,
             unread=converted.unread,
+            outline=converted.outline,
         )
 
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from arag_search.corpus import Outline
 from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
 
@@ -44,7 +45,8 @@ class ConvertedDocument(NamedTuple):
     the number of a row or message. ``title`` is empty if the file has none. ``text`` is any Unicode
     text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a mail.
     ``id`` is the whole id, if a column of the file has it, and empty otherwise. ``unread`` counts
-    the parts of the document that were not read, by kind ("page without text").
+    the parts of the document that were not read, by kind ("page without text"). ``outline`` numbers
+    the lines of ``text``.
     """
 
     suffix: str
@@ -53,6 +55,7 @@ class ConvertedDocument(NamedTuple):
     metadata: Mapping[str, Any] = {}
     id: str = ""
     unread: Mapping[str, int] = {}
+    outline: Outline = ()
 
 
 class Converter(Protocol):
