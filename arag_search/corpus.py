@@ -9,7 +9,7 @@ not dense.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -107,6 +107,44 @@ Outline = tuple[Unit, ...]
 other, or they have no line in common."""
 
 
+class PassageOutline(NamedTuple):
+    """Where a passage stands in the outline of its document, and the units that begin in it.
+
+    ``path`` holds the names of the units around it, the outermost first, joined by PATH_MARK.
+    ``line`` is the number (from 1) of its first line in a document that is a file, else 0.
+    ``units`` are the numbers of the first sentence of each unit with a name and of the sentence
+    after its last one, in order of the first; the first sentence shows the name.
+    """
+
+    path: str = ""
+    line: int = 0
+    units: tuple[tuple[int, int], ...] = ()
+
+    def unit_of(self, sentence: int) -> tuple[int, int] | None:
+        """Return the innermost of the units that hold a sentence."""
+        return max((unit for unit in self.units if unit[0] <= sentence < unit[1]), default=None)
+
+
+NO_OUTLINE = PassageOutline()
+
+
+def outline_of(path: str, line: int, units: Sequence[Sequence[int]]) -> PassageOutline:
+    """Return the outline of a passage from values of JSON."""
+    return PassageOutline(path, line, tuple((first, end) for first, end in units))
+
+
+PATH_MARK = " > "
+HEADING_MARK = "\ud800"
+"""Stands between a title and a path where both are searched, and no phrase reaches over it. It is
+half a character, so that no text of a corpus or a query holds it."""
+
+
+def heading_of(title: str, outline: PassageOutline) -> str:
+    """Return the text that is searched as the title of a passage, if words have normal forms: the
+    title and, behind HEADING_MARK, the path."""
+    return f"{title}{HEADING_MARK}{outline.path}" if outline.path else title
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as a source yields it, before it is cut into chunks.
@@ -150,6 +188,12 @@ class Chunk:
     ordinal: int
     sentence_ends: tuple[int, ...]
     metadata: Mapping[str, MetadataValue]
+    outline: PassageOutline = NO_OUTLINE
+
+    @property
+    def heading(self) -> str:
+        """The title and path as they are searched."""
+        return heading_of(self.title, self.outline)
 
     def sentences(self) -> list[str]:
         """Return the sentences of the content in order; joined they are the content."""

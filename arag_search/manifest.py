@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.corpus import Chunk
+from arag_search.corpus import PATH_MARK, Chunk
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
 from arag_search.query.forms import steps
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """The number of the format: every change of what is stored raises it."""
 
 FOLD_CHARACTERS = 200
@@ -140,8 +140,10 @@ class Manifest:
 
 
 def chunk_fingerprint(chunk: Chunk) -> int:
-    """Return the SHA-256 of a chunk's id, title, content and metadata, as an integer."""
-    return fingerprint_of(chunk.id, chunk.title, chunk.content, chunk.metadata)
+    """Return the SHA-256 of a chunk's id, title with path, content and metadata, as an integer."""
+    path = chunk.outline.path
+    title = f"{chunk.title}{PATH_MARK}{path}" if path else chunk.title
+    return fingerprint_of(chunk.id, title, chunk.content, chunk.metadata)
 
 
 def fingerprint_of(chunk_id: str, title: str, content: str, metadata: Mapping[str, Any]) -> int:

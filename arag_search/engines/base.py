@@ -15,7 +15,15 @@ from heapq import nsmallest
 from types import TracebackType
 from typing import Literal, NamedTuple, Protocol
 
-from arag_search.corpus import Chunk, MetadataValue, nfc, split_at
+from arag_search.corpus import (
+    NO_OUTLINE,
+    Chunk,
+    MetadataValue,
+    PassageOutline,
+    heading_of,
+    nfc,
+    split_at,
+)
 from arag_search.engines.compiling import float32
 from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
@@ -108,7 +116,7 @@ class Hit(NamedTuple):
     """A chunk that matches. ``matched_sentences`` (0-based numbers within the chunk, ascending) are
     set at sentence granularity only. If the request asked for no text, ``content`` is None and
     ``sentence_ends`` empty; if it asked for less than the whole text, ``content`` consists of the
-    matched sentences, and all other sentences are empty.
+    matched sentences and the names of their units, and all other sentences are empty.
     """
 
     id: str
@@ -122,6 +130,12 @@ class Hit(NamedTuple):
     content: str | None = None
     sentence_ends: tuple[int, ...] = ()
     matched_sentences: tuple[int, ...] = ()
+    outline: PassageOutline = NO_OUTLINE
+
+    @property
+    def heading(self) -> str:
+        """The title and path as they are searched."""
+        return heading_of(self.title, self.outline)
 
     @classmethod
     def of(
@@ -130,14 +144,18 @@ class Hit(NamedTuple):
         """Return the hit of a chunk, with its whole text or none."""
         content, ends = (chunk.content, chunk.sentence_ends) if text else (None, ())
         place = (chunk.title, chunk.part, chunk.parts, chunk.ordinal, chunk.metadata)
-        return cls(chunk.id, chunk.doc_id, *place, score, content, ends, matched_sentences)
+        shown = (content, ends, matched_sentences, chunk.outline)
+        return cls(chunk.id, chunk.doc_id, *place, score, *shown)
 
     def with_matched_text(self) -> Hit:
-        """Return the same hit with the text of only the matched sentences."""
+        """Return the same hit with the text of only the matched sentences and the names of their
+        units."""
         if self.content is None:
             return self
         texts = split_at(self.content, self.sentence_ends)
-        matched = {number: texts[number] for number in self.matched_sentences}
+        units = filter(None, map(self.outline.unit_of, self.matched_sentences))
+        wanted = {*self.matched_sentences, *(first for first, _ in units)}
+        matched = {number: texts[number] for number in wanted}
         content, ends = only_matched(matched, len(texts))
         return self._replace(content=content, sentence_ends=ends)
 

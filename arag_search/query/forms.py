@@ -29,7 +29,7 @@ from importlib.metadata import version
 from itertools import combinations
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk
+from arag_search.corpus import HEADING_MARK, Chunk
 from arag_search.query import analysis, endings
 from arag_search.query.analysis import Spellings
 from arag_search.query.limits import MAX_SLOP
@@ -86,8 +86,11 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
     O(len(text)). The first call for a language reads its dictionary, which can take seconds.
     """
     known = _known(language)
+    is_unusual = _UNUSUAL.search(text)
+    if is_unusual and HEADING_MARK in text:
+        return _forms_apart(text, language, code)
     tokens = analysis.tokens(text)
-    if not _UNUSUAL.search(text):
+    if not is_unusual:
         return [Form(known[term], start, end) for term, start, end in tokens]
     forms: list[Form] = []
     more: list[list[Form]] = []
@@ -105,6 +108,18 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
     for group in more:
         forms += [Form(HOLE, group[0].start, group[0].start)] * GAP
         forms += group
+    return forms
+
+
+def _forms_apart(text: str, language: str, code: bool) -> list[Form]:
+    """Return the forms of the texts before and after each HEADING_MARK, with GAP holes between."""
+    forms: list[Form] = []
+    start = 0
+    for piece in text.split(HEADING_MARK):
+        forms += [Form(HOLE, start, start)] * GAP if start else ()
+        for term, first, end in normal_forms(piece, language, code=code):
+            forms.append(Form(term, start + first, start + end))
+        start += len(piece) + 1
     return forms
 
 
@@ -161,6 +176,8 @@ def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
     title, *sentences = _plain_forms((chunk.title, *texts), language) or [
         indexed(text, language, code=code) for text in (chunk.title, *texts)
     ]
+    if chunk.outline.path:
+        title = f"{title}\n{indexed(chunk.outline.path, language, code=code)}"
     if not all(text[-1:].isspace() for text in texts[:-1]):
         return ChunkForms(title, indexed(chunk.content, language, code=code), sentences)
     content = " ".join(filter(None, sentences))
@@ -212,7 +229,8 @@ def _count(forms: list[Form]) -> int:
 
 
 _UNUSUAL = re.compile(
-    r"[A-Z_@$#+.-](?:(?<=[_@$#])|(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=\+)(?=\+)"
+    rf"[A-Z_@$#+.{HEADING_MARK}-](?:(?<=[_@$#{HEADING_MARK}])"
+    r"|(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=\+)(?=\+)"
     r"|(?<=\w\.)(?=\w)|(?<=[-.])(?=[-\w])(?<![^\s(\[{\"'`|,=][-.]))"
 )
 """A text without any of these has neither symbols nor identifiers. It begins with a set of rare

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
+from arag_search.corpus import HEADING_MARK
 from arag_search.query.analysis import Spellings
 from arag_search.query.analysis import terms as written
 from arag_search.query.fields import CONTENT, TITLE
@@ -118,8 +119,8 @@ def matches_regex(leaf: Regex, title: str, content: str, watch: Stopwatch | None
 
 
 class Words:
-    """The words of a text, as they are written and in normal forms; ``code`` is that of
-    ``normal_forms``."""
+    """The words of a text or of a heading with its path, as they are written and in normal forms;
+    ``code`` is that of ``normal_forms``."""
 
     __slots__ = ("_code", "_terms", "_text")
 
@@ -132,8 +133,10 @@ class Words:
         """Return the normal forms in a language or, if that is empty, the words as written."""
         terms = self._terms.get(language)
         if terms is None:
-            text = self._text
-            terms = normal_terms(text, language, code=self._code) if language else written(text)
+            if language:
+                terms = normal_terms(self._text, language, code=self._code)
+            else:  # a path has only normal forms
+                terms = written(self._text.partition(HEADING_MARK)[0])
             self._terms[language] = terms
         return terms
 

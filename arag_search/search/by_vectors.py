@@ -384,6 +384,7 @@ def _hit(passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> Searc
         shown or tuple(range(len(chunk.sentence_ends))),
         None,
         ranks,
+        outline=chunk.outline,
     )
 
 

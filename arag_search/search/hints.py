@@ -95,7 +95,7 @@ def _is_crowded_out(phrase: Phrase, hits: Sequence[Hit]) -> bool:
 
 
 def _occurs(leaf: TextLeaf, hit: Hit) -> bool:
-    texts = {"title": hit.title, "content": hit.content or ""}
+    texts = {"title": hit.heading, "content": hit.content or ""}
     return any(
         Words(text, is_code(hit.doc_id)).match(pattern)
         for field, text in texts.items()

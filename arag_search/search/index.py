@@ -273,7 +273,8 @@ class Index:
         ``operators``. ``earlier`` are searches of the same conversation, which the query may refer
         to by number, as in ``#3 AND libretto``.
 
-        ``show`` "titles" lists passages: it reads no text and counts all matches. Of more than
+        ``show`` "titles" lists passages: it reads no text and counts all matches; "lines" lists all
+        sentences that match best, or at sentence granularity those that match. Of more than
         10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
         asked for, and goes on ``after`` the id of its last passage. With one passage per document,
         ``passages`` of the result is the number of documents.
@@ -291,13 +292,13 @@ class Index:
                 do="Build it again without --without sentences.",
             )
         check_per_document(per_document)
-        lists = show == "titles"
-        snippets = snippets and not lists
+        lists = show != "text"
+        snippets = snippets and show != "titles"
         in_ranks = bool(sort or per_document or offset)
         if after is not None and (in_ranks or not lists):
             raise ArgumentError(
                 "after goes on with a list in corpus order.",
-                allowed='show "titles" without sort, per_document and offset',
+                allowed='show "titles" or "lines" without sort, per_document and offset',
                 do="Leave the others out.",
             )
         schema = self.manifest.query_schema
@@ -316,8 +317,9 @@ class Index:
             if "/" in parsed.understood:
                 tree = with_matches(tree, self.engine, granularity, scope, deadline)
                 marked = (*marked, *(n for n in positive_leaves(tree) if isinstance(n, Regex)))
+            whole = full_text or show == "lines"
             request = SearchRequest(
-                tree, top_k, offset, granularity, scope, snippets, full_text, deadline, sorting,
+                tree, top_k, offset, granularity, scope, snippets, whole, deadline, sorting,
                 per_document,
             )  # fmt: skip
             if after is not None:
@@ -336,7 +338,7 @@ class Index:
         hits = [
             hit_of(
                 hit,
-                chooser.choose(hit) if chooser else (),
+                chooser.choose(hit, every=lists) if chooser else (),
                 explanation,
                 lowered.get(hit.id, ()),
                 is_named=chooser is not None and chooser.names(hit),

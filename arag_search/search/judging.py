@@ -45,7 +45,7 @@ class _Passage:
     def __init__(self, hit: Hit, metadata: Mapping[str, MetadataType]) -> None:
         self._hit = hit
         self._metadata = metadata
-        texts = {TITLE: hit.title, CONTENT: hit.content or ""}
+        texts = {TITLE: hit.heading, CONTENT: hit.content or ""}
         code = is_code(hit.doc_id)
         self._texts = {name: Words(text, code) for name, text in texts.items()}
         self._low = {name: analysis.fold(text) for name, text in texts.items()}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
-from arag_search.corpus import Chunk, MetadataValue, split_at
+from arag_search.corpus import NO_OUTLINE, Chunk, MetadataValue, PassageOutline, split_at
 from arag_search.engines.base import (
     FieldsRequest,
     Hit,
@@ -35,7 +35,7 @@ MAX_REACH = 10_000
 """The greatest ``offset + top_k``."""
 
 Unit = Literal["passages", "sentences"]
-Show = Literal["text", "titles"]
+Show = Literal["text", "titles", "lines"]
 """What a search shows of its passages."""
 CORPUS_ORDER = "corpus order"
 """The ``sort`` of a list of more than MAX_REACH passages."""
@@ -74,6 +74,7 @@ class SearchHit(NamedTuple):
     ranks: HybridRanks | None = None
     lowered: tuple[str, ...] = ()
     is_named: bool = False
+    outline: PassageOutline = NO_OUTLINE
 
     @property
     def snippet(self) -> str:
@@ -90,6 +91,7 @@ class SearchHit(NamedTuple):
             "id": self.id,
             "doc_id": self.doc_id,
             "title": self.title,
+            **outline_dict(self.outline),
             "part": self.part,
             "parts": self.parts,
             "score": self.score,
@@ -253,6 +255,7 @@ class ReadChunk:
             "id": chunk.id,
             "doc_id": chunk.doc_id,
             "title": chunk.title,
+            **outline_dict(chunk.outline),
             "part": chunk.part,
             "parts": chunk.parts,
             "content": chunk.content,
@@ -261,6 +264,13 @@ class ReadChunk:
             "previous_id": self.previous_id,
             "next_id": self.next_id,
         }
+
+
+def outline_dict(outline: PassageOutline) -> dict[str, Any]:
+    """Return the path and first line of a passage in types of JSON, those that it has."""
+    return {
+        name: value for name, value in (("path", outline.path), ("line", outline.line)) if value
+    }
 
 
 def metadata_dict(metadata: Mapping[str, MetadataValue]) -> dict[str, Any]:
@@ -279,10 +289,10 @@ def hit_of(
     is_named: bool = False,
 ) -> SearchHit:
     """Return an engine's hit with the sentences to show."""
-    id_, doc_id, title, part, parts, _, metadata, score, content, ends, _ = hit
+    id_, doc_id, title, part, parts, _, metadata, score, content, ends, _, outline = hit
     return SearchHit(
         id_, doc_id, title, part, parts, score, dict(metadata), content or "", ends,
-        tuple(sentences), explanation, None, lowered, is_named,
+        tuple(sentences), explanation, None, lowered, is_named, outline,
     )  # fmt: skip
 
 

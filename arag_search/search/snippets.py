@@ -63,17 +63,18 @@ class Snippets:
     def names(self, hit: Hit) -> bool:
         """Return whether the query names the title of a hit: with a phrase or a clause on titles,
         or with a word that is at least half of it."""
-        title = Words(hit.title, is_code(hit.doc_id))
+        title = Words(hit.heading, is_code(hit.doc_id))
         return any(
             title.match(pattern)
             and (is_name or 2 * len(pattern.spellings[0]) >= len(title.terms(pattern.language)))
             for pattern, is_name in self._names
         )
 
-    def choose(self, hit: Hit) -> list[int]:
+    def choose(self, hit: Hit, *, every: bool = False) -> list[int]:
         """Return sentence numbers for a hit, which must carry its text. O(length of its content).
 
-        At sentence granularity these are the sentences that matched.
+        At sentence granularity these are the sentences that matched. With ``every``, all sentences
+        of the most points are chosen.
         """
         if hit.matched_sentences:
             return list(hit.matched_sentences)
@@ -82,6 +83,9 @@ class Snippets:
         if self._regexes:
             points = Counter(points)
             points.update(at for regex in self._regexes for at in text.with_places(regex))
+        if every:
+            most = max(points.values(), default=0)
+            return sorted(n for n in points if points[n] == most) or first_sentence(hit)
         best = sorted(points, key=lambda number: (-points[number], number))
         return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
 

@@ -93,7 +93,7 @@ def _unseen(query: Node, hits: Sequence[Hit], in_fields: bool) -> list[Term]:
     that the analyser splits stays whole, because it may be one in the index. Unless ``in_fields``,
     a word of a title may be anywhere: models write titles that may not exist to rank by them.
     """
-    titles, contents = _low(hit.title for hit in hits), _low(hit.content or "" for hit in hits)
+    titles, contents = _low(hit.heading for hit in hits), _low(hit.content or "" for hit in hits)
     words: dict[Term, None] = {}
     for leaf in positive_leaves(query):
         if not isinstance(leaf, Term | Phrase):

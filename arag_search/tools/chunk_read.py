@@ -315,7 +315,7 @@ def chunk_header(read_chunk: ReadChunk, max_tokens: int | None = None) -> str:
         about.append(f"next: {read_chunk.next_id}")
     if chunk.metadata:
         about.append(metadata_text(chunk.metadata))
-    header = header_line(chunk.id, chunk.title, chunk.part, chunk.parts)
+    header = header_line(chunk.id, chunk.title, chunk.part, chunk.parts, chunk.outline)
     text = "; ".join(about)
     if max_tokens is not None:
         text = cut_to(text, max_tokens)

@@ -75,7 +75,7 @@ class KeywordSearch(SearchTool):
     def _search(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.keyword_search(
             arguments.keywords,
-            top_k=MAX_TITLES if arguments.show == "titles" else arguments.top_k,
+            top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,
             offset=arguments.offset,
             show=arguments.show,
             matching=self.matching,

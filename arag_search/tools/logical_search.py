@@ -133,7 +133,7 @@ class LogicalSearch(SearchTool):
     def _search(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.logical_search(
             arguments.query,
-            top_k=MAX_TITLES if arguments.show == "titles" else arguments.top_k,
+            top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,
             offset=arguments.offset,
             default_operator=arguments.default_operator,
             granularity=arguments.granularity,

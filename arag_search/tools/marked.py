@@ -6,11 +6,12 @@ the nearest ones if nothing matches, and the best ones of branches without a hit
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, split_at
+from arag_search.corpus import PATH_MARK, Chunk, split_at
 from arag_search.query import analysis
 from arag_search.query.problems import shortened
 from arag_search.search.feedback import ClauseCount, count_text
@@ -39,6 +40,8 @@ SAME = "Nearly the same text: "
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
+ENTRY_TOKENS = 200
+LINE_TOKENS = 40
 NAMED_TOKENS = 256
 NAMED_SENTENCES = 9
 NAMED_ROOM = 384
@@ -52,7 +55,9 @@ NAMED_ROOM = 384
    as long as all whole passages above it leave so much of NAMED_ROOM.
 5. Otherwise it is the snippet: the best sentences for the query, and the next one if they
    say no more than the title; of a passage whose title the query names, the second sentence
-   too; and the sentence after each of these if it begins with a pronoun, or fits SNIPPET_TOKENS.
+   too; of a sentence in a unit of the outline, the name of the unit; of such a name, the text
+   below it, up to ENTRY_TOKENS; and the sentence after each of these if it begins with a pronoun,
+   or fits SNIPPET_TOKENS, but no name of another unit.
 
 Measured with ``python -m bench replies``."""
 ALIKE = 0.85
@@ -228,7 +233,7 @@ def marked_block(hit: SearchHit, at: int, read_set: ReadSet, *, whole: bool) -> 
     """
     sentences = split_at(hit.content, hit.sentence_ends)
     before = _seen_before(hit.id, sentences, read_set)
-    header = header_line(hit.id, hit.title, hit.part, hit.parts)
+    header = header_line(hit.id, hit.title, hit.part, hit.parts, hit.outline)
     chosen = _chosen(hit, sentences, whole=whole)
     block = _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
     block.whole = WHOLE_PART if hit.parts > 1 else WHOLE_DOCUMENT
@@ -298,12 +303,16 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[in
         return list(range(len(sentences)))
     chosen = set(hit.sentences)
     if not has_all or not chosen:
-        return sorted(chosen)
+        units = filter(None, map(hit.outline.unit_of, chosen))
+        return sorted(chosen.union(first for first, _ in units if sentences[first]))
     if not _has_text(hit.title, [sentences[number] for number in chosen]):
         chosen |= set(range(max(chosen) + 1, min(max(chosen) + 2, len(sentences))))
     if hit.is_named and len(sentences) > 1:
         chosen.add(1)
+    openings = {first for first, _ in hit.outline.units}
+    chosen |= _opened(hit, sentences, chosen, openings)
     after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
+    after = [number for number in after if number not in openings]
     chosen.update(n for n in after if begins_with_pronoun(sentences[n]))
     room = SNIPPET_TOKENS - sum(count_tokens(sentences[number]) for number in chosen)
     for number in after:
@@ -312,6 +321,83 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[in
             break
         chosen.add(number)
     return sorted(chosen)
+
+
+def _opened(
+    hit: SearchHit, sentences: Sequence[str], chosen: Iterable[int], openings: Container[int]
+) -> set[int]:
+    """Return what the units of chosen sentences add to them: of the innermost one its name, and of
+    one whose name is chosen the text below, of ENTRY_TOKENS at most and not into another unit."""
+    added: set[int] = set()
+    room = ENTRY_TOKENS
+    for number in sorted(chosen):
+        unit = hit.outline.unit_of(number)
+        if unit is None:
+            continue
+        first, end = unit
+        added.add(first)
+        for below in range(first + 1, end) if number == first else ():
+            room -= count_tokens(sentences[below])
+            if below in openings or room < 0:
+                break
+            added.add(below)
+    return added
+
+
+class LineBlock(MarkedBlock):
+    """One passage of a list of lines: each sentence on a line with its number and the name of its
+    unit."""
+
+    __slots__ = ("names", "numbers")
+
+    numbers: Sequence[int]
+    names: Sequence[str]
+
+    @property
+    def uncut_body(self) -> str:
+        lines: list[str] = []
+        before = ""
+        for number, name, at in zip(self.numbers, self.names, self.shown, strict=True):
+            text = cut_to(" ".join(self.sentences[at].split()), LINE_TOKENS)
+            parts = dict.fromkeys((name, "" if text == before and name else text))
+            lines.append(f"{number}: {': '.join(filter(None, parts))}")
+            before = text
+        return "\n".join(lines)
+
+
+def line_blocks(hits: Sequence[SearchHit]) -> list[MarkedBlock]:
+    """Return the passages of a list of lines, those of a document together, below its title."""
+    blocks: list[MarkedBlock] = []
+    documents: dict[str, list[tuple[int, SearchHit]]] = {}
+    for at, hit in enumerate(hits):
+        documents.setdefault(hit.doc_id, []).append((at, hit))
+    for passages in documents.values():
+        for at, hit in sorted(passages, key=lambda passage: passage[1].part):
+            block = _line_block(hit, at)
+            is_first = blocks == [] or blocks[-1].title != hit.title
+            block.intro = f"{shown_title(hit.title)}:" if is_first and hit.title else ""
+            blocks.append(block)
+    return blocks
+
+
+def _line_block(hit: SearchHit, at: int) -> LineBlock:
+    sentences = split_at(hit.content, hit.sentence_ends)
+    shown = [number for number in hit.sentences if sentences[number].strip()]
+    header = f"[{shown_id(hit.id)}]"
+    block = LineBlock(hit.id, hit.title, header, sentences, shown, kind="lines", at=at)
+    block.names = [_unit_name(hit, sentences, number) for number in shown]
+    first = hit.outline.line
+    starts = accumulate(map(len, sentences), initial=0)
+    lines = [first + hit.content.count("\n", 0, start) for start in starts]
+    block.numbers = [lines[number] if first else number + 1 for number in shown]
+    return block
+
+
+def _unit_name(hit: SearchHit, sentences: Sequence[str], number: int) -> str:
+    """Return the name of the innermost unit of a sentence, on one line."""
+    unit = hit.outline.unit_of(number)
+    name = sentences[unit[0]] if unit else hit.outline.path.rpartition(PATH_MARK)[2]
+    return cut_to(" ".join(name.split()).lstrip("# "), LINE_TOKENS // 2)
 
 
 def _has_text(title: str, sentences: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from arag_search.corpus import MetadataValue
+from arag_search.corpus import NO_OUTLINE, PATH_MARK, MetadataValue, PassageOutline
 from arag_search.search.results import join_sentences
 from arag_search.tokens import CHARACTERS_PER_TOKEN, count_all, count_tokens, cut_to
 
@@ -207,13 +207,29 @@ def meant_id(id: str) -> str:
     return id.translate(_OWN_BRACKETS)
 
 
-def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
-    """``[881.2] Antonio Vivaldi, part 2 of 3``; the part only if there are several."""
-    name = shown_title(title)
-    pieces = [name] if name else []
+def header_line(
+    chunk_id: str, title: str, part: int, parts: int, outline: PassageOutline = NO_OUTLINE
+) -> str:
+    """``[881.2] Antonio Vivaldi > Life, part 2 of 3, line 40``; the part only if there are several.
+
+    A title that is the id of the document, as of code, is not repeated.
+    """
+    is_in_id = chunk_id in (title, f"{title}.{part}")
+    names = ("" if is_in_id else shown_title(title), shown_path(outline.path))
+    pieces = [PATH_MARK.join(filter(None, names))] if any(names) else []
     if parts > 1:
         pieces.append(f"part {part} of {parts}")
+    if outline.line > 1:
+        pieces.append(f"line {outline.line}")
     return f"[{shown_id(chunk_id)}] {', '.join(pieces)}".rstrip()
+
+
+def shown_path(path: str) -> str:
+    """Return a path at most MAX_TITLE_TOKENS long, without its beginning if it is too long."""
+    names = one_line(path).split(PATH_MARK)
+    while len(names) > 1 and count_tokens(PATH_MARK.join(names)) > MAX_TITLE_TOKENS:
+        del names[0]
+    return cut_to(PATH_MARK.join(names), MAX_TITLE_TOKENS)
 
 
 def metadata_text(metadata: Mapping[str, MetadataValue]) -> str:

@@ -31,6 +31,7 @@ from arag_search.tools.marked import (
     blocks_beside,
     branch_counts,
     join_near_duplicates,
+    line_blocks,
     marked_block,
     note_seen,
 )
@@ -44,7 +45,7 @@ from arag_search.tools.rendering import (
     shown_id,
 )
 
-SHOW = f'"titles": a list of {MAX_TITLES} ids and titles.'
+SHOW = f'"titles": a list of {MAX_TITLES} ids and titles; "lines": of all sentences that match.'
 _SHARE_OF_TITLES = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
@@ -193,10 +194,13 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
             block.rank = f"cosine {hit.score:.2f}"
         elif hit.lowered:
             block.rank = LOWERED
-    if result.show == "titles":
-        used = accumulate(count_tokens(block.header) + 1 for block in hits)
+    if result.show != "text":
+        hits = line_blocks(result.hits) if result.show == "lines" else hits
+        used = accumulate(count_tokens(str(block)) + 1 for block in hits)
         fitting = [n <= _SHARE_OF_TITLES * style.bound for n in used].count(True)
         hits = hits[: max(fitting, 1)]
+        if result.show == "lines":
+            return hits
         for block in hits:
             block.kind = "title"
     return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]

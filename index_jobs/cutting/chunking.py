@@ -10,25 +10,42 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
-from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
+from arag_search.corpus import (
+    MAX_SENTENCES,
+    NO_OUTLINE,
+    Chunk,
+    Document,
+    MetadataValue,
+    PassageOutline,
+    nfc,
+    ordinal_of,
+)
 from arag_search.engines.write import Packer
 from arag_search.field_counts import FieldCounts, Fields, counts_of_fields
 from arag_search.manifest import CorpusDigest
 from arag_search.query.fields import MetadataType
+from arag_search.query.forms import is_code
 from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.cutting.sentences import sentence_ends
+from index_jobs.cutting.structure import LEAST_TOKENS, Piece, Structure, ends_of_lines, line_starts
 
-CHUNKING_VERSION = 2
+CHUNKING_VERSION = 3
 """The version of cutting: increase it when the same document would be cut differently, so that a
 resumed build never mixes two ways of cutting."""
 
 DEFAULT_CHUNK_TOKENS = 1_000
 MIN_CHUNK_TOKENS = 16
 MAX_CHUNK_TOKENS = 100_000
+STRUCTURE_TOKENS = 400
+"""Up to how many tokens short neighbours are joined, in a document with an outline."""
+
+PASSAGE_KIND = "passage_kind"
+"""The metadata field that is "index" for a passage of links, in a document that has the field."""
 
 _CHARACTERS_PER_TOKEN = 6  # a text with more is cut without counting it as a whole first
 _LONGEST_TOKEN = 8  # characters per token to look ahead when a long sentence is cut
@@ -47,6 +64,8 @@ class Passage:
     end: int
     ends: tuple[int, ...]
     tokens: int
+    outline: PassageOutline = NO_OUTLINE
+    is_index: bool = False
 
 
 def cut(
@@ -66,8 +85,15 @@ def cut(
     text = nfc(document.text)
     ends = document.sentence_ends
     if ends is None:
-        ends = sentence_ends(text, nfc(document.title))
-    passages = [_whole(text, ends)] if document.whole else [*passages_of(text, ends, chunk_tokens)]
+        ends = _sentence_ends(text, document)
+    if document.whole:
+        passages = [_whole(text, ends)]
+    elif document.outline and text:
+        passages = [*_outlined(text, ends, document, chunk_tokens)]
+    else:
+        passages = [*passages_of(text, ends, chunk_tokens)]
+        if document.is_file:
+            passages = _with_lines(text, passages)
     parts = len(passages)
     chunks: list[Chunk] = []
     total = 0
@@ -83,15 +109,32 @@ def cut(
                 parts=parts,
                 ordinal=ordinal_of(shard, number, part),
                 sentence_ends=tuple(end - start for end in passage.ends) if start else passage.ends,
-                metadata=document.metadata,
+                metadata=_metadata(document, passage),
+                outline=passage.outline,
             )
         )
         total += passage.tokens
     return chunks, total
 
 
+def _metadata(document: Document, passage: Passage) -> Mapping[str, MetadataValue]:
+    if passage.is_index and PASSAGE_KIND in document.metadata:
+        return {**document.metadata, PASSAGE_KIND: "index"}
+    return document.metadata
+
+
+def _sentence_ends(text: str, document: Document) -> list[int]:
+    """Return the ends of the sentences of a document, none of which reaches over a unit."""
+    outline = document.outline
+    if not outline:
+        return sentence_ends(text, nfc(document.title))
+    code = is_code(document.id)
+    ends = [] if code else sentence_ends(text, nfc(document.title))
+    return ends_of_lines(text, outline, ends, code)
+
+
 def passages_of(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[Passage]:
-    """Cut a text into passages. ``ends`` are the ends of its sentences.
+    """Cut a text without outline into passages. ``ends`` are the ends of its sentences.
 
     An empty text becomes one empty passage.
     """
@@ -100,7 +143,26 @@ def passages_of(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[P
         if tokens <= chunk_tokens:
             yield Passage(0, len(text), tuple(ends), tokens)
             return
-    yield from _packed(text, _fitting(text, ends, chunk_tokens), chunk_tokens)
+    sentences = list(_fitting(text, ends, chunk_tokens))
+    yield from _packed(text, 0, sentences, sentences, chunk_tokens, chunk_tokens)
+
+
+def _outlined(
+    text: str, ends: Sequence[int], document: Document, chunk_tokens: int
+) -> Iterator[Passage]:
+    """Cut the text of a document with an outline into passages that know where they stand."""
+    most = min(chunk_tokens, MAX_SENTENCES)
+    target = min(STRUCTURE_TOKENS, most)
+    sentences = list(_fitting(text, ends, most))
+    structure = Structure(text, document.outline, sentences)
+    start = first = 0
+    for group in structure.groups(target, most):
+        for passage in _packed(text, start, group, sentences, target, most):
+            end = first + len(passage.ends)
+            outline = structure.of_passage(first, end, document.title, is_file=document.is_file)
+            is_index = structure.is_index(first, end)
+            yield replace(passage, outline=outline, is_index=is_index)
+            start, first = passage.end, end
 
 
 def _whole(text: str, ends: Sequence[int]) -> Passage:
@@ -111,46 +173,72 @@ def _whole(text: str, ends: Sequence[int]) -> Passage:
     return Passage(0, len(text), offsets, count_tokens(text))
 
 
-def _packed(text: str, pieces: Iterable[tuple[int, int]], chunk_tokens: int) -> Iterator[Passage]:
-    """Pack pieces (end, tokens) greedily, in order.
+def _with_lines(text: str, passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages of a file of prose with the numbers of their first lines."""
+    starts = line_starts(text)
+    return [
+        replace(passage, outline=PassageOutline(line=bisect_right(starts, passage.start)))
+        for passage in passages
+    ]
+
+
+def _packed(
+    text: str,
+    start: int,
+    pieces: Sequence[Piece],
+    sentences: Sequence[Piece],
+    target: int,
+    most: int,
+) -> Iterator[Passage]:
+    """Pack pieces, which follow each other from ``start``, greedily into passages of about
+    ``target`` tokens and at most ``most``; the text has these ``sentences``.
 
     The token count of joined pieces is not exactly the sum of theirs. Therefore each passage is
     counted, and its last pieces are left to the next passage if it is too long.
     """
-    start = 0
-    waiting: list[tuple[int, int]] = []
+    waiting: list[Piece] = []
     estimate = 0
     for piece in pieces:
-        while waiting and (estimate + piece[1] > chunk_tokens or len(waiting) == MAX_SENTENCES):
-            passage, waiting = _first_passage(text, start, waiting, chunk_tokens)
+        while waiting and (
+            estimate + piece.tokens > (target if estimate >= LEAST_TOKENS else most)
+            or len(waiting) == MAX_SENTENCES
+        ):
+            passage, waiting = _first_passage(text, start, waiting, sentences, most)
             yield passage
             start = passage.end
-            estimate = sum(tokens for _, tokens in waiting)
+            estimate = sum(piece.tokens for piece in waiting)
         waiting.append(piece)
-        estimate += piece[1]
-    while waiting or not start:
-        passage, waiting = _first_passage(text, start, waiting, chunk_tokens)
+        estimate += piece.tokens
+    while waiting or not text:
+        passage, waiting = _first_passage(text, start, waiting, sentences, most)
         yield passage
-        start = passage.end or 1
+        start = passage.end
 
 
 def _first_passage(
-    text: str, start: int, pieces: list[tuple[int, int]], chunk_tokens: int
-) -> tuple[Passage, list[tuple[int, int]]]:
+    text: str, start: int, pieces: list[Piece], sentences: Sequence[Piece], most: int
+) -> tuple[Passage, list[Piece]]:
     """Return a passage of as many pieces as fit, and the other pieces."""
     count = len(pieces)
     while True:
-        end = pieces[count - 1][0] if pieces else 0
-        is_known = count == 1 and text[end - 1] != " "  # see _fitting
-        tokens = pieces[0][1] if is_known else count_tokens(text[start:end])
-        if tokens <= chunk_tokens or count <= 1:
-            ends = tuple(end for end, _ in pieces[:count])
-            return Passage(start, end, ends, tokens), pieces[count:]
-        count -= 1
+        end = pieces[count - 1].end
+        is_known = count == 1 and pieces[0].exact
+        tokens = pieces[0].tokens if is_known else count_tokens(text[start:end])
+        low, high = (bisect_right(sentences, at, key=_END) for at in (start, end))
+        inner = sentences[low:high]
+        if tokens <= most or len(inner) <= 1:
+            return Passage(start, end, tuple(map(_END, inner)), tokens), pieces[count:]
+        if count > 1:
+            count -= 1
+        else:  # a unit that is longer than the sum of its sentences
+            pieces, count = [*inner, *pieces[1:]], len(inner) - 1
 
 
-def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tuple[int, int]]:
-    """Yield sentences as pieces (end, tokens) that each fit into a chunk; cut long sentences."""
+_END = attrgetter("end")
+
+
+def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[Piece]:
+    """Yield sentences as pieces that each fit into a chunk; cut long sentences."""
     start = 0
     for end in ends:
         while True:
@@ -159,9 +247,10 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
                 if tokens is not None:
                     break
             start, tokens = _cut_off(text, start, end, chunk_tokens)
-            yield start, tokens
+            yield Piece(start, tokens)
         # A blank at the end will be part of the token of the next word.
-        yield end, tokens - 1 if text[end - 1] == " " else tokens
+        is_exact = text[end - 1] != " "
+        yield Piece(end, tokens if is_exact else tokens - 1, is_exact)
         start = end
 
 

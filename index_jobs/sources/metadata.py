@@ -19,10 +19,12 @@ FILE_FIELDS: Mapping[str, MetadataType] = {
     "type": "keyword",
     "path": "keyword",
     "modified": "date",
+    "passage_kind": "keyword",
 }
 """The fields that documents from files have without a declaration: the name of the file, its
 ending, its path below the root of ids and the folders in this path (``notes/``, ``notes/old/``),
-and the second (UTC) of its last modification."""
+the second (UTC) of its last modification, and in pages with long lists of links whether a passage
+is such an "index" or "text"."""
 
 MAX_KEYWORD_BYTES = 4_096
 """The longest keyword value in bytes of UTF-8; a longer value is rejected."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue
+from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue, outline_of
 from arag_search.errors import BuildError, SourceError
 from index_jobs.cutting.chunking import Numbered, Packed, counts_of, cut_all
 from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, readable
@@ -45,6 +45,8 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
                 "ordinal": chunk.ordinal,
                 "content": chunk.content,
                 "sentence_ends": chunk.sentence_ends,
+                "outline": tuple(chunk.outline),
+                "metadata": _own_metadata(chunk, document),
             }
             for chunk in chunks
         ],
@@ -62,6 +64,12 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
             do="Split it, or build with arag-search index.",
         )
     return line
+
+
+def _own_metadata(chunk: Chunk, document: Document) -> dict[str, MetadataValue]:
+    """Return the values that a chunk has and its document has not."""
+    common = document.metadata
+    return {name: value for name, value in chunk.metadata.items() if common.get(name) != value}
 
 
 def ready_documents(file: CorpusFile, skip: int = 0) -> Iterator[tuple[int, Document]]:
@@ -106,7 +114,8 @@ def _document(record: dict[str, Any]) -> Document:
             parts=len(records),
             ordinal=chunk["ordinal"],
             sentence_ends=tuple(chunk["sentence_ends"]),
-            metadata=metadata,
+            metadata={**metadata, **chunk["metadata"]},
+            outline=outline_of(*chunk["outline"]),
         )
         for part, chunk in enumerate(records, 1)
     )

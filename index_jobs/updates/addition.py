@@ -578,8 +578,8 @@ def _is_same(before: Sequence[Chunk], after: Sequence[Chunk]) -> bool:
     """Return whether a document is the same, regardless of its place in the index and of the time
     of its file."""
     return len(before) == len(after) and all(
-        (left.id, left.title, left.content, left.sentence_ends)
-        == (right.id, right.title, right.content, right.sentence_ends)
+        (left.id, left.title, left.content, left.sentence_ends, left.outline)
+        == (right.id, right.title, right.content, right.sentence_ends, right.outline)
         and _lasting(left.metadata.items()) == _lasting(right.metadata.items())
         for left, right in zip(before, after, strict=True)
     )

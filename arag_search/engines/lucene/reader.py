@@ -511,19 +511,18 @@ def _hits(
     """Convert records to hits, with sentence ends only if the text was read."""
     hits: list[Hit] = []
     for record, score in zip(records, scores, strict=True):
-        id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
+        id_, doc_id, title, part, parts, ordinal, metadata, ends, text, outline = record
         numbers = matched[ordinal] if matched else ()
         ends = () if text is None else ends
-        hits.append(
-            Hit(id_, doc_id, title, part, parts, ordinal, metadata, score, text, ends, numbers)
-        )
+        place = (title, part, parts, ordinal, metadata)
+        hits.append(Hit(id_, doc_id, *place, score, text, ends, numbers, outline))
     return tuple(hits)
 
 
 def _chunk(record: Record) -> Chunk:
-    id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
+    id_, doc_id, title, part, parts, ordinal, metadata, ends, text, outline = record
     ends = () if text is None else ends
-    return Chunk(id_, doc_id, title, text or "", part, parts, ordinal, ends, metadata)
+    return Chunk(id_, doc_id, title, text or "", part, parts, ordinal, ends, metadata, outline)
 
 
 class _Calls(Calls):

@@ -29,7 +29,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
+from arag_search.corpus import (
+    NO_OUTLINE,
+    Chunk,
+    MetadataScalar,
+    MetadataValue,
+    PassageOutline,
+    outline_of,
+)
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.fields import DOC_ID, MetadataType, period_ms
@@ -72,6 +79,7 @@ def encode_record(chunk: Chunk) -> bytes:
             chunk.ordinal,
             chunk.metadata,
             chunk.sentence_ends,
+            *(tuple(chunk.outline) if chunk.outline != NO_OUTLINE else ()),
         )
     )
 
@@ -88,6 +96,7 @@ class Record(NamedTuple):
     metadata: Mapping[str, MetadataValue]
     sentence_ends: tuple[int, ...]
     text: str | None
+    outline: PassageOutline
 
 
 UNREADABLE = (ValueError, LookupError, TypeError)
@@ -102,13 +111,15 @@ def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Re
     decoded: list[Record] = []
     rest = None if texts is None else texts.decode()
     offset = 0
-    for id_, doc_id, title, part, parts, ordinal, metadata, ends in records:
+    for id_, doc_id, title, part, parts, ordinal, metadata, ends, *outlined in records:
         text = None
         if rest is not None:
             end = offset + (ends[-1] if ends else 0)
             text, offset = rest[offset:end], end
         values = _metadata(metadata) if metadata else metadata
-        decoded.append(Record(id_, doc_id, title, part, parts, ordinal, values, tuple(ends), text))
+        outline = outline_of(*outlined) if outlined else NO_OUTLINE
+        place = (title, part, parts, ordinal, values)
+        decoded.append(Record(id_, doc_id, *place, tuple(ends), text, outline))
     return decoded
 
 

@@ -25,7 +25,14 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
+from arag_search.corpus import (
+    NO_OUTLINE,
+    Chunk,
+    MetadataScalar,
+    MetadataValue,
+    PassageOutline,
+    outline_of,
+)
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import (
@@ -50,6 +57,9 @@ PARTS = "parts"
 METADATA = "metadata"
 RECORD = "record"
 SENTENCE_ENDS = "sentence_ends"
+NAME = "name"
+"""In the record of a sentence: the number and the text of the sentence that names its unit."""
+OUTLINE = "outline"
 SENTENCES = "sentences"
 """In the record of a sentence: the number of sentences in its chunk."""
 EXACT = "exact"
@@ -202,7 +212,7 @@ def chunk_document(
         PART: chunk.part,
         PARTS: chunk.parts,
         METADATA: _indexed(chunk.metadata, metadata),
-        RECORD: {SENTENCE_ENDS: chunk.sentence_ends, METADATA: chunk.metadata},
+        RECORD: {SENTENCE_ENDS: chunk.sentence_ends, **_record(chunk)},
     }
 
 
@@ -218,11 +228,20 @@ def sentence_documents(
         PART: chunk.part,
         PARTS: chunk.parts,
         METADATA: _indexed(chunk.metadata, metadata),
-        RECORD: {METADATA: chunk.metadata, SENTENCES: len(texts)},
+        RECORD: {SENTENCES: len(texts), **_record(chunk)},
     }
     for number, text in enumerate(texts):
         of_text = {} if forms is None else _forms(forms.title, forms.sentences[number])
-        yield {**common, **of_text, ORDINAL: chunk.ordinal + number, CONTENT: text}
+        document = {**common, **of_text, ORDINAL: chunk.ordinal + number, CONTENT: text}
+        if unit := chunk.outline.unit_of(number):
+            document[RECORD] = {**common[RECORD], NAME: (unit[0], texts[unit[0]])}
+        yield document
+
+
+def _record(chunk: Chunk) -> dict[str, Any]:
+    """Return what chunks and their sentences store alike."""
+    outline = {} if chunk.outline == NO_OUTLINE else {OUTLINE: tuple(chunk.outline)}
+    return {METADATA: chunk.metadata, **outline}
 
 
 def _forms(title: str, content: str) -> dict[str, list[str]]:
@@ -263,7 +282,14 @@ def chunk_of(source: Mapping[str, Any]) -> Chunk:
         ordinal=source[ORDINAL],
         sentence_ends=tuple(source[RECORD].get(SENTENCE_ENDS, ())),
         metadata=metadata_of(source),
+        outline=passage_outline(source),
     )
+
+
+def passage_outline(source: Mapping[str, Any]) -> PassageOutline:
+    """Return the outline in the document of a chunk or a sentence."""
+    stored = source[RECORD].get(OUTLINE)
+    return outline_of(*stored) if stored else NO_OUTLINE
 
 
 def metadata_of(source: Mapping[str, Any]) -> dict[str, MetadataValue]:

@@ -282,9 +282,10 @@ class MemoryEngine:
         for name, texts in ((TITLE, [chunk.title for chunk in owners]), (CONTENT, contents)):
             fields[name] = TextField(map(analysis.terms, texts), k1, b)
             if language:
+                headings = [chunk.heading for chunk in owners] if name == TITLE else texts
                 forms = (
                     normal_terms(text, language, code=is_code(chunk.doc_id))
-                    for chunk, text in zip(owners, texts, strict=True)
+                    for chunk, text in zip(owners, headings, strict=True)
                 )
                 fields[FORMS[name]] = TextField(forms, k1, b)
         return Documents(owners, contents, fields, self._manifest.metadata)

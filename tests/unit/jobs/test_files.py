@@ -215,7 +215,7 @@ def test_a_declared_field_wins_over_that_of_files() -> None:
     write(notes__a_md="text")
     metadata = MetadataReader({"type": "number", "file": "keyword"})
     (source,) = open_sources(["notes"], None, Fields(), metadata)
-    assert list(metadata.fields) == ["type", "file", "path", "modified"]
+    assert list(metadata.fields) == ["type", "file", "path", "modified", "passage_kind"]
     values = documents(source)[0].metadata
     assert (values["file"], "type" in values) == ("a.md", False)
     assert metadata.seen == {"file"}
