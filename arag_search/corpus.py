@@ -83,17 +83,25 @@ def nfc(text: str) -> str:
 
 UnitKind = Literal["section", "entry", "block", "index"]
 
+MAX_OUTLINE_DEPTH = 16
+"""The most units of an outline that are within each other."""
+
+MAX_NAME_CHARACTERS = 120
+"""The length of the longest name of a unit; a longer one is cut, and ends with three dots."""
+
 
 class Unit(NamedTuple):
     """A stretch of lines that belong together, in the outline of a document.
 
     ``first`` is its first line and ``end`` the line after its last one, from 0; a line ends with a
-    line feed. ``name`` stands for it in paths, such as "Archiving", "archive_mode (enum)" or "class
-    Trainer", and is empty for one that has no name. Its first line shows the name.
+    line feed. Neither of the two lines is blank. ``name`` stands for it in paths, such as
+    "Archiving", "archive_mode (enum)" or "class Trainer": on one line, without the signs of markup,
+    and empty for one that has no name. Its first line shows the name, or, of a definition in code,
+    a line below its comments and decorators.
 
     A "section" is a heading with all below it, or a class; an "entry" a term with its text, an item
-    of a list, a row of a table or a function; a "block" is verbatim text, whose lines are kept
-    apart; an "index" is a list of links.
+    of a list, a row of a table, a note set apart or a function; a "block" is verbatim text, whose
+    lines are kept apart; an "index" is a list of links, with no units in it.
     """
 
     first: int
@@ -104,7 +112,7 @@ class Unit(NamedTuple):
 
 Outline = tuple[Unit, ...]
 """Units in order of their first lines, a unit before those within it. Of two, one is within the
-other, or they have no line in common."""
+other (both may be of the same lines), or they have no line in common."""
 
 
 class PassageOutline(NamedTuple):

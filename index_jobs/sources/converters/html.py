@@ -1,4 +1,4 @@
-"""Web pages: the text that a reader sees, and the title.
+"""Web pages: the text that a reader sees, its outline, and the title.
 
 The markup is parsed as browsers do it, by lexbor, without scripts and without network access.
 """
@@ -6,11 +6,14 @@ The markup is parsed as browsers do it, by lexbor, without scripts and without n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from arag_search.corpus import MAX_NAME_CHARACTERS, Outline, UnitKind
 from arag_search.errors import SourceError
+from index_jobs.sources.converters.outline import Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import Fields
@@ -35,8 +38,15 @@ _PARAGRAPHS = frozenset(
 )
 """Elements with a blank line before and after them."""
 
-_LINES = frozenset("caption dd div dt legend li option summary tr tbody thead tfoot".split())  # noqa: SIM905
-"""Elements that begin and end a line."""
+_NOTE = "(note)"
+_INDEX = "(index)"
+_LINES = frozenset(
+    """
+    caption dd div dt legend li option summary tr tbody thead tfoot (note) (index)
+    """.split()  # noqa: SIM905
+)
+"""Elements that begin and end a line. As ``(note)`` and ``(index)``, a note that is set apart and
+the index of a book are shown."""
 
 _CELLS = frozenset(("td", "th"))
 _BLOCKS = _PARAGRAPHS | _LINES | _CELLS
@@ -63,6 +73,57 @@ _END_IS_OPTIONAL = _VOID | frozenset(
 """Elements that never nest directly, because the next element of the same kind ends them."""
 
 _STYLE = frozenset("b big code em font i s small strike strong tt u".split())  # noqa: SIM905
+_NOTES = frozenset(
+    "note tip warning caution important danger admonition theme-admonition".split()  # noqa: SIM905
+)
+_INDEX_CLASS = "indexdiv"
+_SIGNS = frozenset(
+    """
+    headerlink hash-link header-anchor anchor-link doc-anchor linenos linenodiv lineno
+    """.split()  # noqa: SIM905
+)
+"""Classes of links from a heading to itself, and of the numbers of lines."""
+
+_FURNITURE = frozenset(
+    """
+    navheader navfooter related sphinxsidebar footer rst-footer-buttons wy-nav-side wy-nav-top
+    wy-breadcrumbs sidebar-drawer toc-drawer mobile-header md-header md-sidebar md-footer md-tabs
+    md-skip md-source md-content__button navbar breadcrumbs breadcrumb theme-doc-breadcrumbs
+    pagination-nav theme-doc-footer theme-edit-this-page theme-doc-toc-mobile theme-doc-toc-desktop
+    theme-doc-sidebar-container table-of-contents nav-chapters nav-wrapper top-nav topNav sub-nav
+    subNav bottomNav skip-nav skipNav legal-copy legalCopy head-ltitle head-vol head-rtitle
+    foot-date foot-os foot-left foot-right
+    """.split()  # noqa: SIM905
+)
+"""Classes of what leads to other pages, or stands on each of them: of DocBook, Sphinx and its
+themes, MkDocs, Docusaurus, mdBook, Javadoc and mandoc."""
+
+_NAVIGATION = frozenset(("navigation", "contentinfo", "search"))
+"""Roles of such elements; another is a banner, which within an article is its header."""
+
+_NEVER_FURNITURE = frozenset(("body", "main", "article"))
+_CONTENT = frozenset(("main", "article"))
+_LEFT_OUT = "navigation left out of pages"
+_LISTS = frozenset(("ul", "ol", "dl", "table", _INDEX))
+_ITEMS: Mapping[str, UnitKind] = {
+    "li": "entry",
+    "tr": "entry",
+    "dt": "entry",
+    _NOTE: "entry",
+    "pre": "block",
+}
+_APART = frozenset(("aside", "blockquote", "figure", _NOTE))
+"""Elements whose headings are no sections of the page."""
+
+_OUTLINED = _LISTS | _APART | _CELLS | set(_ITEMS) | {"dd", *(f"h{n}" for n in range(1, 7))}
+_INDEX_LINES = 10
+_INDEX_SHARE = 0.8
+"""A list of at least so many lines, of whose characters at least this share are in links, is an
+index."""
+
+_MAX_NAME_PIECES = 500
+_FIRST_BLANK_LINES = re.compile(r"\A\s*\n")
+_TITLE_END = re.compile(r"\s*[^\w\s]")
 _MAX_STEPS = 200_000_000
 _MAX_COPIES = 4_000_000
 _CHARSET_BYTES = 1 << 12
@@ -70,16 +131,19 @@ _SOFT_HYPHEN = "\u00ad"
 
 
 class Page(NamedTuple):
-    """The title and the text of a web page."""
+    """The title, the text and the outline of a web page, and how many elements with navigation were
+    left out, as ``unread`` of a ConvertedDocument."""
 
     title: str
     text: str
+    outline: Outline
+    unread: Mapping[str, int]
 
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the page as one document. See Converter."""
     page = page_of(decoded_markup(whole_file(path, where), where), where)
-    yield ConvertedDocument("", page.title, page.text)
+    yield ConvertedDocument("", page.title, page.text, unread=page.unread, outline=page.outline)
 
 
 def decoded_markup(data: bytes, where: str) -> str:
@@ -92,9 +156,11 @@ def decoded_markup(data: bytes, where: str) -> str:
 def page_of(markup: str, where: str) -> Page:
     """Return the title and the text of HTML or XHTML.
 
-    The title is that of ``<title>``, else the first ``<h1>``. Headings begin with ``#``, items of
-    lists with ``-``, and cells of a row are separated by ``|``. Elements that are hidden or that
-    hold navigation are left out. Raises SourceError for a page that would take too long to parse.
+    The title is that of ``<title>``, without the name of the site where the first ``<h1>`` is its
+    beginning; else the first ``<h1>``. Headings begin with ``#``, items of lists with ``-``, and
+    cells of a row are separated by ``|``. Elements that are hidden or that hold navigation, by
+    their tag, class or role, are left out. Raises SourceError for a page that would take too long
+    to parse.
     """
     _check_nesting(markup, where)
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -104,8 +170,12 @@ def page_of(markup: str, where: str) -> Page:
     # lexbor takes UTF-8, which has no lone surrogates.
     data = markup.encode("utf-8", "replace")
     tree = LexborHTMLParser(data, options=LexborDocumentOptions.WO_EVENTS)
-    title = _words(tree.css_first("head > title")) or _words(tree.css_first("h1"))
-    return Page(title, _text_below(tree.body) if tree.body is not None else "")
+    text = _text_below(tree.body) if tree.body is not None else _Text()
+    title = _words(tree.css_first("head > title"))
+    heading = text.first_heading or _words(tree.css_first("h1"))
+    if not title or (title.startswith(heading) and _TITLE_END.match(title, len(heading))):
+        title = heading or title
+    return Page(title, *text.finished(), {_LEFT_OUT: text.furniture} if text.furniture else {})
 
 
 def _check_nesting(markup: str, where: str) -> None:
@@ -149,7 +219,7 @@ def _words(node: LexborNode | None) -> str:
     return " ".join(node.text().split()) if node is not None else ""
 
 
-def _text_below(root: LexborNode) -> str:
+def _text_below(root: LexborNode) -> _Text:
     """Return the text below a node. The walk uses no recursion, however deep the tags are."""
     text = _Text()
     node: LexborNode | None = root
@@ -172,38 +242,91 @@ def _text_below(root: LexborNode) -> str:
             node = node.parent
             text.leave(open_tags.pop())
         node = node.next if open_tags and node is not None else None
-    return text.finished()
+    return text
 
 
 def _shown_as(node: LexborNode, text: _Text) -> str:
-    """Return the tag as which an element is shown, which its style may change; empty if it is not
-    shown."""
+    """Return the tag as which an element is shown, which its style, role or class may change; empty
+    if it is not shown."""
     tag = node.tag or ""
     if tag in _UNSEEN:
         if tag == "rt":
             text.readings.append(_words(node))
+        text.furniture += tag == "nav"
         return ""
-    attributes = node.attrs
+    attributes = node.attributes
+    if not attributes and tag != "dialog":
+        return tag
     style = attributes.get("style")
     if (
         "hidden" in attributes
         or (tag == "dialog" and "open" not in attributes)
         or attributes.get("aria-hidden") == "true"
-        or attributes.get("role") == "navigation"
         or (tag == "button" and attributes.get("type") in ("submit", "reset"))
         or (style and _NOT_DISPLAYED.search(style))
     ):
         return ""
+    classes = (attributes.get("class") or "").split()
+    role = attributes.get("role") or ""
+    if _is_furniture(node, tag, classes, role):
+        text.furniture += 1
+        return ""
+    if not _SIGNS.isdisjoint(classes):
+        return ""
+    if tag in ("div", "aside") and not _NOTES.isdisjoint(classes):
+        return _NOTE
+    if tag == "div" and _INDEX_CLASS in classes:
+        return _INDEX
+    if role == "heading" and tag not in _CELLS:
+        level = attributes.get("aria-level") or ""
+        return f"h{level}" if _HEADING.fullmatch(f"h{level}") else "h2"
     if style and (display := _DISPLAY.search(style)) and tag not in _BLOCKS:
         return "label" if display[1].lower().startswith("inline") else "div"
     return tag
 
 
+def _is_furniture(node: LexborNode, tag: str, classes: list[str], role: str) -> bool:
+    """Return whether an element is part of the site rather than of the text."""
+    if tag in _NEVER_FURNITURE:
+        return False
+    if role in _NAVIGATION or not _FURNITURE.isdisjoint(classes):
+        return True
+    if role != "banner":
+        return False
+    outer = node.parent
+    while outer is not None and outer.tag not in _CONTENT:
+        outer = outer.parent
+    return outer is None
+
+
+class _Frame:
+    """An element that may be a unit, while it is open: its first piece of text, the place of its
+    part, and what the page held when it began."""
+
+    def __init__(self, tag: str, text: _Text) -> None:
+        self.tag = tag
+        self.piece = len(text.texts)
+        self.place = len(text.parts)
+        self.headings = text.headings
+        self.characters = text.characters
+        self.linked = text.linked
+        self.lines = text.lines
+        self.name = ""
+        self.name_piece = self.piece
+        self.is_defined = False  # whether a term has its definition, or a row more than titles
+
+
 class _Text:
-    """The text of a page while its elements are walked."""
+    """The text of a page, and its parts, while its elements are walked.
+
+    Parts count pieces of text, in place of lines, until the whole text is known.
+    """
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._gaps: list[str] = []
+        self.texts: list[str] = []
+        """The pieces of text. Before each comes its gap: line ends, bars and marks."""
+
         self._line_ends = 0  # how many must come before the next text
         self._blank = False  # whether a blank must come before the next text
         self._mark = ""  # what the next text begins with, such as "- "
@@ -211,6 +334,26 @@ class _Text:
         self._bars = 0  # the bars between cells that are still to be written
         self._row_is_empty = True
         self._preformatted = 0
+        self._links = 0
+        self.parts: list[Part | None] = []
+        """The parts in the order in which they begin; None for those that are not units."""
+
+        self._frames: list[_Frame] = []
+        self._set_apart = 0  # how many open elements have headings of their own
+        self.lines = 0
+        """The number of line ends so far."""
+
+        self.headings = 0
+        self.characters = 0
+        self.linked = 0
+        """The number of characters so far that are in links."""
+
+        self.first_heading = ""
+        """The text of the first ``<h1>``."""
+
+        self.furniture = 0
+        """The number of elements of navigation that were left out."""
+
         self.readings: list[str] = []
         """The readings in the ruby element that is open."""
 
@@ -227,17 +370,29 @@ class _Text:
             self._preformatted += 1
         elif tag == "li":
             self._mark = "- "
+        elif tag == "a":
+            self._links += 1
         elif heading := _HEADING.fullmatch(tag):
             self._mark = "#" * int(heading[1]) + " "
+        if tag in _OUTLINED:
+            self._open(tag)
 
     def leave(self, tag: str) -> None:
         """End an element."""
         if tag == "ruby" and any(self.readings):
             self.add(f" ({''.join(self.readings)})")
             self.readings.clear()
+        if tag in _CELLS:
+            self._leave_cell()
+        elif tag == "dt":
+            self._leave_term()
+        elif tag in _OUTLINED and tag != "dd":
+            self._close(tag)
         self._boundary(tag)
         if tag == "pre":
             self._preformatted -= 1
+        elif tag == "a":
+            self._links -= 1
 
     def add(self, text: str) -> None:
         """Add the text of a text node; white space is collapsed outside of ``<pre>``."""
@@ -254,9 +409,96 @@ class _Text:
         self._put(" ".join(words))
         self._blank = text[-1].isspace()
 
-    def finished(self) -> str:
-        """Return the whole text."""
-        return "".join(self._pieces).strip()
+    def finished(self) -> tuple[str, Outline]:
+        """Return the whole text and its outline."""
+        while self._frames:
+            self._close(self._frames[-1].tag)
+        pieces = [piece for pair in zip(self._gaps, self.texts, strict=True) for piece in pair]
+        text = "".join(pieces).rstrip()
+        stripped = _FIRST_BLANK_LINES.sub("", text)
+        before = text.count("\n") - stripped.count("\n")
+        # The line ends before each piece and its gap: lines[2 * n + 1] is the line of the n-th.
+        lines = list(accumulate((piece.count("\n") for piece in pieces), initial=-before))
+        parts = (
+            part._replace(first=max(lines[2 * part.first + 1], 0), end=lines[2 * part.end] + 1)
+            for part in self.parts
+            if part is not None and part.first < part.end
+        )
+        return stripped, outline_of(stripped, parts)
+
+    def _open(self, tag: str) -> None:
+        """Begin an element that may be a unit, or that says where units begin and end."""
+        top = self._frames[-1] if self._frames else None
+        if tag in _CELLS:
+            if top and top.tag == "tr":
+                top.is_defined |= tag == "td"
+        elif tag == "dd":
+            if top and top.tag == "dt":
+                top.is_defined = True
+        elif tag == "dt" and top and top.tag == "dt" and not top.is_defined:
+            top.name_piece = len(self.texts)
+        else:
+            if tag == "dt" and top and top.tag == "dt":
+                self._close("dt")
+            self._set_apart += tag in _APART
+            self._frames.append(_Frame(tag, self))
+            self.parts.append(None)
+
+    def _leave_term(self) -> None:
+        """End a term, whose unit goes on with its definition."""
+        term = self._frames[-1]
+        words = self._words_from(term.name_piece)
+        if len(term.name) <= MAX_NAME_CHARACTERS:
+            term.name = f"{term.name}, {words}" if term.name else words
+
+    def _leave_cell(self) -> None:
+        """End a cell; the first line of the first one with text is the name of its row."""
+        row = self._frames[-1] if self._frames else None
+        if row and row.tag == "tr" and not row.name:
+            row.name = self._words_from(row.piece).partition("\n")[0]
+
+    def _words_from(self, piece: int) -> str:
+        """Return the text from this piece on, without what stands before it, at most as much as a
+        name or title needs."""
+        end = piece + _MAX_NAME_PIECES
+        gaps = ("", *self._gaps[piece + 1 : end])
+        return "".join(map("".join, zip(gaps, self.texts[piece:end], strict=False)))
+
+    def _close(self, tag: str) -> None:
+        """End an element that was opened, and make it a unit if it is one."""
+        frame = self._frames.pop()
+        while frame.tag != tag:  # a term outside of a list
+            self._add_part(frame)
+            frame = self._frames.pop()
+        self._set_apart -= tag in _APART
+        self._add_part(frame)
+
+    def _add_part(self, frame: _Frame) -> None:
+        tag = frame.tag
+        kind: UnitKind | None = _ITEMS.get(tag)
+        level = 0
+        if tag in _LISTS:
+            lines = self.lines - frame.lines + 1
+            linked = self.linked - frame.linked
+            share = _INDEX_SHARE * (self.characters - frame.characters)
+            if lines < _INDEX_LINES or (tag != _INDEX and linked < share):
+                return
+            kind = "index"
+            del self.parts[frame.place + 1 :]
+        elif heading := _HEADING.fullmatch(tag):
+            frame.name = self._words_from(frame.piece)
+            level = int(heading[1])
+            if level == 1:
+                self.first_heading = self.first_heading or " ".join(frame.name.split())
+            if self._set_apart or not frame.name:
+                return
+            kind = "section"
+            self.headings += 1
+        elif tag in ("li", "tr") and self.headings > frame.headings:  # it lays out the page
+            return
+        if kind and (tag not in ("dt", "tr") or frame.is_defined):
+            end = len(self.texts)
+            self.parts[frame.place] = Part(frame.piece, end, kind, frame.name, level)
 
     def _boundary(self, tag: str) -> None:
         """Begin or end a block."""
@@ -277,13 +519,18 @@ class _Text:
             self._line_ends = max(self._line_ends, line_ends)
 
     def _put(self, text: str) -> None:
+        gap = ""
         if self._bars and not self._row_is_empty:
-            self._pieces.append(" |" * self._bars + " ")
-        elif self._pieces:
-            self._pieces.append("\n" * self._line_ends or " " * self._blank)
+            gap = " |" * self._bars + " "
+        elif self.texts:
+            gap = "\n" * self._line_ends or " " * self._blank
         if self._bars and self._row_is_empty:
-            self._pieces.append("| " * self._bars)
-        self._pieces.append(self._mark + text)
+            gap += "| " * self._bars
+        self._gaps.append(gap + self._mark)
+        self.texts.append(text)
+        self.lines += gap.count("\n") + text.count("\n")
+        self.characters += len(text)
+        self.linked += len(text) if self._links else 0
         self._line_ends = self._bars = 0
         self._blank = self._row_is_empty = False
         self._mark = ""
