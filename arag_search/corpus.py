@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from arag_search.errors import BuildError
 
@@ -115,42 +115,60 @@ Outline = tuple[Unit, ...]
 other (both may be of the same lines), or they have no line in common."""
 
 
+class PassageUnit(NamedTuple):
+    """A unit within a passage: the numbers of its first sentence, which shows the name, and of the
+    sentence after its last one."""
+
+    first: int
+    end: int
+    name: str
+
+
 class PassageOutline(NamedTuple):
     """Where a passage stands in the outline of its document, and the units that begin in it.
 
     ``path`` holds the names of the units around it, the outermost first, joined by PATH_MARK.
     ``line`` is the number (from 1) of its first line in a document that is a file, else 0.
-    ``units`` are the numbers of the first sentence of each unit with a name and of the sentence
-    after its last one, in order of the first; the first sentence shows the name.
+    ``units`` are those with a name, in order of their first sentences.
     """
 
     path: str = ""
     line: int = 0
-    units: tuple[tuple[int, int], ...] = ()
+    units: tuple[PassageUnit, ...] = ()
 
-    def unit_of(self, sentence: int) -> tuple[int, int] | None:
+    def unit_of(self, sentence: int) -> PassageUnit | None:
         """Return the innermost of the units that hold a sentence."""
-        return max((unit for unit in self.units if unit[0] <= sentence < unit[1]), default=None)
+        around = (unit for unit in reversed(self.units) if unit.first <= sentence < unit.end)
+        return next(around, None)
 
 
 NO_OUTLINE = PassageOutline()
 
 
-def outline_of(path: str, line: int, units: Sequence[Sequence[int]]) -> PassageOutline:
+def outline_of(path: str, line: int, units: Sequence[Any]) -> PassageOutline:
     """Return the outline of a passage from values of JSON."""
-    return PassageOutline(path, line, tuple((first, end) for first, end in units))
+    return PassageOutline(path, line, tuple(PassageUnit(*unit) for unit in units))
+
+
+def outline_values(outline: PassageOutline) -> tuple[Any, ...]:
+    """Return the outline of a passage as values of JSON."""
+    return outline.path, outline.line, tuple(map(tuple, outline.units))
 
 
 PATH_MARK = " > "
 HEADING_MARK = "\ud800"
-"""Stands between a title and a path where both are searched, and no phrase reaches over it. It is
-half a character, so that no text of a corpus or a query holds it."""
+"""Stands between a title, a path and names where they are searched, and no phrase reaches over it.
+It is half a character, so that no text of a corpus or a query holds it."""
 
 
 def heading_of(title: str, outline: PassageOutline) -> str:
     """Return the text that is searched as the title of a passage, if words have normal forms: the
-    title and, behind HEADING_MARK, the path."""
-    return f"{title}{HEADING_MARK}{outline.path}" if outline.path else title
+    title and, each behind HEADING_MARK, the path and the names of units that begin in the passage.
+    """
+    if outline is NO_OUTLINE:
+        return title
+    names = (outline.path, *(unit.name for unit in outline.units))
+    return HEADING_MARK.join((title, *filter(None, names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +218,7 @@ class Chunk:
 
     @property
     def heading(self) -> str:
-        """The title and path as they are searched."""
+        """The title, path and names as they are searched."""
         return heading_of(self.title, self.outline)
 
     def sentences(self) -> list[str]:

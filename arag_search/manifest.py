@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.corpus import PATH_MARK, Chunk
+from arag_search.corpus import HEADING_MARK, PATH_MARK, Chunk
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
@@ -141,9 +141,8 @@ class Manifest:
 
 def chunk_fingerprint(chunk: Chunk) -> int:
     """Return the SHA-256 of a chunk's id, title with path, content and metadata, as an integer."""
-    path = chunk.outline.path
-    title = f"{chunk.title}{PATH_MARK}{path}" if path else chunk.title
-    return fingerprint_of(chunk.id, title, chunk.content, chunk.metadata)
+    heading = chunk.heading.replace(HEADING_MARK, PATH_MARK)
+    return fingerprint_of(chunk.id, heading, chunk.content, chunk.metadata)
 
 
 def fingerprint_of(chunk_id: str, title: str, content: str, metadata: Mapping[str, Any]) -> int:

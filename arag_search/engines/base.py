@@ -116,7 +116,7 @@ class Hit(NamedTuple):
     """A chunk that matches. ``matched_sentences`` (0-based numbers within the chunk, ascending) are
     set at sentence granularity only. If the request asked for no text, ``content`` is None and
     ``sentence_ends`` empty; if it asked for less than the whole text, ``content`` consists of the
-    matched sentences and the names of their units, and all other sentences are empty.
+    matched sentences, and all other sentences are empty.
     """
 
     id: str
@@ -134,7 +134,7 @@ class Hit(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The title and path as they are searched."""
+        """The title, path and names as they are searched."""
         return heading_of(self.title, self.outline)
 
     @classmethod
@@ -148,14 +148,11 @@ class Hit(NamedTuple):
         return cls(chunk.id, chunk.doc_id, *place, score, *shown)
 
     def with_matched_text(self) -> Hit:
-        """Return the same hit with the text of only the matched sentences and the names of their
-        units."""
+        """Return the same hit with the text of only the matched sentences."""
         if self.content is None:
             return self
         texts = split_at(self.content, self.sentence_ends)
-        units = filter(None, map(self.outline.unit_of, self.matched_sentences))
-        wanted = {*self.matched_sentences, *(first for first, _ in units)}
-        matched = {number: texts[number] for number in wanted}
+        matched = {number: texts[number] for number in self.matched_sentences}
         content, ends = only_matched(matched, len(texts))
         return self._replace(content=content, sentence_ends=ends)
 

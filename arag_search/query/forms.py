@@ -176,8 +176,8 @@ def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
     title, *sentences = _plain_forms((chunk.title, *texts), language) or [
         indexed(text, language, code=code) for text in (chunk.title, *texts)
     ]
-    if chunk.outline.path:
-        title = f"{title}\n{indexed(chunk.outline.path, language, code=code)}"
+    if (heading := chunk.heading) != chunk.title:
+        title = indexed(heading, language, code=code)
     if not all(text[-1:].isspace() for text in texts[:-1]):
         return ChunkForms(title, indexed(chunk.content, language, code=code), sentences)
     content = " ".join(filter(None, sentences))

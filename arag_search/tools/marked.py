@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from arag_search.corpus import PATH_MARK, Chunk, split_at
+from arag_search.corpus import NO_OUTLINE, PATH_MARK, Chunk, PassageOutline, split_at
 from arag_search.query import analysis
 from arag_search.query.problems import shortened
 from arag_search.search.feedback import ClauseCount, count_text
@@ -24,6 +24,7 @@ from arag_search.tools.rendering import (
     LeftOut,
     PassageSpan,
     header_line,
+    one_line,
     shown_id,
     shown_title,
 )
@@ -40,6 +41,10 @@ SAME = "Nearly the same text: "
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
+UNIT_MARK = "> "
+"""The beginning of the line with the name of the unit of the sentence below it."""
+SAME_TEXT = "same"
+"""Stands in a list for the text of the line above it."""
 ENTRY_TOKENS = 200
 LINE_TOKENS = 40
 NAMED_TOKENS = 256
@@ -104,6 +109,7 @@ class MarkedBlock(Block):
     at: int = 0
     same: list[NearDuplicate] = field(default_factory=list[NearDuplicate])
     whole: str = WHOLE_DOCUMENT
+    outline: PassageOutline = NO_OUTLINE
 
     @property
     def uncut_body(self) -> str:
@@ -193,9 +199,14 @@ class MarkedBlock(Block):
         """Yield the parts of the text: sentences with their numbers, and gaps with None."""
         shown, last = self.shown, len(self.sentences) - 1
         expected = 0
+        name = ""
         for at, number in enumerate(shown):
+            unit = self.outline.unit_of(number)
+            before, name = name, unit.name if unit else ""
             if number > expected:
                 yield None, f"{' ' if at else ''}{self._gap(range(expected, number))} "
+                if unit and unit.first < number and name != before:
+                    yield None, f"\n{UNIT_MARK}{name}\n"
             text = self.sentences[number]
             follows = shown[at + 1] if at + 1 < len(shown) else None
             text = text if at and number == expected else text.lstrip()
@@ -236,6 +247,7 @@ def marked_block(hit: SearchHit, at: int, read_set: ReadSet, *, whole: bool) -> 
     header = header_line(hit.id, hit.title, hit.part, hit.parts, hit.outline)
     chosen = _chosen(hit, sentences, whole=whole)
     block = _block(hit.id, hit.title, header, sentences, chosen, before, read_set, at=at)
+    block.outline = hit.outline
     block.whole = WHOLE_PART if hit.parts > 1 else WHOLE_DOCUMENT
     return block
 
@@ -303,14 +315,13 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[in
         return list(range(len(sentences)))
     chosen = set(hit.sentences)
     if not has_all or not chosen:
-        units = filter(None, map(hit.outline.unit_of, chosen))
-        return sorted(chosen.union(first for first, _ in units if sentences[first]))
+        return sorted(chosen)
     if not _has_text(hit.title, [sentences[number] for number in chosen]):
         chosen |= set(range(max(chosen) + 1, min(max(chosen) + 2, len(sentences))))
     if hit.is_named and len(sentences) > 1:
         chosen.add(1)
-    openings = {first for first, _ in hit.outline.units}
-    chosen |= _opened(hit, sentences, chosen, openings)
+    openings = {unit.first for unit in hit.outline.units}
+    chosen |= _entries(hit.outline, sentences, chosen, openings)
     after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
     after = [number for number in after if number not in openings]
     chosen.update(n for n in after if begins_with_pronoun(sentences[n]))
@@ -323,20 +334,18 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[in
     return sorted(chosen)
 
 
-def _opened(
-    hit: SearchHit, sentences: Sequence[str], chosen: Iterable[int], openings: Container[int]
+def _entries(
+    outline: PassageOutline,
+    sentences: Sequence[str],
+    chosen: Iterable[int],
+    openings: Container[int],
 ) -> set[int]:
-    """Return what the units of chosen sentences add to them: of the innermost one its name, and of
-    one whose name is chosen the text below, of ENTRY_TOKENS at most and not into another unit."""
+    """Return the sentences below the names of units that are chosen, ENTRY_TOKENS at most and not
+    into another unit."""
     added: set[int] = set()
     room = ENTRY_TOKENS
-    for number in sorted(chosen):
-        unit = hit.outline.unit_of(number)
-        if unit is None:
-            continue
-        first, end = unit
-        added.add(first)
-        for below in range(first + 1, end) if number == first else ():
+    for unit in outline.units:
+        for below in range(unit.first + 1, unit.end) if unit.first in chosen else ():
             room -= count_tokens(sentences[below])
             if below in openings or room < 0:
                 break
@@ -345,59 +354,56 @@ def _opened(
 
 
 class LineBlock(MarkedBlock):
-    """One passage of a list of lines: each sentence on a line with its number and the name of its
-    unit."""
+    """A passage in a list: each sentence on a line with its number and the name of its unit."""
 
-    __slots__ = ("names", "numbers")
+    __slots__ = ("written",)
 
-    numbers: Sequence[int]
-    names: Sequence[str]
+    written: Sequence[str]
 
     @property
     def uncut_body(self) -> str:
-        lines: list[str] = []
-        before = ""
-        for number, name, at in zip(self.numbers, self.names, self.shown, strict=True):
-            text = cut_to(" ".join(self.sentences[at].split()), LINE_TOKENS)
-            parts = dict.fromkeys((name, "" if text == before and name else text))
-            lines.append(f"{number}: {': '.join(filter(None, parts))}")
-            before = text
-        return "\n".join(lines)
+        return "\n".join(self.written)
 
 
 def line_blocks(hits: Sequence[SearchHit]) -> list[MarkedBlock]:
-    """Return the passages of a list of lines, those of a document together, below its title."""
+    """Return the passages of a list of lines, those of a document together, below its title. A text
+    that is that of the line before it is not repeated."""
     blocks: list[MarkedBlock] = []
     documents: dict[str, list[tuple[int, SearchHit]]] = {}
     for at, hit in enumerate(hits):
         documents.setdefault(hit.doc_id, []).append((at, hit))
+    before = ""
     for passages in documents.values():
+        intro = shown_title(passages[0][1].title)
         for at, hit in sorted(passages, key=lambda passage: passage[1].part):
-            block = _line_block(hit, at)
-            is_first = blocks == [] or blocks[-1].title != hit.title
-            block.intro = f"{shown_title(hit.title)}:" if is_first and hit.title else ""
+            sentences = split_at(hit.content, hit.sentence_ends)
+            shown = [number for number in hit.sentences if sentences[number].strip()]
+            header = f"[{shown_id(hit.id)}]"
+            block = LineBlock(hit.id, hit.title, header, sentences, shown, kind="lines", at=at)
+            block.intro, intro = intro and f"{intro}:", ""
+            written: list[str] = []
+            for number, name, text in _lines(hit, sentences, shown):
+                text = "" if text == name else SAME_TEXT if text == before and name else text
+                before = before if text in ("", SAME_TEXT) else text
+                written.append(f"{number}: {': '.join(filter(None, (name, text)))}")
+            block.written = written
             blocks.append(block)
     return blocks
 
 
-def _line_block(hit: SearchHit, at: int) -> LineBlock:
-    sentences = split_at(hit.content, hit.sentence_ends)
-    shown = [number for number in hit.sentences if sentences[number].strip()]
-    header = f"[{shown_id(hit.id)}]"
-    block = LineBlock(hit.id, hit.title, header, sentences, shown, kind="lines", at=at)
-    block.names = [_unit_name(hit, sentences, number) for number in shown]
-    first = hit.outline.line
-    starts = accumulate(map(len, sentences), initial=0)
-    lines = [first + hit.content.count("\n", 0, start) for start in starts]
-    block.numbers = [lines[number] if first else number + 1 for number in shown]
-    return block
-
-
-def _unit_name(hit: SearchHit, sentences: Sequence[str], number: int) -> str:
-    """Return the name of the innermost unit of a sentence, on one line."""
-    unit = hit.outline.unit_of(number)
-    name = sentences[unit[0]] if unit else hit.outline.path.rpartition(PATH_MARK)[2]
-    return cut_to(" ".join(name.split()).lstrip("# "), LINE_TOKENS // 2)
+def _lines(
+    hit: SearchHit, sentences: Sequence[str], shown: Sequence[int]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield for each sentence the number of its line or, in a document that is no file, its own;
+    the name of its unit; and its text."""
+    starts = list(accumulate(map(len, sentences), initial=0))
+    path = hit.outline.path.rpartition(PATH_MARK)[2]
+    for number in shown:
+        unit = hit.outline.unit_of(number)
+        line = hit.outline.line + hit.content.count("\n", 0, starts[number])
+        text = cut_to(one_line(sentences[number]).lstrip("# "), LINE_TOKENS)
+        name = cut_to(unit.name if unit else path, LINE_TOKENS // 2)
+        yield line if hit.outline.line else number + 1, name, text
 
 
 def _has_text(title: str, sentences: Iterable[str]) -> bool:

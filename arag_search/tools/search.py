@@ -195,14 +195,16 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
         elif hit.lowered:
             block.rank = LOWERED
     if result.show != "text":
-        hits = line_blocks(result.hits) if result.show == "lines" else hits
+        if result.show == "lines":
+            hits = line_blocks(result.hits)
+        else:
+            for block in hits:
+                block.kind = "title"
         used = accumulate(count_tokens(str(block)) + 1 for block in hits)
         fitting = [n <= _SHARE_OF_TITLES * style.bound for n in used].count(True)
         hits = hits[: max(fitting, 1)]
         if result.show == "lines":
             return hits
-        for block in hits:
-            block.kind = "title"
     return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
 
 

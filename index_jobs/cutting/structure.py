@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from arag_search.corpus import NO_OUTLINE, PATH_MARK, Outline, PassageOutline, UnitKind
+from arag_search.corpus import NO_OUTLINE, PATH_MARK, Outline, PassageOutline, PassageUnit, UnitKind
 
 LEAST_TOKENS = 32
 """A shorter text, such as a heading alone, goes with what follows it."""
 
 _MAX_DEPTH = 50
 _MAX_NAME_CHARACTERS = 100
+_HEADING_CHARACTERS = 200  # a longer line with a name, such as a row, may be several sentences
 _SHARE_OF_PATH = 0.8  # of a passage that is in a unit of its path
 _LINE_WITH_WORDS = re.compile(r"^.*\w", re.MULTILINE)
 
@@ -36,7 +37,7 @@ class Piece(NamedTuple):
 
 def ends_of_lines(text: str, outline: Outline, ends: Sequence[int], code: bool) -> list[int]:
     """Return the ends of sentences, which were found without the outline, with those that it adds.
-    In blocks, and everywhere in ``code``, sentences are lines."""
+    In blocks, and everywhere in ``code``, sentences are lines, and so is a heading."""
     starts = line_starts(text)
     starts.append(len(text))
     last = len(starts) - 1
@@ -46,8 +47,11 @@ def ends_of_lines(text: str, outline: Outline, ends: Sequence[int], code: bool) 
         first, end = starts[min(unit.first, last)], starts[min(unit.end, last)]
         marks.update((first, end))
         if unit.name:
-            marks.add(starts[min(unit.first + 1, last)])
-        if unit.kind == "block" and not (verbatim and first < verbatim[-1][1]):
+            below = starts[min(unit.first + 1, last)]
+            marks.add(below)
+            end = below if unit.kind != "block" and below - first <= _HEADING_CHARACTERS else end
+        is_apart = not verbatim or first >= verbatim[-1][1]
+        if is_apart and (unit.kind == "block" or end <= first + _HEADING_CHARACTERS):
             verbatim.append((first, end))
     merged: list[int] = []
     at = 0
@@ -103,12 +107,13 @@ class Structure:
             first, end = self._sentence_at(unit.first), self._sentence_before(unit.end)
             while open_nodes[-1].end <= first and len(open_nodes) > 1:
                 open_nodes.pop()
-            node = _Node(first, min(end, open_nodes[-1].end), unit.kind, unit.name)
+            name = " ".join(unit.name.split())[:_MAX_NAME_CHARACTERS]
+            node = _Node(first, min(end, open_nodes[-1].end), unit.kind, name)
             if node.first >= node.end or len(open_nodes) > _MAX_DEPTH:
                 continue
             open_nodes[-1].within.append(node)
             open_nodes.append(node)
-            if unit.name:
+            if name:
                 self._named.append(node)
             if unit.kind == "index":
                 self._lists.append(node)
@@ -156,13 +161,16 @@ class Structure:
     def of_passage(self, first: int, end: int, title: str, *, is_file: bool) -> PassageOutline:
         """Return the outline of a passage of these sentences, in a document with this title."""
         units = self._named[bisect_left(self._firsts, first) : bisect_left(self._firsts, end)]
-        names = [" ".join(name.split())[:_MAX_NAME_CHARACTERS] for name in self._path(first, end)]
+        names = list(self._path(first, end))
         if names and names[0].casefold() == title.casefold():
             del names[0]
         outline = PassageOutline(
             PATH_MARK.join(names),
             self.line_of(first) if is_file else 0,
-            tuple((unit.first - first, min(unit.end, end) - first) for unit in units),
+            tuple(
+                PassageUnit(unit.first - first, min(unit.end, end) - first, unit.name)
+                for unit in units
+            ),
         )
         return outline if any(outline) else NO_OUTLINE
 

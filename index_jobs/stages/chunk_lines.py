@@ -12,7 +12,14 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue, outline_of
+from arag_search.corpus import (
+    Chunk,
+    Document,
+    MetadataScalar,
+    MetadataValue,
+    outline_of,
+    outline_values,
+)
 from arag_search.errors import BuildError, SourceError
 from index_jobs.cutting.chunking import Numbered, Packed, counts_of, cut_all
 from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, readable
@@ -45,7 +52,7 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
                 "ordinal": chunk.ordinal,
                 "content": chunk.content,
                 "sentence_ends": chunk.sentence_ends,
-                "outline": tuple(chunk.outline),
+                "outline": outline_values(chunk.outline),
                 "metadata": _own_metadata(chunk, document),
             }
             for chunk in chunks

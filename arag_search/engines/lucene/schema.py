@@ -36,6 +36,7 @@ from arag_search.corpus import (
     MetadataValue,
     PassageOutline,
     outline_of,
+    outline_values,
 )
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
@@ -79,7 +80,7 @@ def encode_record(chunk: Chunk) -> bytes:
             chunk.ordinal,
             chunk.metadata,
             chunk.sentence_ends,
-            *(tuple(chunk.outline) if chunk.outline != NO_OUTLINE else ()),
+            *(outline_values(chunk.outline) if chunk.outline != NO_OUTLINE else ()),
         )
     )
 

@@ -108,10 +108,10 @@ def sentence_hit(hit: Mapping[str, Any]) -> Hit:
     chunk_hit = hit_of(source, source[schema.CHUNK_ID], first, score_of(hit), numbers)
     if "_source" not in inner[0]:
         return chunk_hit
-    sources = [sentence["_source"] for sentence in inner]
-    names = (source.get(schema.RECORD, {}).get(schema.NAME) for source in sources)
-    texts: dict[int, str] = dict(filter(None, names))
-    texts |= zip(numbers, (source[schema.CONTENT] for source in sources), strict=True)
+    texts = {
+        number: sentence["_source"][schema.CONTENT]
+        for number, sentence in zip(numbers, inner, strict=True)
+    }
     content, ends = only_matched(texts, source[schema.RECORD][schema.SENTENCES])
     return chunk_hit._replace(content=content, sentence_ends=ends)
 

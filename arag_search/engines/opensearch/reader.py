@@ -469,12 +469,11 @@ class OpenSearchEngine:
 
     def _matched_sentences(self, request: SearchRequest) -> Dsl:
         """Return the parts of a search that give its hits the matching sentences of a chunk."""
-        texts = [schema.CONTENT, f"{schema.RECORD}.{schema.NAME}"]
         matched: Dsl = {
             "name": MATCHED,
             "size": MAX_SENTENCES,
             "sort": BY_ORDINAL,
-            "_source": texts if request.with_text and not request.whole_text else False,
+            "_source": [schema.CONTENT] if request.with_text and not request.whole_text else False,
         }
         return {
             "_source": {"excludes": list(schema.WITHOUT_TEXT)},

@@ -32,6 +32,7 @@ from arag_search.corpus import (
     MetadataValue,
     PassageOutline,
     outline_of,
+    outline_values,
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
@@ -57,8 +58,6 @@ PARTS = "parts"
 METADATA = "metadata"
 RECORD = "record"
 SENTENCE_ENDS = "sentence_ends"
-NAME = "name"
-"""In the record of a sentence: the number and the text of the sentence that names its unit."""
 OUTLINE = "outline"
 SENTENCES = "sentences"
 """In the record of a sentence: the number of sentences in its chunk."""
@@ -232,15 +231,12 @@ def sentence_documents(
     }
     for number, text in enumerate(texts):
         of_text = {} if forms is None else _forms(forms.title, forms.sentences[number])
-        document = {**common, **of_text, ORDINAL: chunk.ordinal + number, CONTENT: text}
-        if unit := chunk.outline.unit_of(number):
-            document[RECORD] = {**common[RECORD], NAME: (unit[0], texts[unit[0]])}
-        yield document
+        yield {**common, **of_text, ORDINAL: chunk.ordinal + number, CONTENT: text}
 
 
 def _record(chunk: Chunk) -> dict[str, Any]:
     """Return what chunks and their sentences store alike."""
-    outline = {} if chunk.outline == NO_OUTLINE else {OUTLINE: tuple(chunk.outline)}
+    outline = {} if chunk.outline == NO_OUTLINE else {OUTLINE: outline_values(chunk.outline)}
     return {METADATA: chunk.metadata, **outline}
 
 

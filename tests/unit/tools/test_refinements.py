@@ -100,7 +100,7 @@ def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
         wrong = tool.run({"query": "vivaldi", "after": "griselda.1", **show, **more})
         assert wrong.text == (
             "Tool not run: 1 problem.\n1. after goes on with a list in corpus order. Allowed: "
-            'show "titles" without sort, per_document and offset.'
+            'show "titles" or "lines" without sort, per_document and offset.'
         )
     unknown = tool.run({"query": "vivaldi", "show": "titles", "after": "x.1"})
     assert 'No chunk has the id "x.1".' in unknown.text
