@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from arag_search.corpus import Document, MetadataValue, is_unicode, nfc
 from arag_search.errors import BadFileError, MissingExtraError, SourceError
+from arag_search.query.forms import is_code
 from index_jobs.sources.converters.registry import (
     FILE_TYPES,
     ConvertedDocument,
@@ -327,7 +328,8 @@ class FileSource:
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
-            title = title_of(converted.title or Path(identifier).stem, "title", where)
+            name = identifier if is_code(identifier) else Path(identifier).stem
+            title = title_of(converted.title or name, "title", where)
             try:
                 metadata = self._metadata.read(converted.metadata, self._named)
             except ValueError as error:

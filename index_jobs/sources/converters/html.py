@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import MAX_NAME_CHARACTERS, Outline, UnitKind
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.outline import Part, outline_of
+from index_jobs.sources.converters.outline import INDEX_LINES, Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import Fields
@@ -116,10 +116,8 @@ _APART = frozenset(("aside", "blockquote", "figure", _NOTE))
 """Elements whose headings are no sections of the page."""
 
 _OUTLINED = _LISTS | _APART | _CELLS | set(_ITEMS) | {"dd", *(f"h{n}" for n in range(1, 7))}
-_INDEX_LINES = 10
 _INDEX_SHARE = 0.8
-"""A list of at least so many lines, of whose characters at least this share are in links, is an
-index."""
+"""A list of INDEX_LINES, of whose characters at least this share are in links, is an index."""
 
 _MAX_NAME_PIECES = 500
 _FIRST_BLANK_LINES = re.compile(r"\A\s*\n")
@@ -481,7 +479,7 @@ class _Text:
             lines = self.lines - frame.lines + 1
             linked = self.linked - frame.linked
             share = _INDEX_SHARE * (self.characters - frame.characters)
-            if lines < _INDEX_LINES or (tag != _INDEX and linked < share):
+            if lines < INDEX_LINES or (tag != _INDEX and linked < share):
                 return
             kind = "index"
             del self.parts[frame.place + 1 :]

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from arag_search.corpus import MAX_NAME_CHARACTERS, MAX_OUTLINE_DEPTH, Outline, Unit, UnitKind
 
+INDEX_LINES = 10
+"""The lines that a list of links must have to be an index."""
+
 _CUT = " ..."
 
 
@@ -73,6 +76,19 @@ def name_of(words: str) -> str:
         return name
     beginning = name[: MAX_NAME_CHARACTERS - len(_CUT)]
     return (beginning.rpartition(" ")[0] or beginning) + _CUT
+
+
+def ends_by_indent(lines: list[str]) -> list[int]:
+    """Return, for each line, the next one that is not blank and not further indented than it."""
+    ends = [len(lines)] * len(lines)
+    open_lines: list[tuple[int, int]] = []
+    for number, line in enumerate(lines):
+        if bare := line.lstrip():
+            indent = len(line) - len(bare)
+            while open_lines and open_lines[-1][0] >= indent:
+                ends[open_lines.pop()[1]] = number
+            open_lines.append((indent, number))
+    return ends
 
 
 def _text_lines(text: str) -> tuple[list[int], list[int]]:

@@ -164,8 +164,8 @@ _SELECTOLAX = {"selectolax": "selectolax"}
 _ROWS = "tables with {}, a document for each row"
 
 _TYPES = (
-    FileType("text", (".txt", ".md"), "plain text and Markdown", "text:convert"),
-    FileType("rst", (".rst",), "reStructuredText, as it is written", "text:convert_rst"),
+    FileType("text", (".txt", ".md", ".markdown"), "plain text and Markdown", "text:convert"),
+    FileType("rst", (".rst",), "reStructuredText, as it is written", "rst:convert"),
     FileType("html", (".html", ".htm", ".xhtml"), "web pages", "html:convert", _SELECTOLAX),
     FileType("pdf", (".pdf",), "PDF with text", "pdf:convert", {"pypdfium2": "pypdfium2"}),
     FileType(

@@ -11,7 +11,7 @@ from arag_search.cli.index import index_command
 from arag_search.errors import MissingExtraError, SourceError
 from index_jobs.sources.converters.html import decoded_markup, page_of
 from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
-from index_jobs.sources.converters.text import markdown_heading
+from index_jobs.sources.converters.text import markdown
 from index_jobs.sources.encodings import decoded, stream_encoding
 from tests.support.converted import document_of, refusal_of, written
 
@@ -173,8 +173,8 @@ def test_the_registry_and_all_converters_are_imported_without_their_libraries() 
 def test_the_title_of_markdown_is_that_of_its_front_matter_or_its_first_heading(
     text: str, title: str
 ) -> None:
-    assert markdown_heading(text) == title
-    assert markdown_heading(text.replace("\r", "").replace("\n", "\r\n")) == title
+    assert markdown(text)[0] == title
+    assert markdown(text.replace("\r", "").replace("\n", "\r\n"))[0] == title
 
 
 @pytest.mark.parametrize(

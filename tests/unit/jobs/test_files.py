@@ -370,7 +370,7 @@ def piped(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_standard_input_is_records_or_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     piped(b"# Sea\nThe sea.", monkeypatch)
     (document,) = documents(source_at("-"))
-    assert (document.id, document.title, document.metadata) == ("stdin", "Sea", {})
+    assert (document.id, document.title, document.metadata) == ("stdin", "stdin", {})
     assert documents(source_at("-")) == [document], "it can be read again"
     piped(b'{"text": "a"}\n{"text": "b"}\n', monkeypatch)
     source = source_at("-")

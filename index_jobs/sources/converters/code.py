@@ -1,0 +1,291 @@
+"""The outline of code: classes and the like as sections, functions as entries.
+
+Definitions are recognised by how their first line looks, after comments and strings are hidden.
+They end where the indentation does, or at the closing line that stands below their first one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from arag_search.corpus import Outline
+from index_jobs.sources.converters.outline import Part, outline_of
+
+_LINE_CHARACTERS = 300
+_HEADER_LINES = 40
+"""How far the body of a function may be below its name."""
+
+_STRINGS = r"""|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?"""
+_SLASHES = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
+_TEMPLATES = r"|`(?:\\.|[^`\\])*+`?"
+_HIDDEN = "\x01"
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+_SECTIONS = frozenset(
+    """
+    class interface struct impl module namespace trait enum union object protocol extension record
+    mod defmodule type package @interface
+    """.split()  # noqa: SIM905
+)
+_NO_FUNCTIONS = frozenset(
+    """
+    if for while switch return sizeof catch else do new throw await yield using lock foreach assert
+    synchronized defined super this function match case typeof delete elif until when goto
+    """.split()  # noqa: SIM905
+)
+_NAME = re.compile(r"[*&]*((?:[\w$]+::)*[~#]?[\w$]+)")
+_NO_TYPE = re.compile(r"[=.!?+|/]|->|\breturn\b|\bnew\b|\bthrow\b|\belse\b")
+_DECORATION = re.compile(r"@\w|#!?\[|\[\w|template\s*<|__attribute__")
+_CONTINUED = re.compile(r"[)\]]")
+_NEXT = re.compile(r"[{;]")
+_WITHIN_C = re.compile(r"#|(?:public|private|protected|signals|\w+ slots)\s*:|\w+\s*:(?!:)")
+
+
+class _Language(NamedTuple):
+    """How the definitions of a language look.
+
+    ``hidden`` are comments, and then strings. ``definition`` has a keyword and a name, or a name
+    alone. ``end`` closes a body. With ``calls``, a function may be a name before a bracket:
+    anywhere but in functions, or, as "members", in classes only.
+    """
+
+    hidden: str
+    definition: str
+    end: str = r"\}"
+    calls: str = ""
+    has_preprocessor: bool = False
+
+
+_C = _Language(
+    _SLASHES + _STRINGS,
+    r"(?:typedef\s+)?(?:template\s*<[^{;]*>\s*)?(?P<word>class|struct|union|enum|namespace)\s+"
+    r"(?:class\s+)?(?:[A-Z_]+\s+)?(?P<name>[\w:]+)\s*(?:final\s*)?(?:$|[:{])",
+    calls="anywhere",
+    has_preprocessor=True,
+)
+_JAVA = _Language(
+    _SLASHES + _STRINGS,
+    r"(?:[a-z-]+\s+)*(?P<word>class|@?interface|enum|record|struct|namespace)\s+(?P<name>\w[\w.]*)",
+    calls="members",
+)
+_JS = _Language(
+    _SLASHES + _STRINGS + _TEMPLATES,
+    r"(?:(?:export|default|declare|abstract|async|const)\s+)*"
+    r"(?P<word>class|interface|namespace|module|enum|function|type)[\s*]+(?P<name>[\w$.]+)"
+    r"|(?:export\s+)?(?:(?:const|let|var)\s+)?(?P<function>[\w$.]+)(?:\s*:[^=]*)?\s*=\s*(?:async\b\s*)?"
+    r"(?:function\b|\([^()]*\)[^=]*=>|[\w$]+\s*=>)",
+    calls="members",
+)
+_KEYWORDS = _Language(
+    _SLASHES + _STRINGS,
+    r"(?:[a-z]+(?:\(\w+\))?\s+)*(?P<word>class|interface|enum|struct|object|trait|protocol"
+    r"|extension|namespace|fun|func|function|def|fn)\s+(?:<[^>]*>\s*)?(?P<name>[\w.`]+)",
+)
+_GO = _Language(
+    _SLASHES + _STRINGS + r"|`[^`]*+`?",
+    r"(?P<word>func|type)\s+(?P<owner>\([^()]*\)\s*)?(?P<name>\w+)",
+)
+_RUST = _Language(
+    _SLASHES + r"""|"(?:\\.|[^"\\])*+"?|'(?:\\[^'\n]+|[^\\'\n])'""",
+    r"(?:pub(?:\([^)]*\))?\s+)?(?:(?:default|const|async|unsafe|extern(?:\s+\S+)?)\s+)*"
+    r"(?P<word>fn|struct|enum|union|trait|mod|type|impl|macro_rules!)(?:\s*<[^{]*>(?=\s))?\s+"
+    r"(?P<name>(?<=impl )[^{]*|\w+)",
+)
+_PYTHON = _Language(
+    r"#[^\n]*"
+    r"""|\"""(?:\\.|[^\\])*?(?:\"""|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)""" + _STRINGS,
+    r"(?:async\s+)?(?P<word>def|class)\s+(?P<name>\w+)",
+    end="",
+)
+_SHELL = _Language(
+    r"(?<![^\s;])#[^\n]*" + _STRINGS,
+    r"(?:function\s+(?P<function>[\w:.-]+)|(?P<plain>[\w:.-]+)\s*\(\s*\))(?:\s|\(|\{|$)",
+)
+_SQL = _Language(
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)|'[^'\n]*+'?",
+    r"(?i:create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}?(?P<word>table|function|procedure|view|index"
+    r"|trigger|type|aggregate|operator|domain|schema)\s+(?:if\s+not\s+exists\s+)?(?P<name>[\w.\"]+))",
+    end=r"[^;]*;",
+)
+_HASH = r"#[^\n]*" + _STRINGS
+_END = r"end\b"
+_PERL = _Language(_HASH, r"(?P<word>sub)\s+(?P<name>[\w:]+)")
+_RUBY = _Language(_HASH, r"(?P<word>def|class|module)\s+(?P<name>[\w.:?!]+)", _END)
+_ELIXIR = _Language(_HASH, r"(?P<word>defmodule|defp?|defmacrop?)\s+(?P<name>[\w.?!]+)", _END)
+_JULIA = _Language(
+    _HASH, r"(?:mutable\s+)?(?P<word>function|struct|module|macro)\s+(?P<name>[\w.!]+)", _END
+)
+_LUA = _Language(
+    r"--\[\[.*?(?:\]\]|\Z)|--[^\n]*" + _STRINGS,
+    r"(?:local\s+)?(?P<word>function)\s+(?P<name>[\w.:]+)",
+    _END,
+)
+_R = _Language(_HASH, r"(?P<function>[\w.]+)\s*(?:<-|=)\s*function\b")
+_POWERSHELL = _Language(_HASH, r"(?i:(?P<word>function|class)\s+(?P<name>[\w:-]+))")
+
+_LANGUAGES = {
+    ending: language
+    for endings, language in (
+        ("c cc cpp cxx h hh hpp m mm", _C),
+        ("java cs dart", _JAVA),
+        ("js jsx mjs ts tsx vue", _JS),
+        ("kt php scala swift zig", _KEYWORDS),
+        ("go", _GO),
+        ("rs", _RUST),
+        ("py pyi pyx", _PYTHON),
+        ("sh bash", _SHELL),
+        ("sql", _SQL),
+        ("pl pm", _PERL),
+        ("rb", _RUBY),
+        ("ex", _ELIXIR),
+        ("jl", _JULIA),
+        ("lua", _LUA),
+        ("r", _R),
+        ("ps1", _POWERSHELL),
+    )
+    for ending in endings.split()
+}
+
+
+def outline(text: str, ending: str) -> Outline:
+    """Return the outline of code, by the ending of its file, without its dot; empty for languages
+    whose definitions are not recognised."""
+    language = _LANGUAGES.get(ending)
+    return outline_of(text, _Definitions(text, language).parts) if language else ()
+
+
+class _Open(NamedTuple):
+    """A definition whose end is not known: its indentation, its first line, the last line before
+    its body, what it is called, and whether it is a section."""
+
+    indent: int
+    first: int
+    header: int
+    name: str
+    is_section: bool
+
+
+class _Definitions:
+    """The definitions in a text of code."""
+
+    def __init__(self, text: str, language: _Language) -> None:
+        self.parts: list[Part] = []
+        self._language = language
+        self._definition = re.compile(language.definition)
+        self._end = re.compile(language.end) if language.end else None
+        hidden = re.sub(language.hidden, _hide, text, flags=re.DOTALL)
+        self._lines = [line.rstrip().expandtabs(4) for line in hidden.split("\n")]
+        self._stack: list[_Open] = []
+        self._last_code = -1
+        self._read(text.split("\n"))
+        self._close_from(0)
+
+    def _read(self, originals: list[str]) -> None:
+        lead = -1  # where the comments and decorators directly above the next line begin
+        lead_indent = 0
+        for number, line in enumerate(self._lines):
+            bare = line.lstrip()
+            if not bare:  # a comment, or an empty line
+                is_comment = bool(originals[number].strip())
+                lead = (number if lead < 0 else lead) if is_comment else -1
+                lead_indent = 1 << 30
+                continue
+            if bare[0] != _HIDDEN:
+                indent = len(line) - len(bare)
+                self._end_before(number, indent, bare)
+                if _DECORATION.match(bare):
+                    lead = number if lead < 0 else lead
+                    lead_indent = indent
+                elif lead < 0 or (indent <= lead_indent and not _CONTINUED.match(bare)):
+                    self._begin(number, indent, bare, number if lead < 0 else lead)
+                    lead = -1
+            self._last_code = number
+
+    def _end_before(self, number: int, indent: int, bare: str) -> None:
+        """Close the definitions that this line ends, or that end above it."""
+        stack = self._stack
+        while stack and indent <= stack[-1].indent and number > stack[-1].header:
+            if _CONTINUED.match(bare):
+                return
+            if self._language.has_preprocessor and _WITHIN_C.match(bare):
+                return
+            ends = self._end is not None and self._end.match(bare)
+            if ends and indent == stack[-1].indent:
+                self._last_code = number
+            self._close_from(len(stack) - 1)
+            if ends and self._last_code == number:
+                return
+
+    def _close_from(self, depth: int) -> None:
+        while len(self._stack) > depth:
+            last = self._stack.pop()
+            kind = "section" if last.is_section else "entry"
+            end = max(self._last_code, last.header) + 1
+            self.parts.append(Part(last.first, end, kind, last.name))
+
+    def _begin(self, number: int, indent: int, bare: str, first: int) -> None:
+        """Open the definition that begins at this line, if one does."""
+        bare = bare[:_LINE_CHARACTERS]
+        match = self._definition.match(bare)
+        header, mark = number, ""
+        if match is not None:
+            word = match.groupdict().get("word") or ""
+            name = _name(match, word)
+            if self._language.has_preprocessor:
+                header, mark = self._header(number)
+                if mark != "{":
+                    return
+            self._stack.append(_Open(indent, first, header, name, word.lower() in _SECTIONS))
+        elif self._language.calls and (name := self._called(bare)):
+            header, mark = self._header(number)
+            is_member = self._language.calls == "members"
+            if mark == "{" or (is_member and mark == ";" and len(bare.split("(")[0].split()) > 1):
+                self._stack.append(_Open(indent, first, header, f"{name}()", False))
+
+    def _called(self, bare: str) -> str:
+        """Return the name of the function whose definition may begin in a line, if any."""
+        inner = self._stack[-1] if self._stack else None
+        if (inner and not inner.is_section) or (self._language.calls == "members" and not inner):
+            return ""
+        head, bracket, _ = bare.partition("(")
+        words = head.split()
+        if not bracket or not words or _NO_TYPE.search(head):
+            return ""
+        name = _NAME.fullmatch(words[-1].partition("<")[0])
+        if name is None or name[1] in _NO_FUNCTIONS or words[0] in _NO_FUNCTIONS:
+            return ""
+        return name[1]
+
+    def _header(self, number: int) -> tuple[int, str]:
+        """Return the line where the header that begins in this line ends, and what ends it."""
+        depth = 0
+        for following in range(number, min(number + _HEADER_LINES, len(self._lines))):
+            line = self._lines[following][: _LINE_CHARACTERS * 4]
+            if following > number and line.startswith("#"):
+                continue
+            for sign in _SIGNS.findall(line):
+                depth += (sign == "(") - (sign == ")")
+                if depth <= 0 and sign in "{;":
+                    return following, sign
+        return number, ""
+
+
+_SIGNS = re.compile(r"[(){;]")
+
+
+def _name(match: re.Match[str], word: str) -> str:
+    """Return the name of a definition: with its keyword, or with brackets if it has none."""
+    groups = match.groupdict()
+    if not word:
+        return f"{groups.get('function') or groups.get('plain')}()"
+    return f"{word} {groups.get('owner') or ''}{groups['name'].strip()}"
+
+
+def _hide(match: re.Match[str]) -> str:
+    """Replace a comment by blanks, and a string, after its quotation mark, by signs that are not in
+    names, so that lines stay lines."""
+    text = match[0]
+    if text[0] in "\"'`$":
+        return text[0] + _NOT_NEWLINE.sub(_HIDDEN, text[1:])
+    return _NOT_NEWLINE.sub(" ", text)
