@@ -157,14 +157,16 @@ class SearchOptions(NamedTuple):
     show: Annotated[
         Show,
         typer.Option(
-            help="titles lists ids and titles and counts all passages; more than 10,000 are listed "
-            "in corpus order with --tool logical."
+            help="titles lists ids and titles, lines each sentence that matches, with the name of "
+            "its entry. Both count all passages; more than 10,000 are listed in corpus order with "
+            "--tool logical."
         ),
     ] = "text"
     after: Annotated[
         str | None,
         typer.Option(
-            help="With --show titles: go on after the passage with this id, in corpus order.",
+            help="With --show titles or lines: go on after the passage with this id, in corpus "
+            "order.",
             metavar="ID",
         ),
     ] = None

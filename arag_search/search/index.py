@@ -527,13 +527,14 @@ class Index:
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. ``branches`` counts the passages of
         each of several keywords, which takes one request more. ``show`` "titles" reads no text, and
-        counts all matches. Pages and ``filter`` are as in ``logical_search``. Raises
-        ArgumentError, QueryError for the filter, QueryTimeoutError and IndexClosedError.
+        counts all matches; so does "lines", which lists the sentences. Pages and ``filter`` are as
+        in ``logical_search``. Raises ArgumentError, QueryError for the filter, QueryTimeoutError
+        and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
         wanted = checked_keywords(keywords)
-        snippets = snippets and show == "text"
+        snippets = snippets and show != "titles"
         scope, within = narrowed(self.scope, filter, self.manifest.query_schema)
         deadline = Deadline.after(self.search_timeout_s)
         request = KeywordRequest(
@@ -542,7 +543,7 @@ class Index:
         with advising_on_timeout(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
             page = self.engine.keyword_search(request)
             phrases = [Phrase(word) for word in wanted if analysis.terms(word)]
-            if show == "titles" and phrases:
+            if show != "text" and phrases:
                 counted = SearchRequest(any_of(*phrases), scope=scope, deadline=deadline)
                 page = counted_all(self.engine, page, counted)
         hits = [
