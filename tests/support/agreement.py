@@ -7,6 +7,7 @@ same. In a long run there are ten times as many, drawn anew for each seed.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -220,15 +221,23 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             assert nearest == ()
             return
         most = max(map(len, met.values()))
-        best = sorted(
-            (scores[id] for id, clauses in met.items() if len(clauses) == most), reverse=True
+        ranked = sorted(
+            (id for id, clauses in met.items() if len(clauses) == most), key=lambda id: -scores[id]
         )
-        assert len(nearest) == min(len(best), MAX_NEAREST)
-        for near, score in zip(nearest, best, strict=False):
-            assert near.hit.score == pytest.approx(score, rel=TOLERANCE)
-            assert scores[near.hit.id] == pytest.approx(score, rel=TOLERANCE)
-            assert set(near.lacks) == set(conditions).difference(met[near.hit.id])
-            assert len(met[near.hit.id]) == most
+        lacks = {id: set(conditions).difference(met[id]) for id in ranked}
+        best = ranked[:MAX_NEAREST]
+        kept = [  # all that lack what the first one lacks, and the first of each other lack
+            id
+            for at, id in enumerate(best)
+            if lacks[id] == lacks[best[0]] or all(lacks[id] != lacks[other] for other in best[:at])
+        ]
+        in_order = [scores[id] for id in ranked[: MAX_NEAREST + 1]]
+        if all(higher - lower > TOLERANCE * higher for higher, lower in pairwise(in_order)):
+            assert [near.hit.id for near in nearest] == kept
+        assert nearest[0].hit.score == pytest.approx(scores[best[0]], rel=TOLERANCE)
+        for near in nearest:
+            assert near.hit.score == pytest.approx(scores[near.hit.id], rel=TOLERANCE)
+            assert set(near.lacks) == lacks[near.hit.id]
 
     assert sum(with_nearest) >= 0.05 * examples
 

@@ -12,7 +12,15 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from arag_search.corpus import Chunk, MetadataValue, ordinal_of
+from arag_search.corpus import (
+    NO_OUTLINE,
+    PATH_MARK,
+    Chunk,
+    MetadataValue,
+    PassageOutline,
+    PassageUnit,
+    ordinal_of,
+)
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import MetadataType, Schema
 from arag_search.query.tree import (
@@ -148,9 +156,20 @@ def document_chunks(
                 ordinal=ordinal_of(0, number, part),
                 sentence_ends=tuple(ends),
                 metadata=metadata,
+                outline=_outline(Random(1_000 * number + part), len(ends)),
             )
         )
     return chunks
+
+
+def _outline(random: Random, sentences: int) -> PassageOutline:
+    """Draw where a passage stands: every other one has no outline."""
+    if random.random() < 0.5:
+        return NO_OUTLINE
+    path = PATH_MARK.join(_text(random, random.choice((1, 2))) for _ in range(random.randrange(3)))
+    starts = sorted(random.sample(range(sentences), k=min(sentences, random.randrange(3))))
+    units = (PassageUnit(at, sentences, _text(random, random.choice((1, 3)))) for at in starts)
+    return PassageOutline(path, random.choice((0, 1, 40)), tuple(units))
 
 
 def _text(random: Random, length: int) -> str:
