@@ -96,8 +96,8 @@ class Unit(NamedTuple):
     ``first`` is its first line and ``end`` the line after its last one, from 0; a line ends with a
     line feed. Neither of the two lines is blank. ``name`` stands for it in paths, such as
     "Archiving", "archive_mode (enum)" or "class Trainer": on one line, without the signs of markup,
-    and empty for one that has no name. Its first line shows the name, or, of a definition in code,
-    a line below its comments and decorators.
+    and empty for one that has no name. Its first line shows the name; only a definition in code has
+    its comments and decorators above that line, and a chapter of a book its number.
 
     A "section" is a heading with all below it, or a class; an "entry" a term with its text, an item
     of a list, a row of a table, a note set apart or a function; a "block" is verbatim text, whose

@@ -19,6 +19,7 @@ _HEADER_LINES = 40
 _STRINGS = r"""|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?"""
 _SLASHES = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
 _TEMPLATES = r"|`(?:\\.|[^`\\])*+`?"
+_BRACE = r"\}"
 _HIDDEN = "\x01"
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
@@ -30,16 +31,19 @@ _SECTIONS = frozenset(
 )
 _NO_FUNCTIONS = frozenset(
     """
-    if for while switch return sizeof catch else do new throw await yield using lock foreach assert
-    synchronized defined super this function match case typeof delete elif until when goto
+    if for while switch return sizeof offsetof catch else do new using lock foreach synchronized
+    super this assert __attribute__
     """.split()  # noqa: SIM905
 )
 _NAME = re.compile(r"[*&]*((?:[\w$]+::)*[~#]?[\w$]+)")
-_NO_TYPE = re.compile(r"[=.!?+|/]|->|\breturn\b|\bnew\b|\bthrow\b|\belse\b")
+_NO_TYPE = re.compile(r"[=.!?+|/{\"']|->|\breturn\b|\bnew\b|\bthrow\b|\belse\b")
 _DECORATION = re.compile(r"@\w|#!?\[|\[\w|template\s*<|__attribute__")
 _CONTINUED = re.compile(r"[)\]]")
-_NEXT = re.compile(r"[{;]")
-_WITHIN_C = re.compile(r"#|(?:public|private|protected|signals|\w+ slots)\s*:|\w+\s*:(?!:)")
+_GENERIC = re.compile(r"<[^()<>]*(?:<[^()<>]*>[^()<>]*)*>\s*$")
+_SIGNS = re.compile(r"[(){};]")
+_LABEL = re.compile(r"\w+(?: slots)?\s*:$")
+_TYPE = re.compile(r"[\w\s*&:<>,]+$")
+_HEADER_GOES_ON = re.compile(r"[{)\]:#]|where\b|throws\b")
 
 
 class _Language(NamedTuple):
@@ -52,17 +56,17 @@ class _Language(NamedTuple):
 
     hidden: str
     definition: str
-    end: str = r"\}"
+    end: str = _BRACE
     calls: str = ""
-    has_preprocessor: bool = False
+    is_c: bool = False
 
 
 _C = _Language(
     _SLASHES + _STRINGS,
-    r"(?:typedef\s+)?(?:template\s*<[^{;]*>\s*)?(?P<word>class|struct|union|enum|namespace)\s+"
+    r"(?:typedef\s+)?(?:template\s*<[^{;]*>\s*)?(?P<word>class|struct|union|enum)\s+"
     r"(?:class\s+)?(?:[A-Z_]+\s+)?(?P<name>[\w:]+)\s*(?:final\s*)?(?:$|[:{])",
     calls="anywhere",
-    has_preprocessor=True,
+    is_c=True,
 )
 _JAVA = _Language(
     _SLASHES + _STRINGS,
@@ -89,8 +93,8 @@ _GO = _Language(
 _RUST = _Language(
     _SLASHES + r"""|"(?:\\.|[^"\\])*+"?|'(?:\\[^'\n]+|[^\\'\n])'""",
     r"(?:pub(?:\([^)]*\))?\s+)?(?:(?:default|const|async|unsafe|extern(?:\s+\S+)?)\s+)*"
-    r"(?P<word>fn|struct|enum|union|trait|mod|type|impl|macro_rules!)(?:\s*<[^{]*>(?=\s))?\s+"
-    r"(?P<name>(?<=impl )[^{]*|\w+)",
+    r"(?:(?P<word>fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(?P<name>\w+)"
+    r"|(?P<block>impl)\b(?:\s*<[^{]*?>(?=\s))?\s+(?P<type>[^{]*))",
 )
 _PYTHON = _Language(
     r"#[^\n]*"
@@ -106,7 +110,7 @@ _SQL = _Language(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)|'[^'\n]*+'?",
     r"(?i:create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}?(?P<word>table|function|procedure|view|index"
     r"|trigger|type|aggregate|operator|domain|schema)\s+(?:if\s+not\s+exists\s+)?(?P<name>[\w.\"]+))",
-    end=r"[^;]*;",
+    end="",
 )
 _HASH = r"#[^\n]*" + _STRINGS
 _END = r"end\b"
@@ -191,16 +195,19 @@ class _Definitions:
                 lead = (number if lead < 0 else lead) if is_comment else -1
                 lead_indent = 1 << 30
                 continue
-            if bare[0] != _HIDDEN:
+            is_directive = self._language.is_c and bare[0] == "#"
+            if bare[0] != _HIDDEN and not is_directive:
                 indent = len(line) - len(bare)
                 self._end_before(number, indent, bare)
-                if _DECORATION.match(bare):
+                if _DECORATION.match(bare) or self._is_type(bare):
                     lead = number if lead < 0 else lead
-                    lead_indent = indent
+                    lead_indent = 1 << 30 if self._language.is_c else indent
                 elif lead < 0 or (indent <= lead_indent and not _CONTINUED.match(bare)):
-                    self._begin(number, indent, bare, number if lead < 0 else lead)
+                    self._begin(number, indent, bare[:_LINE_CHARACTERS], lead)
                     lead = -1
             self._last_code = number
+            if self._language is _SQL and ";" in bare:
+                self._close_from(0)
 
     def _end_before(self, number: int, indent: int, bare: str) -> None:
         """Close the definitions that this line ends, or that end above it."""
@@ -208,7 +215,7 @@ class _Definitions:
         while stack and indent <= stack[-1].indent and number > stack[-1].header:
             if _CONTINUED.match(bare):
                 return
-            if self._language.has_preprocessor and _WITHIN_C.match(bare):
+            if self._end is not None and _LABEL.match(bare):
                 return
             ends = self._end is not None and self._end.match(bare)
             if ends and indent == stack[-1].indent:
@@ -224,62 +231,80 @@ class _Definitions:
             end = max(self._last_code, last.header) + 1
             self.parts.append(Part(last.first, end, kind, last.name))
 
-    def _begin(self, number: int, indent: int, bare: str, first: int) -> None:
-        """Open the definition that begins at this line, if one does."""
-        bare = bare[:_LINE_CHARACTERS]
-        match = self._definition.match(bare)
-        header, mark = number, ""
-        if match is not None:
-            word = match.groupdict().get("word") or ""
-            name = _name(match, word)
-            if self._language.has_preprocessor:
-                header, mark = self._header(number)
-                if mark != "{":
-                    return
-            self._stack.append(_Open(indent, first, header, name, word.lower() in _SECTIONS))
-        elif self._language.calls and (name := self._called(bare)):
-            header, mark = self._header(number)
-            is_member = self._language.calls == "members"
-            if mark == "{" or (is_member and mark == ";" and len(bare.split("(")[0].split()) > 1):
-                self._stack.append(_Open(indent, first, header, f"{name}()", False))
+    def _is_type(self, bare: str) -> bool:
+        """Return whether a line may be the type of a function of C whose name is on the next."""
+        return (
+            self._language.is_c
+            and _TYPE.match(bare) is not None
+            and _LABEL.match(bare) is None
+            and self._definition.match(bare) is None
+        )
 
-    def _called(self, bare: str) -> str:
+    def _begin(self, number: int, indent: int, bare: str, lead: int) -> None:
+        """Open the definition that begins at this line, if one does."""
+        match = self._definition.match(bare)
+        name = _name(match) if match is not None else self._called(bare, lead >= 0)
+        if not name:
+            return
+        header, mark = self._header(number, indent)
+        is_declared = mark == ";" and (match is not None or len(bare.partition("(")[0].split()) > 1)
+        if mark != "{" and (self._language.is_c or not (is_declared or match is not None)):
+            return
+        is_section = match is not None and name.split()[0].lower() in _SECTIONS
+        first = lead if lead >= 0 else number
+        self._stack.append(_Open(indent, first, header, name, is_section))
+
+    def _called(self, bare: str, has_lead: bool) -> str:
         """Return the name of the function whose definition may begin in a line, if any."""
+        calls = self._language.calls
         inner = self._stack[-1] if self._stack else None
-        if (inner and not inner.is_section) or (self._language.calls == "members" and not inner):
+        if not calls or (inner and not inner.is_section) or (calls == "members" and not inner):
             return ""
         head, bracket, _ = bare.partition("(")
+        head = _GENERIC.sub("", head)
         words = head.split()
         if not bracket or not words or _NO_TYPE.search(head):
             return ""
-        name = _NAME.fullmatch(words[-1].partition("<")[0])
-        if name is None or name[1] in _NO_FUNCTIONS or words[0] in _NO_FUNCTIONS:
+        name = _NAME.fullmatch(words[-1])
+        if name is None or not _NO_FUNCTIONS.isdisjoint((words[0], name[1])):
             return ""
-        return name[1]
+        if len(words) == 1 and not (inner or has_lead or "::" in name[1]):
+            return ""  # a macro
+        return f"{name[1]}()"
 
-    def _header(self, number: int) -> tuple[int, str]:
-        """Return the line where the header that begins in this line ends, and what ends it."""
+    def _header(self, number: int, indent: int) -> tuple[int, str]:
+        """Return the line where the header that begins in this line ends, and the sign that ends
+        it, which is empty where none does."""
+        if self._language.end != _BRACE:
+            return number, ""
         depth = 0
         for following in range(number, min(number + _HEADER_LINES, len(self._lines))):
             line = self._lines[following][: _LINE_CHARACTERS * 4]
-            if following > number and line.startswith("#"):
-                continue
+            bare = line.lstrip()
+            if following > number and bare:
+                if (
+                    depth <= 0
+                    and len(line) - len(bare) <= indent
+                    and not _HEADER_GOES_ON.match(bare)
+                ):
+                    break
+                if bare[0] == "#":
+                    continue
             for sign in _SIGNS.findall(line):
                 depth += (sign == "(") - (sign == ")")
-                if depth <= 0 and sign in "{;":
+                if depth <= 0 and sign in "{};":
                     return following, sign
         return number, ""
 
 
-_SIGNS = re.compile(r"[(){;]")
-
-
-def _name(match: re.Match[str], word: str) -> str:
+def _name(match: re.Match[str]) -> str:
     """Return the name of a definition: with its keyword, or with brackets if it has none."""
     groups = match.groupdict()
-    if not word:
-        return f"{groups.get('function') or groups.get('plain')}()"
-    return f"{word} {groups.get('owner') or ''}{groups['name'].strip()}"
+    if function := groups.get("function") or groups.get("plain"):
+        return f"{function}()"
+    if block := groups.get("block"):
+        return f"{block} {groups['type'].strip()}"
+    return f"{groups['word']} {groups.get('owner') or ''}{groups['name']}"
 
 
 def _hide(match: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from zipfile import ZipFile
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.html import decoded_markup, page_of
 from index_jobs.sources.converters.office import Element, opened_archive, parsed_xml
+from index_jobs.sources.converters.outline import Part, outline_of, shifted
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
     check_length,
@@ -53,18 +54,28 @@ def _document(archive: ZipFile, where: str) -> ConvertedDocument:
             allowed="a book without copy protection",
         )
     chapters: list[str] = []
-    characters = 0
+    parts: list[Part] = []
+    characters = lines = 0
     title = book.title
     for name in book.chapters:
         place = f"{where}, {name}"
         page = page_of(decoded_markup(archive.read(name), place), place)
         if page.text:
             chapters.append(f"[chapter {len(chapters) + 1}]\n{page.text}")
+            length = page.text.count("\n") + 2
+            units = page.outline
+            name = next((unit.name for unit in units if unit.kind == "section"), page.title)
+            if units and units[0][:3] == (0, length - 1, "section"):
+                units = units[1:]  # it is the whole chapter
+            parts.append(Part(lines, lines + length, "section", name))
+            parts += shifted(units, lines + 1)
+            lines += length + 1
             characters += len(page.text)
             check_length(characters, where)
             title = title or page.title
     unread = {"chapters that are not pages": book.others} if book.others else {}
-    return ConvertedDocument("", title, "\n\n".join(chapters), unread=unread)
+    text = "\n\n".join(chapters)
+    return ConvertedDocument("", title, text, unread=unread, outline=outline_of(text, parts))
 
 
 def _book(archive: ZipFile) -> _Book:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time
 from importlib import import_module
@@ -19,6 +19,7 @@ from typing import IO, Any, Protocol, cast
 from zipfile import BadZipFile, ZipFile
 
 from arag_search.errors import SourceError
+from index_jobs.sources.converters.outline import Part, outline_of
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
     check_length,
@@ -215,7 +216,8 @@ def _word_document(file: IO[bytes], where: str) -> ConvertedDocument:
     check_length(len(whole), where)
     title = sensible_title(word.core_properties.title) or text.title or text.first_heading
     unread = _unread_parts([word.element.body], _UNREAD)
-    return ConvertedDocument("", title, whole, unread=unread)
+    outline = outline_of(whole, text.parts)
+    return ConvertedDocument("", title, whole, unread=unread, outline=outline)
 
 
 def _unread_parts(roots: Sequence[Element], names: Mapping[str, str]) -> dict[str, int]:
@@ -237,6 +239,8 @@ class _WordText:
 
     def __init__(self, styles: Mapping[str, str]) -> None:
         self.paragraphs: list[str] = []
+        self.parts: list[Part] = []
+        self._lines = 0  # those of the paragraphs so far, with a blank line after each
         self.title = ""
         self.first_heading = ""
         self._styles = styles
@@ -250,7 +254,10 @@ class _WordText:
             elif element.tag == f"{_W}tbl":
                 self._in_list = False
                 if rows := _rows(element):
-                    self.paragraphs.append("\n".join(rows))
+                    for number, row in enumerate(rows[1:], self._lines + 1):
+                        name = row.partition(" | ")[0]
+                        self.parts.append(Part(number, number + 1, "entry", name))
+                    self._append("\n".join(rows))
             elif element.tag not in _LEFT_OUT:
                 self.add(element)
 
@@ -260,17 +267,29 @@ class _WordText:
             return
         style, is_item = self._style(element)
         if heading := _HEADING.fullmatch(style):
+            level = int(heading[1])
             self.first_heading = self.first_heading or " ".join(text.split())
-            text = f"{'#' * int(heading[1])} {text}"
+            self.parts.append(Part(self._lines, 0, "section", text, level))
+            text = f"{'#' * level} {text}"
             is_item = False
         elif style == _TITLE:
             self.title = self.title or " ".join(text.split())
             text = f"# {text}"
-        if is_item and self._in_list:
-            self.paragraphs[-1] += f"\n- {text}"
-        else:
-            self.paragraphs.append(f"- {text}" if is_item else text)
+        if is_item:
+            text = f"- {text}"
+            first = self._lines - (1 if self._in_list else 0)
+            self.parts.append(Part(first, first + text.count("\n") + 1, "entry"))
+        self._append(text, joined=is_item and self._in_list)
         self._in_list = is_item
+
+    def _append(self, text: str, *, joined: bool = False) -> None:
+        """Add a paragraph, or lines of the last one."""
+        if joined:
+            self.paragraphs[-1] += f"\n{text}"
+        else:
+            self.paragraphs.append(text)
+            self._lines += 1
+        self._lines += text.count("\n") + 1
 
     def _style(self, paragraph: Element) -> tuple[str, bool]:
         """Return the name of a paragraph's style, and whether it is an item of a list."""
@@ -351,7 +370,17 @@ def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
         check_length(characters, where)
     formulas = {f"{_MATH}oMath": "formulas"}
     unread = _unread_parts([slide.element for slide in deck.slides], _UNREAD | formulas)
-    return ConvertedDocument("", title, "\n\n".join(slides), unread=unread)
+    text = "\n\n".join(slides)
+    outline = outline_of(text, _marked(slides, (f"slide {n}" for n in range(1, len(slides) + 1))))
+    return ConvertedDocument("", title, text, unread=unread, outline=outline)
+
+
+def _marked(texts: Iterable[str], names: Iterable[str]) -> Iterator[Part]:
+    """Yield the sections of texts that are joined by blank lines, with their names."""
+    first = 0
+    for text, name in zip(texts, names, strict=True):
+        yield Part(first, 0, "section", name, 1)
+        first += text.count("\n") + 2
 
 
 def _blocks(shapes: Any) -> Iterator[str]:
@@ -397,9 +426,12 @@ def _sheet_document(file: IO[bytes], where: str) -> ConvertedDocument:
     try:
         title = sensible_title(workbook.properties.title)
         lines: list[str] = []
+        parts: list[Part] = []
         cells = characters = 0
         for sheet in workbook.worksheets:
-            lines.append(f"{chr(10) * bool(lines)}[sheet {sheet.title}]")
+            lines += [""] * bool(lines)
+            parts.append(Part(len(lines), 0, "section", sheet.title, 1))
+            lines.append(f"[sheet {sheet.title}]")
             sheet.reset_dimensions()  # the declared size of a sheet is often wrong
             for row in sheet.iter_rows(values_only=True):
                 cells += len(row) + 1
@@ -413,7 +445,8 @@ def _sheet_document(file: IO[bytes], where: str) -> ConvertedDocument:
         workbook.close()
     if not lines:
         raise SourceError("The workbook has no sheets of cells.", where=where)
-    return ConvertedDocument("", title, "\n".join(lines))
+    text = "\n".join(lines)
+    return ConvertedDocument("", title, text, outline=outline_of(text, parts))
 
 
 def _line(row: Sequence[object]) -> str:

@@ -58,7 +58,6 @@ def title_and_outline(text: str) -> tuple[str, Outline]:
     ends = ends_by_indent(lines)
     parts: list[Part] = []
     levels: dict[tuple[str, bool], int] = {}
-    number = -1
     resume = 0
     for number, line in enumerate(lines):
         if number < resume or not line:
@@ -84,9 +83,8 @@ def title_and_outline(text: str) -> tuple[str, Outline]:
             body = _body(lines, ends, number)
             if _ITEM.match(bare):
                 parts.append(Part(number, ends[number], "entry"))
-            elif body == number + 1 and (number == 0 or not lines[number - 1]):
-                if not _NO_TERM.match(bare):
-                    parts.append(Part(number, ends[number], "entry", _plain(bare)))
+            elif body == number + 1 and _is_term(lines, number):
+                parts.append(Part(number, ends[number], "entry", _plain(bare)))
             if bare.endswith("::") and body > number + 1:
                 resume = ends[number]
                 parts.append(Part(body, resume, "block"))
@@ -117,6 +115,12 @@ def _body(lines: list[str], ends: list[int], number: int) -> int:
     return following if following < ends[number] else 0
 
 
+def _is_term(lines: list[str], number: int) -> bool:
+    """Return whether a line above an indented one is a term."""
+    is_apart = number == 0 or not lines[number - 1]
+    return is_apart and not _NO_TERM.match(lines[number].lstrip())
+
+
 def _directive(directive: re.Match[str], number: int, body: int, end: int) -> Part | None:
     """Return the unit that a directive is, if any."""
     kind, argument = directive[1], directive[2]
@@ -128,7 +132,7 @@ def _directive(directive: re.Match[str], number: int, body: int, end: int) -> Pa
         return Part(number, end, "index")
     if kind in _NO_UNITS or not argument or not body:
         return None
-    return Part(number, end, "entry", _plain(argument))
+    return Part(number, end, "entry", argument.rstrip(" \\"))
 
 
 def _plain(markup: str) -> str:
