@@ -33,13 +33,14 @@ from index_jobs.sources.reading import Entry, SourceOpener
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.selection import (
+    EXCLUDED,
     SHOWN_LARGE_FILES,
     STDIN,
     TOO_LARGE,
     FileSelection,
     folder_entries,
-    included,
     shown_size,
+    spec_of,
 )
 
 _PIECE_BYTES = 1 << 20
@@ -359,7 +360,8 @@ class _FolderListing:
         self._name = name.rstrip("/") or "/"
         self._files = files
         self._only_text = only_text
-        self._include = included(files.include)
+        self._include = spec_of("--include", files.include)
+        self._exclude = spec_of("--exclude", files.exclude)
         prefix = files.relative(name)
         self._prefix = f"{prefix}/" if prefix else ""
         self._types: dict[str, FileType | None] = {}
@@ -369,6 +371,8 @@ class _FolderListing:
         entries = folder_entries(self._name, Path(self._name), no_ignore=self._files.no_ignore)
         limit = self._files.max_bytes
         for relative, entry, kind, problem in entries:
+            if not kind and self._exclude is not None and self._exclude.match_file(relative):
+                kind = EXCLUDED
             if kind:
                 left_out.count(kind)
                 continue
