@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -205,6 +206,13 @@ class FileSource:
         seen, self._first_signature = self._first_signature, None
         return seen or self._look(LeftOut())
 
+    def spread(self) -> FileSource:
+        """Return a source of the same files in an order of which every beginning is spread evenly
+        over all of them: a sample of a folder whose files are alike by subfolder."""
+        source = copy(self)
+        source._listing = partial(_spread, self._listing)
+        return source
+
     def _look(self, left_out: LeftOut) -> dict[str, Any]:
         digest = hashlib.sha256()
         files = size = 0
@@ -351,6 +359,16 @@ class FileSource:
             unread=converted.unread,
             outline=converted.outline,
         )
+
+
+def _spread(listing: Listing, left_out: LeftOut) -> Iterator[SourceFile]:
+    """Yield the files of a listing in the order of their places with the binary digits reversed."""
+    files = list(listing(left_out))
+    digits = len(files).bit_length()
+    for place in range(1 << digits):
+        at = int(f"{place:0{digits}b}"[::-1], 2)
+        if at < len(files):
+            yield files[at]
 
 
 class _FolderListing:
