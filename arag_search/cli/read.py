@@ -108,7 +108,7 @@ def read_command(
       arag-search read my-index --document vivaldi
       arag-search read my-index --document report.pdf --line 2200
       arag-search read my-index --document report.pdf --find 'net sales'
-      arag-search read my-index --document app.log --find error --matches 20 --context 0
+      arag-search read my-index --document app.log --find error --matches 9
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """

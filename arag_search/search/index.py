@@ -619,10 +619,12 @@ class Index:
         meaning: str | None = None,
         vectors: VectorUnit = "passage",
         snippets: bool = True,
+        full_text: bool = False,
         names: bool = False,
         relax: bool = False,
     ) -> SearchResult:
-        """Return whole passages by BM25 of the query's words and by vectors (Agentic Hybrid).
+        """Return passages by BM25 of the query's words and by vectors (Agentic Hybrid), with the
+        sentences that have most of its words, or with all of them if ``full_text``.
 
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
@@ -635,7 +637,7 @@ class Index:
         QueryTimeoutError.
         """
         result = self._by_vectors.hybrid(
-            query, top_k, offset, filter, where, meaning, vectors, snippets, names
+            query, top_k, offset, filter, where, meaning, vectors, snippets, full_text, names
         )
         return self._or_why(result, where, filter, relax)
 
