@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -118,7 +120,7 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        say(f"{name}: {_usage_error(error, name)}")
+        say(f"{name}: {_usage_error(error, name, arguments)}")
         return FAILURE
 
 
@@ -224,7 +226,7 @@ def _output_fails() -> bool:
     return False
 
 
-def _usage_error(error: Any, name: str) -> str:
+def _usage_error(error: Any, name: str, arguments: Sequence[str]) -> str:
     """Describe a problem of options or arguments in the form of our own errors."""
     from arag_search.errors import ArgumentError
 
@@ -240,9 +242,24 @@ def _usage_error(error: Any, name: str) -> str:
         allowed += f"; commands: {', '.join(commands)}"
     do = f"See {context.command_path} --help."
     option = getattr(error, "option_name", "")
-    if option.startswith("-") and not option.startswith("--"):
-        do += " Put -- before an argument that starts with a minus."
+    is_text = not option.startswith("--") or "QUE" in allowed  # QUERY or QUESTION
+    if option and is_text and not commands and not getattr(error, "possibilities", None):
+        do += _after_dashes(name, arguments, option)
     return str(ArgumentError(what, allowed=allowed, do=do))
+
+
+def _after_dashes(name: str, arguments: Sequence[str], option: str) -> str:
+    """Return how a text that begins with a minus, and was read as an ``option``, is written. Words
+    after one without blanks are taken as the rest of it."""
+    kind = re.compile("-[^-]*" + re.escape(option[1]) if option[:2] != "--" else re.escape(option))
+    at = next((n for n, argument in enumerate(arguments) if kind.match(argument)), None)
+    if at is None:
+        return ""
+    end = next((n for n in range(at + 1, len(arguments)) if arguments[n][:2] == "--"), None)
+    end = at + 1 if " " in arguments[at] else end or len(arguments)
+    text = " ".join(arguments[at:end])
+    line = shlex.join([name, *arguments[:at], *arguments[end:], "--", text])
+    return f" A text that begins with a minus stands after --: {line}"
 
 
 def _drop_output() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index, open_index
 from arag_search.tools.base import DocumentSettings, ReadSet
 from arag_search.tools.chunk_read import chunk_header
-from arag_search.tools.find import Find
+from arag_search.tools.find import MAX_CONTEXT_LINES, MAX_PLACES, Find
 from arag_search.tools.open_lines import OpenLines
 from arag_search.tools.references import NamedDocuments
 from arag_search.tools.rendering import header_line, metadata_text
@@ -67,6 +67,26 @@ def read_command(
             show_default=False,
         ),
     ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            help="With --find: lines to print before and after each match.  [default: 2]",
+            metavar="N",
+            min=0,
+            max=MAX_CONTEXT_LINES,
+            show_default=False,
+        ),
+    ] = None,
+    matches: Annotated[
+        int | None,
+        typer.Option(
+            help="With --find: matches of each text to print.  [default: 2]",
+            metavar="N",
+            min=1,
+            max=MAX_PLACES,
+            show_default=False,
+        ),
+    ] = None,
     filter: Annotated[
         str | None,
         typer.Option(help="Metadata clauses that the chunks must match.", metavar="CLAUSES"),
@@ -88,6 +108,7 @@ def read_command(
       arag-search read my-index --document vivaldi
       arag-search read my-index --document report.pdf --line 2200
       arag-search read my-index --document report.pdf --find 'net sales'
+      arag-search read my-index --document app.log --find error --matches 9
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
@@ -104,17 +125,24 @@ def read_command(
         (line is not None or bool(find), "--line and --find", document is not None),
         (lines is not None, "--lines", line is not None),
         (line is not None, "--line", not find),
+        (context is not None or matches is not None, "--context and --matches", bool(find)),
     ):
         if is_given and not needs:
             raise ArgumentError(
                 f"{name} cannot be used like this.",
                 where="arag-search read",
-                allowed="--document ID with --line N [--lines N], or with --find TEXT",
+                allowed="--document ID with --line N [--lines N], or with --find TEXT "
+                "[--matches N] [--context N]",
                 do="Leave one out, or name a document.",
             )
     with open_index(index, filter=filter) as opened:
         if document is not None and (line is not None or find):
-            return _print_lines(opened, document, line, lines or DEFAULT_LINES, find or [], json)
+            wanted: dict[str, Any] = {"line_number": line}
+            if find:
+                given = {"matches": matches, "context": context}
+                wanted = {name: value for name, value in given.items() if value is not None}
+                wanted["patterns"] = find
+            return _print_lines(opened, document, wanted, lines or DEFAULT_LINES, json)
         if document is not None:
             whole = opened.document_read(document)
             if json:
@@ -135,23 +163,23 @@ def read_command(
 
 
 def _print_lines(
-    index: Index, doc_id: str, line: int | None, count: int, patterns: list[str], json: bool
+    index: Index, doc_id: str, arguments: dict[str, Any], count: int, json: bool
 ) -> int:
-    """Print lines of a document, or the places of patterns, as the tools open and find show
-    them."""
+    """Print lines of a document, or the places of patterns, as the tools open and find show them
+    for these arguments."""
     whole = index.document_lines([doc_id])[0]
     if whole is None:
         index.document_read(doc_id)  # raises the error that suggests ids
         return 1
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
-    if patterns:
-        tool = Find(index, DocumentSettings(semantic_find=False, find_result_tokens=sys.maxsize))
-        result = tool.run({"reference_id": whole.doc_id, "patterns": patterns}, read_set)
-    else:
-        settings = DocumentSettings(open_lines=count)
-        opener = OpenLines(index, settings, max_result_tokens=sys.maxsize)
-        result = opener.run({"reference_id": whole.doc_id, "line_number": line}, read_set)
+    settings = DocumentSettings(
+        semantic_find=False, find_result_tokens=sys.maxsize, open_lines=count
+    )
+    tool = OpenLines(index, settings, max_result_tokens=sys.maxsize)
+    if "patterns" in arguments:
+        tool = Find(index, settings)
+    result = tool.run({"reference_id": whole.doc_id, **arguments}, read_set)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
     if json:

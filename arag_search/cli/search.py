@@ -48,7 +48,17 @@ _OF_TOOLS = {
 """The options that have an effect with some tools only."""
 _OF_LOGICAL_QUERIES = ("default_operator", "granularity", "operators")
 _OF_PASSAGES = (
-    *("offset", "explain", "where", "meaning", "sort", "per_document", "show", "after"),
+    *(
+        "offset",
+        "full_text",
+        "explain",
+        "where",
+        "meaning",
+        "sort",
+        "per_document",
+        "show",
+        "after",
+    ),
     *_OF_LOGICAL_QUERIES,
 )
 _ENCODED_TOGETHER = 1_000
@@ -170,6 +180,10 @@ class SearchOptions(NamedTuple):
             metavar="ID",
         ),
     ] = None
+    full_text: Annotated[
+        bool,
+        typer.Option("--full-text", help="Show whole passages, as --tool naive always does."),
+    ] = False
     documents: Annotated[
         bool,
         typer.Option(
@@ -197,6 +211,7 @@ class SearchOptions(NamedTuple):
             (self.tool != "logical" and not in_batch, _OF_LOGICAL_QUERIES, "--tool logical"),
             (in_batch, ("documents",), "one query"),
             (not in_batch, ("output_format",), "--queries"),
+            (in_batch or self.json, ("full_text",), "one query, without --json"),
             # Readers of TREC runs sort them by score.
             (self.output_format == "trec", ("explain", "sort"), "--output-format json"),
             (self.documents, _OF_PASSAGES, passages),
@@ -221,8 +236,8 @@ class SearchOptions(NamedTuple):
 
     @property
     def shows_full_text(self) -> bool:
-        """Whether the tool shows whole passages."""
-        return self.tool in ("hybrid", "naive")
+        """Whether the reply shows whole passages."""
+        return self.full_text or self.tool == "naive"
 
     def search(
         self,
@@ -256,6 +271,7 @@ class SearchOptions(NamedTuple):
             branches=alone,
             show=self.show,
             after=self.after,
+            full_text=self.full_text,
         )
 
     def _search_by_vectors(
@@ -265,7 +281,7 @@ class SearchOptions(NamedTuple):
         if self.tool == "semantic":
             return index.semantic_search(query, **by_vectors)
         if self.tool == "hybrid":
-            by_vectors["meaning"] = self.meaning
+            by_vectors |= {"meaning": self.meaning, "full_text": self.full_text}
             return index.hybrid_search(query, **by_vectors, vectors=self.unit)
         return index.naive_embedding_search(query, **by_vectors)
 

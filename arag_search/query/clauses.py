@@ -30,6 +30,7 @@ from arag_search.query.limits import (
 )
 from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import Findings, fill, shortened
+from arag_search.query.regexes import literal
 from arag_search.query.tree import (
     EXACT_MARK,
     DateRange,
@@ -56,6 +57,10 @@ _MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
 _SIGNS = frozenset("#@&%*§")
 _UNREMARKABLE = frozenset("`^©®™°")
 _DOT_BEFORE_WORD = re.compile(r"(?<!\S)\.[^\W_]")
+_PROGRAM = re.compile(r"(?=\S*[<>@=|&#$%:~])\S{2,60}")
+_WILDCARDS = re.compile(r"(?<!\\)([*?])")
+_WILDCARD_PATTERNS = {"*": r"\w*", "?": r"\w"}
+_PART_BEHIND_STAR = re.compile(r"\*[._]([^\W\d_]{2,})")
 _PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
 """A pattern that may be meant as text: a path, or words between slashes that belong to others."""
 
@@ -100,6 +105,7 @@ class ClauseReader:
         self.schema = schema
         self.has_additions = has_additions
         self.findings = findings
+        findings.offers_patterns = has_additions
 
     def field(self, name: str) -> FieldRef:
         """Return the field of this name.
@@ -181,6 +187,8 @@ class ClauseReader:
         if wildcard >= 0:
             return self._prefix(raw, wildcard, start, end, field, weight)
         text = self._unescaped(raw)
+        if not has_token(text):
+            return self.reject_signs(text, start, end, field)
         return Term(text, field, weight) if self._is_leaf(text, start, end) else None
 
     def _fuzzy(
@@ -214,6 +222,8 @@ class ClauseReader:
             reject(start, end, problems.BARE_STAR, mended=True)
             return None
         if wildcard < len(raw) - 1 or raw[wildcard] == "?":
+            if self.has_additions and has_token(raw[wildcard:] if stem else raw):
+                return self._inner_wildcard(raw, stem, start, end, field, weight)
             reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
             return Prefix(stem, field, weight) if is_prefix(stem) else None
         if _has_single_characters(stem):
@@ -242,6 +252,44 @@ class ClauseReader:
         return word + match.group().replace("?", "")
 
     # Patterns
+
+    def _inner_wildcard(
+        self, raw: str, stem: str, start: int, end: int, field: TextField, weight: float
+    ) -> Node:
+        """Reject a word with a wildcard that is not at its end; return the pattern for it, and the
+        prefix or part of an identifier that every match has, so that few texts are read."""
+        pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
+        words = (_WILDCARD_PATTERNS.get(piece) or literal(piece) for piece in pieces)
+        pattern = Regex(rf"\b{''.join(words)}\b", True, field)
+        self.findings.reject(
+            start, end, fill(problems.INNER_WILDCARD, pattern=str(pattern)), mended=True
+        )
+        if is_prefix(stem):
+            return all_of(Prefix(stem, field, weight), pattern)
+        part = _PART_BEHIND_STAR.fullmatch(raw)
+        return all_of(Term(part[1], field, weight), pattern) if part else pattern
+
+    def reject_signs(self, text: str, start: int, end: int, field: TextField) -> Node | None:
+        """Reject a clause without letters or digits; return the pattern for signs of a program."""
+        pattern = self._pattern_of(text, field)
+        message = problems.NO_TOKEN
+        if pattern is not None:
+            message = fill(problems.SIGNS, pattern=str(pattern))
+        self.findings.reject(start, end, message, mended=True)
+        return pattern
+
+    def dropped(self, piece: str, text: str) -> str:
+        """Return the note on a piece that was left out of a ``text`` without blanks."""
+        pattern = self._pattern_of(text, None)
+        if pattern is None:
+            return fill(problems.NOTE_DROPPED, piece=piece)
+        return fill(problems.NOTE_SIGNS_DROPPED, piece=piece, pattern=str(pattern))
+
+    def _pattern_of(self, text: str, field: TextField) -> Regex | None:
+        """Return the pattern that finds signs of a program, such as ``->>``; None for
+        punctuation."""
+        is_program = self.has_additions and _PROGRAM.fullmatch(text)
+        return Regex(literal(text), field=field) if is_program else None
 
     def regex(
         self, match: re.Match[str], suffix: str, end: int, field: FieldRef | None
@@ -294,6 +342,8 @@ class ClauseReader:
             self.findings.reject(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
             return words
         words = text.removeprefix(EXACT_MARK) if self.has_additions else text
+        if not has_token(words):
+            return self.reject_signs(text, start, end, text_field)
         if not self._is_leaf(words, start, end):
             return None
         if slop and len(analysis.terms(text)) < 2:
@@ -394,9 +444,6 @@ class ClauseReader:
 
         Record the pieces of it that lose symbols.
         """
-        if not has_token(text):
-            self.findings.reject(start, end, problems.NO_TOKEN, mended=True)
-            return False
         if not has_few_apostrophes(text):
             self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return False
@@ -404,6 +451,9 @@ class ClauseReader:
         if lost and self.has_additions and self.schema.language:
             lost = tuple(pair for pair in lost if not keeps_symbols(pair[0], text))
         self.findings.symbols.update(lost)
+        for piece in text.split() if _MAYBE_SYMBOL.search(text) else ():
+            if not has_token(piece) and self._pattern_of(piece, None):
+                self.findings.note(self.dropped(piece, piece))
         return True
 
     # Metadata

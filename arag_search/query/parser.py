@@ -91,6 +91,12 @@ _ALL_OPERATORS: dict[str, Operator | ModifierName] = {
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
+_MAX_AROUND = 100
+_OPTION = re.compile(
+    r"""(?P<option>--[^\W\d_](?:[^\s"()^~*:?]{0,60}[^\s"()^~*:?!.,;])?)
+        (?P<suffix>(?:[~^][\d.]{0,9}\d)?)[?!.,;]{0,9}""",
+    re.VERBOSE,
+)
 _WEIGHT = re.compile(r"\^[^\s()]+")
 _COUNTED = re.compile(f"[*~{''.join(APOSTROPHES)}]")
 _SPACED_CLAUSE = re.compile(
@@ -206,6 +212,9 @@ def _reject_only_modifiers(reading: _Reading) -> Node | None:
     others = [node for node in reading.modifiers if not isinstance(node, Prefer)]
     is_plain = all(isinstance(node, Not) for node in reading.modifiers)
     message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
+    letters = reading.findings.letters
+    if letters and reading.findings.text.lstrip().startswith("-"):
+        message += fill(problems.ONLY_LETTERS, option=problems.option_of(letters))
     with suppress(EndOfReadingError):
         reading.findings.reject(*reading.span, message, mended=bool(wanted))
     return all_of(any_of(*wanted), *others) if wanted else None
@@ -432,8 +441,12 @@ class _Reader:
             return
         if not raw.isascii() and following and _UNCLOSED_CURLY_QUOTE.search(raw):
             self.findings.note(problems.NOTE_CURLY_QUOTES)
-        signs = len(raw) - len(raw.lstrip("-!")) if raw[0] in "-!" else 0
         outer = self.groups.group.field
+        is_text = outer is None or outer.kind == "text"
+        if is_text and self.options.has_additions and (option := _OPTION.fullmatch(raw)):
+            self._option(option, lexeme)
+            return
+        signs = len(raw) - len(raw.lstrip("-!")) if raw[0] in "-!" else 0
         if outer is not None and outer.kind == "number" and raw[0] == "-":
             signs = 0  # a negative number
         if signs:
@@ -448,6 +461,16 @@ class _Reader:
             self._fielded_word(index, lexeme, raw, start, colon)
             return
         self._plain_word(raw, lexeme, following)
+
+    def _option(self, option: re.Match[str], lexeme: Lexeme) -> None:
+        """Add the option of a command, such as ``--jobs``, as a phrase."""
+        field, start = self.groups.take_field(lexeme.start)
+        name, suffix = unescape(option["option"]), option["suffix"]
+        note = fill(problems.NOTE_OPTION, option=name, word=name.lstrip("-"))
+        self.findings.note(note)
+        end = lexeme.start + option.end("suffix")
+        leaf = self.clauses.phrase(f'"{option["option"]}"', suffix, start, end, field)
+        self.groups.add(leaf, start, lexeme.end)
 
     def _plain_word(
         self, raw: str, lexeme: Lexeme, following: Lexeme | None, *, is_token: bool = False
@@ -532,7 +555,7 @@ class _Reader:
         if not name:
             if not has_token(value):
                 self.groups.group.dropped.append((lexeme.start, end))
-                self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
+                self.findings.note(self.clauses.dropped(raw, raw))
                 return
             self._note_colon(raw)
             self._plain_word(value, lexeme, self._following(index))
@@ -647,11 +670,18 @@ class _Reader:
         )
         if (before or after) and not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
-            self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
+            self.findings.note(self.clauses.dropped(raw, self._around(lexeme, following)))
             return True
-        self.findings.reject(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
-        self.groups.add(None, lexeme.start, lexeme.end)
+        node = self.clauses.reject_signs(unescape(raw), lexeme.start, lexeme.end, None)
+        self.groups.add(node, lexeme.start, lexeme.end)
         return True
+
+    def _around(self, lexeme: Lexeme, following: Lexeme | None) -> str:
+        """Return a piece, with what follows it up to a blank if that closes its parentheses."""
+        if following is None or not following.joined:
+            return lexeme.raw
+        text = self.plain[lexeme.start : lexeme.end + _MAX_AROUND].split(maxsplit=1)[0]
+        return text if text.count("(") == text.count(")") else lexeme.raw
 
     def _following(self, index: int) -> Lexeme | None:
         return self.lexemes[index + 1] if index + 1 < len(self.lexemes) else None
@@ -891,7 +921,16 @@ class _OpenGroups:
         if modifier is not None:
             node = self._modifiable(modifier, node, start, end)
             modifier = modifier if self._is_allowed(modifier) else None
+            if modifier and modifier.name == "NOT" and self._options.has_additions:
+                self._note_letter(node)
         group.items.append(_Item(connector, modifier, node, first, end, plus))
+
+    def _note_letter(self, excluded: Node | None) -> None:
+        """Note that one letter is excluded, which may be meant as the option of a command."""
+        if isinstance(excluded, Term | Phrase) and excluded.field is None:
+            letter = excluded.text
+            if len(letter) == 1 and letter.isascii() and letter.isalpha():
+                self._findings.letters[letter] = None
 
     def begin(self, start: int, field: FieldRef | None) -> None:
         """Put a group on the stack."""
@@ -1016,7 +1055,8 @@ class _OpenGroups:
         findings = self._findings
         if group.dropped:
             first, last = group.dropped[0]
-            findings.notes.pop(fill(problems.NOTE_DROPPED, piece=findings.text[first:last]), None)
+            piece = findings.text[first:last]
+            findings.notes.pop(self._clauses.dropped(piece, piece), None)
             findings.reject(first, last, problems.NO_TOKEN, mended=True)
         elif not findings.problems or findings.text[group.start + 1 : end - 1].strip() == "":
             findings.reject(group.start, end, problems.EMPTY_GROUP, mended=True)

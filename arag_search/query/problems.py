@@ -6,7 +6,7 @@ place. The texts are defined here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -22,7 +22,7 @@ from arag_search.query.limits import (
     MIN_WEIGHT,
     PREFIX_SHARES,
 )
-from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S
+from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S, literal
 
 _MAX_PIECE = 40
 _MAX_VALUE = 120
@@ -71,7 +71,8 @@ def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
 class Findings:
     """The problems and notes of a parse, and whether all problems can be mended.
 
-    ``symbols`` are the pieces that are searched without their symbols, with their words.
+    ``symbols`` are the pieces that are searched without their symbols, with their words, and
+    ``letters`` the excluded words of one letter.
     """
 
     def __init__(self, text: str) -> None:
@@ -79,7 +80,9 @@ class Findings:
         self.problems: list[Problem] = []
         self.notes: dict[str, None] = {}
         self.symbols: dict[str, str] = {}
+        self.letters: dict[str, None] = {}
         self.mendable = True
+        self.offers_patterns = False
 
     def reject(self, start: int, end: int, message: str, *, mended: bool) -> None:
         """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it.
@@ -107,8 +110,19 @@ class Findings:
             self.notes[text] = None
 
     def all_notes(self) -> tuple[str, ...]:
-        """Return the notes in order; the last is on symbols, if any were left out."""
-        return (*self.notes, *symbol_note(self.symbols))
+        """Return the notes in order; the last are on letters that are excluded, and on symbols that
+        are left out."""
+        letters: list[str] = []
+        if self.letters:
+            excluded = ", ".join(f"NOT {letter}" for letter in self.letters)
+            letters = [NOTE_LETTER.format(excluded=excluded, option=option_of(self.letters))]
+        symbols = symbol_note(self.symbols, patterns=self.offers_patterns)
+        return (*self.notes, *letters, *symbols)
+
+
+def option_of(letters: Iterable[str]) -> str:
+    """Return the phrase that finds the option of a command with the first of these letters."""
+    return f'"-{next(iter(letters))}"'
 
 
 class EndOfReadingError(Exception):
@@ -129,10 +143,10 @@ def fill(template: str, *, fields: str = "", **values: object) -> str:
     return template.format(fields=fields, **short)
 
 
-def symbol_note(symbols: Mapping[str, str]) -> list[str]:
+def symbol_note(symbols: Mapping[str, str], *, patterns: bool = False) -> list[str]:
     """Return the note on pieces that are searched without their symbols; none for no pieces.
 
-    The first three are named.
+    The first three are named. With ``patterns``, it has the pattern that finds the first.
     """
     if not symbols:
         return []
@@ -143,7 +157,8 @@ def symbol_note(symbols: Mapping[str, str]) -> list[str]:
     more = len(symbols) - len(named)
     if more:
         named.append(f"and {more:,} more")
-    return [f"{', '.join(named)}: symbols are not indexed."]
+    pattern = f" As written: /{literal(next(iter(symbols)))}/." if patterns else ""
+    return [f"{', '.join(named)}: symbols are not indexed.{pattern}"]
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
@@ -192,6 +207,7 @@ NOT_ALTERNATIVE = (
 )
 NOT_NOT = "a NOT of a NOT. Each clause takes one NOT at most; leave both out to find it."
 NOT_NOT_OPTION = f'{NOT_NOT} An option of a command is a phrase, such as "--all".'
+ONLY_LETTERS = " The option of a command is a phrase: {option}."
 ONLY_NOTS = (
     "there is nothing to find here, only to exclude. Add a word, phrase or field "
     "clause without NOT."
@@ -260,6 +276,10 @@ NOT_INSIDE_FIELD = "a NOT between field and word. Write NOT {name}:{value}."
 NO_TOKEN = (
     "there is no letter or digit in it, so it finds nothing. Write a word with letters or digits."
 )
+SIGNS = (
+    "there is no letter or digit in it, and signs are not indexed. Write the pattern {pattern}, "
+    "beside a word that narrows the search."
+)
 EMPTY_PHRASE = "an empty phrase. Write words between the quotes, or leave it out."
 EMPTY_GROUP = "empty parentheses. Write clauses between them, or leave them out."
 UNCLOSED_QUOTE = 'a quote that is not closed. Write a second ", or \\" for the character.'
@@ -324,6 +344,11 @@ STAR_IN_PHRASE = (
 WILDCARD = (
     "a wildcard that is not at the end. Only word* is allowed, with at least "
     f"{MIN_PREFIX_CHARACTERS} characters before the *; for the character write \\* or \\?."
+)
+INNER_WILDCARD = (
+    "a wildcard that is not at the end. Only word* is allowed, with at least "
+    f"{MIN_PREFIX_CHARACTERS} characters before the *; elsewhere write a pattern, such as "
+    "{pattern}."
 )
 BARE_STAR = "a * alone. It would match every passage; write the word or prefix that is sought."
 BAD_PATTERN = (
@@ -392,6 +417,14 @@ TEXT_IN_SCOPE = (
 )
 
 NOTE_DROPPED = '"{piece}" was left out: it holds nothing to search.'
+NOTE_SIGNS_DROPPED = '"{piece}" was left out: signs are not indexed. As written: {pattern}.'
+NOTE_OPTION = (
+    '"{option}" was searched as the option of a command; to exclude the word write NOT {word}.'
+)
+NOTE_LETTER = (
+    "{excluded}: passages with that letter as a word are excluded. An option of a command is "
+    "quoted: {option}."
+)
 NOTE_PATTERN = '{piece} was searched as a pattern; for the text write "{text}" in quotes.'
 NOTE_NO_SEARCH = '"{piece}" was searched as a word: the last search was #{last}.'
 NOTE_NOT_ALONE = (

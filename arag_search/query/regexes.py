@@ -23,6 +23,7 @@ MAX_QUERY_S = 2.0
 MAX_REPEATED = 10_000
 """The product of the counts of repetitions, such as {3}: each is written out in memory."""
 
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()/]")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _FLAGS = re.compile(r"\(\?(?=[^:)]*[a-zA-Z])[abefiLmprsuwxV01-]+[:)]")
 _COUNTS = re.compile(r"\{(\d*),?(\d*)\}")
@@ -94,6 +95,11 @@ def places(
         return [match.span() for match in matches if match.end() > match.start()]
     except TimeoutError:
         raise SlowPatternError from None
+
+
+def literal(text: str) -> str:
+    """Return the pattern that matches a text, with a backslash only where it needs one."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def certain_words(pattern: str, ignore_case: bool) -> tuple[str, ...]:

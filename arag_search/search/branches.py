@@ -33,7 +33,7 @@ from arag_search.query.tree import (
     has_patterns,
     positive_leaves,
 )
-from arag_search.search.feedback import ClauseCount
+from arag_search.search.feedback import ClauseCount, exclusion_note, exclusion_queries
 from arag_search.search.judging import meeting
 from arag_search.search.results import BranchHit, hit_of
 from arag_search.search.snippets import Snippets
@@ -60,10 +60,11 @@ class Branches:
 
     Parts are the alternatives of an OR if one of them is more than a plain word, phrases and
     clauses on titles, and the conditions of an AND, at the top or in the OR, that finds at most one
-    passage. The alternatives of an OR in an AND have a search, but no count.
+    passage. The alternatives of an OR in an AND have a search, but no count. With ``exclusions``,
+    the rest of a query with NOTs is counted too.
     """
 
-    def __init__(self, request: SearchRequest, manifest: Manifest) -> None:
+    def __init__(self, request: SearchRequest, manifest: Manifest, *, exclusions: bool) -> None:
         query = request.query
         self._manifest = manifest
         self._request = replace(request, top_k=1, offset=0, sort=None, per_document=None)
@@ -85,6 +86,9 @@ class Branches:
         self.queries: list[tuple[Node, Granularity]] = [
             (part, "chunk") for part in counted if part not in branches
         ]
+        without = exclusion_queries(query, manifest.has_sentences) if exclusions else []
+        self._exclusions = len(without)
+        self.queries += without
         self.requests = [
             replace(self._request, query=searched)
             for _, searched in (*self._branches, *self._inner)
@@ -137,6 +141,12 @@ class Branches:
             for part in dict.fromkeys(listed)
         )
         return Told(counted_parts, tuple(passages.values()))
+
+    def exclusion_note(self, shown: Page, counted: Sequence[int]) -> str:
+        """Return the note on NOTs that remove more than half, given the page of the query and the
+        answers to ``queries``; empty if they do not."""
+        counts = counted[len(counted) - self._exclusions :]
+        return exclusion_note(self._request.query, shown.count, counts)
 
     def _others(
         self, parts: Sequence[Node], shown: Page, engine: SearchEngine

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
-from arag_search.engines.base import Calls, Deadline, SearchEngine, SearchRequest
+from arag_search.engines.base import Calls, Deadline, Hit, SearchEngine, SearchRequest
 from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
@@ -33,9 +33,10 @@ from arag_search.search.results import (
     SearchResult,
     check_page,
     conditions,
+    hit_of,
     search_result,
 )
-from arag_search.search.snippets import NearPassage, NearPassages, near_passages
+from arag_search.search.snippets import NearPassage, NearPassages, Snippets, near_passages
 from arag_search.vectors.base import FloatArray, Ordinals, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
@@ -166,6 +167,7 @@ class VectorSearch:
         meaning: str | None,
         unit: VectorUnit,
         snippets: bool,
+        full_text: bool,
         names: bool,
     ) -> SearchResult:
         """See Index.hybrid_search."""
@@ -201,7 +203,9 @@ class VectorSearch:
             ranks = [HybridRanks(*item.ranks) for item in shown]
             proofs = {passage.ordinal: passage for passage in near.passages}
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
-            hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
+            is_chosen = snippets and not full_text and wanted.tree is not None
+            chooser = Snippets(self._marked(wanted)) if is_chosen else None
+            hits, missing = self._hits(passages, proofs, scope, snippets, ranks, chooser)
         notes = [
             *self._left_out(missing),
             *notes,
@@ -213,6 +217,13 @@ class VectorSearch:
         return search_result(
             query, understood, offset, hits, notes, started, passages=len(fused) - missing
         )
+
+    def _marked(self, wanted: _Hybrid) -> Node:
+        """Return the tree whose words are looked for in passages to show, in all their forms."""
+        tree = words_query(wanted.text)[0] if not wanted.logical else wanted.tree
+        assert tree is not None
+        give_forms(tree, self._engine.manifest.language)
+        return tree
 
     def _hybrid(self, query: str, meaning: str | None) -> _Hybrid:
         """Read the arguments of a hybrid search. Raises QueryError."""
@@ -318,12 +329,13 @@ class VectorSearch:
         scope: Scope | None,
         with_text: bool,
         ranks: Sequence[HybridRanks] | None = None,
+        chooser: Snippets | None = None,
     ) -> tuple[list[SearchHit], int]:
         """Return the passages with their texts from the index, and how many were left out.
 
         A passage is left out if the engine does not have it in the scope, or if its text is not
         that of the vectors by which it was found (``proofs``, by ordinal). A passage that was
-        found without sentences shows all of them.
+        found without sentences shows those of the ``chooser``, or all.
         """
         chunks = self._engine.chunks_at([passage.ordinal for passage in passages], scope)
         hits: list[SearchHit] = []
@@ -331,7 +343,7 @@ class VectorSearch:
             proof = proofs.get(passage.ordinal)
             if chunk is not None and (proof is None or proof.is_of(chunk)):
                 shown = chunk if with_text else replace(chunk, content="", sentence_ends=())
-                hits.append(_hit(passage, shown, ranks[at] if ranks else None))
+                hits.append(_hit(passage, shown, ranks[at] if ranks else None, chooser))
         return hits, len(passages) - len(hits)
 
 
@@ -369,23 +381,15 @@ def _problems(text: str) -> tuple[Problem, ...]:
     return (Problem(1, piece, message),) if message else ()
 
 
-def _hit(passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> SearchHit:
-    shown = tuple(number for number in passage.sentences if number < len(chunk.sentence_ends))
-    return SearchHit(
-        chunk.id,
-        chunk.doc_id,
-        chunk.title,
-        chunk.part,
-        chunk.parts,
-        passage.score,
-        dict(chunk.metadata),
-        chunk.content,
-        chunk.sentence_ends,
-        shown or tuple(range(len(chunk.sentence_ends))),
-        None,
-        ranks,
-        outline=chunk.outline,
-    )
+def _hit(
+    passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None, chooser: Snippets | None
+) -> SearchHit:
+    hit = Hit.of(chunk, passage.score, text=True)
+    shown = [number for number in passage.sentences if number < len(chunk.sentence_ends)]
+    if not shown:
+        shown = chooser.choose(hit) if chooser else range(len(chunk.sentence_ends))
+    is_named = chooser is not None and chooser.names(hit)
+    return hit_of(hit, shown, None, is_named=is_named)._replace(ranks=ranks)
 
 
 # Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): several rankings into one

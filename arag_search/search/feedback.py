@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arag_search.engines.base import MAX_TOTAL, Granularity
+from arag_search.query.fields import TITLE
+from arag_search.query.problems import shortened
 from arag_search.query.tree import (
     And,
     Leaf,
@@ -17,12 +19,14 @@ from arag_search.query.tree import (
     Or,
     Phrase,
     Regex,
+    TextLeaf,
     all_of,
     has_patterns,
     leaves,
     positive_leaves,
 )
 from arag_search.search.nearest import MissingValue, ValueReader, case_variants, missing_values
+from arag_search.system.progress import counted
 
 MAX_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
@@ -168,6 +172,46 @@ def feedback(
         if n and str(replace(phrase, slop=0)) in nowhere
     )
     return Feedback(tuple(alone), tuple(without), in_chunks, missing, near)
+
+
+def exclusion_queries(query: Node, has_sentences: bool) -> list[tuple[Node, Granularity]]:
+    """Return what is counted to say how much the NOTs of an AND remove: the AND without those that
+    exclude words of the content, and all of it by sentence. None for other queries, and where what
+    a pattern matches is not known."""
+    if not isinstance(query, And) or has_patterns(query):
+        return []
+    kept = [node for node in query.children if node not in _excluded_words(query)]
+    if len(kept) == len(query.children):
+        return []
+    by_sentence: list[tuple[Node, Granularity]] = [(query, "sentence")] if has_sentences else []
+    return [(all_of(*kept), "chunk"), *by_sentence]
+
+
+def exclusion_note(query: Node, remaining: int, counts: Sequence[int]) -> str:
+    """Return the note on NOTs that remove more than half of what the rest of a query finds, given
+    the ``counts`` of ``exclusion_queries``; empty for others."""
+    if not isinstance(query, And) or not counts or 2 * remaining >= counts[0]:
+        return ""
+    excluded = " ".join(map(str, _excluded_words(query)))
+    share = f"{counts[0] - remaining:,} of {counted(counts[0], 'passage')}"
+    if counts[0] > MAX_TOTAL:
+        share = f"all but {remaining:,} of more than {MAX_TOTAL:,} passages"
+    sentences = [
+        f'granularity "sentence" leaves {count_text(count)} sentence{"s" * (count != 1)}'
+        for count in counts[1:]
+        if count
+    ]
+    instead = "; ".join([*sentences, "DEMOTE instead of NOT keeps and lowers them"])
+    return f"{shortened(excluded)} removes {share}: {instead}."
+
+
+def _excluded_words(query: And) -> list[Not]:
+    """Return the NOTs of an AND that exclude words of the content."""
+    return [
+        node
+        for node in query.excluded
+        if any(isinstance(leaf, TextLeaf) and leaf.field != TITLE for leaf in leaves(node))
+    ]
 
 
 def _without_each(query: And) -> list[tuple[Node | Not, Node]]:

@@ -123,6 +123,7 @@ class _Extras(NamedTuple):
     feedback: bool
     relax: bool
     branches: bool
+    exclusions: bool
 
 
 @dataclass(slots=True)
@@ -134,6 +135,7 @@ class _Executed:
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
+    note: str = ""
 
 
 class Index:
@@ -266,7 +268,8 @@ class Index:
         scope still apply. They are found in the same request as the counts of the parts.
         ``branches`` counts, in the request of the search itself, the phrases, title clauses and
         alternatives of a query that has several, and adds to a first page the best passage of each
-        alternative of an OR that has none on it. None of these are hits.
+        alternative of an OR that has none on it. None of these are hits. A note says so if the NOTs
+        of the query remove more than half of what the rest finds.
 
         With ``published``, the query is read as in presets that reproduce a paper: PREFER and
         DEMOTE are words, and words match as they are written. The same applies without
@@ -324,7 +327,8 @@ class Index:
             )  # fmt: skip
             if after is not None:
                 request = replace(request, from_ordinal=self._ordinal_after(after, scope))
-            done = self._executed(request, _Extras(feedback and after is None, relax, branches))
+            extras = _Extras(feedback and after is None, relax, branches, not published)
+            done = self._executed(request, extras)
             page, clause_counts = done.page, done.feedback
             if lists:
                 request, page = self._listed(request, page, in_ranks=in_ranks)
@@ -345,7 +349,7 @@ class Index:
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
-        notes += parsed.notes
+        notes += [*parsed.notes, *([done.note] if done.note else [])]
         if sorting is not None or (feedback and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
         if _names_title(parsed) and not self.contents.has_titles:
@@ -424,12 +428,14 @@ class Index:
         """
         engine = self.engine
         is_split = options.branches and _is_plain(request)
-        parts = Branches(request, self.manifest) if is_split else None
+        parts = None
+        if is_split:
+            parts = Branches(request, self.manifest, exclusions=options.exclusions)
         if parts is not None and (parts.requests or parts.queries):
             counts, pages = engine.counts_and_pages(
                 parts.queries, [request, *parts.requests], request.scope, request.deadline
             )
-            done = _Executed(pages[0])
+            done = _Executed(pages[0], note=parts.exclusion_note(pages[0], counts))
             if done.page.count:
                 done.branches, done.unrepresented = parts.told(done.page, counts, pages[1:], engine)
         else:
@@ -616,10 +622,12 @@ class Index:
         meaning: str | None = None,
         vectors: VectorUnit = "passage",
         snippets: bool = True,
+        full_text: bool = False,
         names: bool = False,
         relax: bool = False,
     ) -> SearchResult:
-        """Return whole passages by BM25 of the query's words and by vectors (Agentic Hybrid).
+        """Return passages by BM25 of the query's words and by vectors (Agentic Hybrid), with the
+        sentences that have most of its words, or with all of them if ``full_text``.
 
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
@@ -632,7 +640,7 @@ class Index:
         QueryTimeoutError.
         """
         result = self._by_vectors.hybrid(
-            query, top_k, offset, filter, where, meaning, vectors, snippets, names
+            query, top_k, offset, filter, where, meaning, vectors, snippets, full_text, names
         )
         return self._or_why(result, where, filter, relax)
 

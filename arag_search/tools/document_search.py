@@ -401,7 +401,11 @@ class DocumentSearch(Tool):
                 )
             if self.backend == "hybrid":
                 return index.hybrid_search(
-                    query, top_k=_FETCHED * wanted, filter=filter, vectors=self.unit
+                    query,
+                    top_k=_FETCHED * wanted,
+                    filter=filter,
+                    vectors=self.unit,
+                    full_text=True,
                 )
             if self.unit == "sentence":
                 return index.semantic_search(query, top_k=_FETCHED * wanted, filter=filter)

@@ -48,6 +48,8 @@ from arag_search.tools.rendering import NOT_SHOWN, one_line
 MAX_PATTERNS = 10
 MAX_PATTERN_CHARACTERS = 200
 PASSAGES_A_PATTERN = 2
+MAX_PLACES = 100
+MAX_CONTEXT_LINES = 100
 MAX_OTHER_LINES = 10
 _MAX_PATTERN_TOKENS = 40
 
@@ -69,6 +71,15 @@ class FindArguments(Arguments):
     mode: Literal["lexical", "semantic"] = Field(
         "lexical", description="lexical finds the text itself, semantic sentences of like meaning."
     )
+    matches: int = Field(
+        PASSAGES_A_PATTERN, ge=1, le=MAX_PLACES, description="Places to show of each pattern."
+    )
+    context: int = Field(
+        DocumentSettings().find_context_lines,
+        ge=0,
+        le=MAX_CONTEXT_LINES,
+        description="Lines to show before and after a place.",
+    )
 
 
 @dataclass(slots=True)
@@ -83,8 +94,8 @@ class PatternMatches:
 
 
 class Find(DocumentTool):
-    """A tool that shows two places of a document for each pattern, and names the lines of
-    others."""
+    """A tool that shows some places of a document for each pattern, two by default, and names the
+    lines of others."""
 
     name = "find"
     arguments = FindArguments
@@ -106,7 +117,10 @@ class Find(DocumentTool):
                 self.name, index, semantic=can_compare, regexes=self.takes_regexes
             ),
             max_result_tokens=settings.find_result_tokens,
-            hidden=() if can_compare else ("mode",),
+            hidden=(
+                *(() if can_compare else ("mode",)),
+                *(("matches", "context") if reproduces else ()),
+            ),
             guarded=guarded,
         )
 
@@ -126,9 +140,14 @@ class Find(DocumentTool):
             return named
         reference, lines = named
         patterns = list(dict.fromkeys(arguments.patterns))
+        places, context = arguments.matches, self.settings.find_context_lines
+        if "context" in arguments.model_fields_set:
+            context = arguments.context
         if arguments.mode == "semantic":
             try:
-                all_matches = [self._nearest(lines, pattern) for pattern in patterns]
+                all_matches = [
+                    self._nearest(lines, pattern, places, context) for pattern in patterns
+                ]
             except QueryError as error:
                 return error_result(str(error))
         else:
@@ -136,8 +155,7 @@ class Find(DocumentTool):
                 occurrences = [self._occurrences(lines, pattern) for pattern in patterns]
             except (ArgumentError, SlowPatternError) as error:
                 return error_result(not_run([str(error) or SLOW_PATTERN]))
-            context = self.settings.find_context_lines
-            all_matches = matches_of(lines, patterns, occurrences, context)
+            all_matches = matches_of(lines, patterns, occurrences, places, context)
         reply = _Reply(lines, reference, self.max_result_tokens)
         is_guarded = self.guarded and read_set.is_kept
         for matches in all_matches:
@@ -153,10 +171,12 @@ class Find(DocumentTool):
             return lines.occurrences(pattern)
         return lines.matches(Regex(match["pattern"], bool(match["flag"])))
 
-    def _nearest(self, lines: DocumentLines, pattern: str) -> PatternMatches:
+    def _nearest(
+        self, lines: DocumentLines, pattern: str, places: int, context: int
+    ) -> PatternMatches:
         """Return the sentences of a document that are nearest to a pattern."""
         within = str(KeywordEquals(DOC_ID, lines.doc_id))
-        near = self.index.nearest_sentences(pattern, PASSAGES_A_PATTERN, filter=within)
+        near = self.index.nearest_sentences(pattern, places, filter=within)
         matches: list[Lines] = []
         cosines: list[str] = []
         for sentence in near:
@@ -164,7 +184,7 @@ class Find(DocumentTool):
             if at is not None:
                 matches.append(at)
                 cosines.append(f"line {at[0]} (cosine {sentence.score:.2f})")
-        windows = [_window(at, lines, self.settings.find_context_lines) for at in matches]
+        windows = [_window(at, lines, context) for at in matches]
         note = f"nearest: {', '.join(cosines)}" if cosines else ""
         return PatternMatches(pattern, sorted(matches), windows, note)
 
@@ -173,10 +193,11 @@ def matches_of(
     lines: DocumentLines,
     patterns: Sequence[str],
     occurrences: Sequence[Sequence[tuple[int, int]]],
+    places: int,
     context: int,
 ) -> list[PatternMatches]:
     """Return the matches of patterns, which have these ``occurrences``, each with the windows to
-    show: two, of different text, that share no line.
+    show: as many as ``places``, of different text, that share no line.
 
     Windows that hold matches of the most patterns come first, then the earlier ones. O(patterns x
     (length of the document + matches x patterns x log matches)).
@@ -199,7 +220,7 @@ def matches_of(
         )
         texts: set[tuple[str, ...]] = set()
         for window in ranked:
-            if len(matches.windows) == PASSAGES_A_PATTERN:
+            if len(matches.windows) == places:
                 break
             text = tuple(lines.line(number) for number in range(window[0], window[1] + 1))
             if text not in texts and not any(_overlap(window, own) for own in matches.windows):

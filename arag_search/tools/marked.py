@@ -68,6 +68,7 @@ Measured with ``python -m bench replies``."""
 ALIKE = 0.85
 """Texts whose word runs have at least this Jaccard similarity are near-duplicates."""
 _RUN_WORDS = 4
+_COPIED_WORDS = 50
 _COMPARED_CHARACTERS = 20_000
 _MAX_SAME_TOKENS = 200
 
@@ -420,20 +421,32 @@ def begins_with_pronoun(sentence: str) -> bool:
 
 def join_near_duplicates(blocks: Sequence[MarkedBlock]) -> list[MarkedBlock]:
     """Return the blocks without near-duplicates of earlier ones, which name them instead.
-    O(blocks^2) comparisons of sets of at most as many runs as a text has words."""
-    kept: list[tuple[MarkedBlock, str, frozenset[tuple[str, ...]]]] = []
+
+    Texts are compared by their words alone, so that other markup of a page is no difference. A
+    sentence or a few words that different pages share is no duplicate: short texts are compared
+    only with those of the same page, by its title and the name of its file. O(blocks^2) comparisons
+    of sets of at most as many runs as a text has words.
+    """
+    kept: list[tuple[MarkedBlock, object, str, frozenset[tuple[str, ...]]]] = []
     for block in blocks:
-        text = "".join(block.sentences)[:_COMPARED_CHARACTERS]
+        words = analysis.terms("".join(block.sentences)[:_COMPARED_CHARACTERS])
+        text = " ".join(words)
         runs = _runs(text)
+        is_long = len(block.sentences) > 1 and len(words) >= _COPIED_WORDS
+        page = block.id.rpartition("/")[2].partition(".")[0], analysis.terms(block.title)
         original = next(
-            (other for other, known, its in kept if text and _are_alike(text, runs, known, its)),
+            (
+                other
+                for other, its_page, known, its in kept
+                if (is_long or page == its_page) and text and _are_alike(text, runs, known, its)
+            ),
             None,
         )
         if original is None or not _fits(original, block):
-            kept.append((block, text, runs))
+            kept.append((block, page, text, runs))
         else:
             original.same.append(NearDuplicate(block.id, block.title, block.at))
-    return [block for block, _, _ in kept]
+    return [block for block, _, _, _ in kept]
 
 
 def _fits(original: MarkedBlock, block: MarkedBlock) -> bool:

@@ -46,14 +46,16 @@ class VectorSearchTool(SearchTool):
         where: bool = False,
         reproduces: Paper | None = None,
     ) -> None:
-        text = described(self.name, index, reproduces, where=where, meaning=self.takes_meaning)
+        style = replace(style or ReplyStyle(), **self.style_changes)
+        features = {"where": where, "meaning": self.takes_meaning, "whole": style.full_text}
+        text = described(self.name, index, reproduces, **features)
         if reproduces is not None and "filter" in self.arguments.model_fields:
             fields = replace(index.manifest.query_schema, metadata_only=True).describe()
             text = f"{text}\nFields for filter: {fields}."
         super().__init__(
             index,
             description=text,
-            style=replace(style or ReplyStyle(), **self.style_changes),
+            style=style,
             hidden=() if where else ("where",),
         )
 
@@ -132,12 +134,11 @@ class LogicalHybridSearchArguments(HybridSearchArguments):
 
 
 class HybridSearch(VectorSearchTool):
-    """A search by words and vectors that shows whole passages. ``vectors`` are those of passages,
-    or of sentences (Eq. 3)."""
+    """A search by words and vectors. ``vectors`` are those of passages, or of sentences
+    (Eq. 3)."""
 
     name = "hybrid_search"
     arguments: ClassVar[type[Arguments]] = HybridSearchArguments
-    style_changes = {"full_text": True}  # noqa: RUF012
     vectors: VectorUnit = "passage"
 
     @classmethod
@@ -160,6 +161,7 @@ class HybridSearch(VectorSearchTool):
             filter=none_if_empty(arguments.filter),
             meaning=getattr(arguments, "meaning", None),
             vectors=self.vectors,
+            full_text=self.style.full_text,
             **self._shared(arguments),
         )
 

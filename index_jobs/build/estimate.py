@@ -29,6 +29,7 @@ from index_jobs.build.language import spread
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import BuildState, Report
 from index_jobs.cutting.chunking import pack
+from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader, SeenIds, Source
@@ -36,8 +37,8 @@ from index_jobs.workers.pool import default_workers
 
 SAMPLE_DOCUMENTS = 4_000
 SAMPLE_S = 10.0
-"""The bounds of a sample: the number of documents read from the beginnings of some sources
-together, and roughly the time for reading them."""
+"""The bounds of a sample: the number of documents read from some sources together, and roughly the
+time for reading them."""
 
 
 class SampleBudget:
@@ -128,7 +129,7 @@ class Estimate(Report):
         sample = (
             f"all of {counted(self.sources, 'source')}"
             if self.is_exact
-            else f"the first {counted(self.sampled_documents, 'document')} of"
+            else f"{counted(self.sampled_documents, 'document')} of"
             f" {self.sampled_sources:,} of {counted(self.sources, 'source')}"
         )
         lines = dry_run_lines(
@@ -208,7 +209,8 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
 
 
 class _Sample:
-    """The beginning of a source, read and packed to measure its size and time."""
+    """The beginning of a source, or files spread over it, read and packed to measure its size and
+    time."""
 
     def __init__(
         self,
@@ -228,7 +230,7 @@ class _Sample:
         budget = SampleBudget(SAMPLE_DOCUMENTS / samples, SAMPLE_S / samples)
         start = self.counts.position
         reader = CorpusReader(
-            [source],
+            [source.spread() if isinstance(source, FileSource) else source],
             metadata,
             start,
             SeenIds(),

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -34,13 +35,14 @@ from index_jobs.sources.reading import Entry, SourceOpener
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.selection import (
+    EXCLUDED,
     SHOWN_LARGE_FILES,
     STDIN,
     TOO_LARGE,
     FileSelection,
     folder_entries,
-    included,
     shown_size,
+    spec_of,
 )
 
 _PIECE_BYTES = 1 << 20
@@ -205,6 +207,13 @@ class FileSource:
         seen, self._first_signature = self._first_signature, None
         return seen or self._look(LeftOut())
 
+    def spread(self) -> FileSource:
+        """Return a source of the same files in an order of which every beginning is spread evenly
+        over all of them: a sample of a folder whose files are alike by subfolder."""
+        source = copy(self)
+        source._listing = partial(_spread, self._listing)
+        return source
+
     def _look(self, left_out: LeftOut) -> dict[str, Any]:
         digest = hashlib.sha256()
         files = size = 0
@@ -354,6 +363,16 @@ class FileSource:
         )
 
 
+def _spread(listing: Listing, left_out: LeftOut) -> Iterator[SourceFile]:
+    """Yield the files of a listing in the order of their places with the binary digits reversed."""
+    files = list(listing(left_out))
+    digits = len(files).bit_length()
+    for place in range(1 << digits):
+        at = int(f"{place:0{digits}b}"[::-1], 2)
+        if at < len(files):
+            yield files[at]
+
+
 class _FolderListing:
     """The files below a folder. See Listing."""
 
@@ -361,7 +380,8 @@ class _FolderListing:
         self._name = name.rstrip("/") or "/"
         self._files = files
         self._only_text = only_text
-        self._include = included(files.include)
+        self._include = spec_of("--include", files.include)
+        self._exclude = spec_of("--exclude", files.exclude)
         prefix = files.relative(name)
         self._prefix = f"{prefix}/" if prefix else ""
         self._types: dict[str, FileType | None] = {}
@@ -371,6 +391,8 @@ class _FolderListing:
         entries = folder_entries(self._name, Path(self._name), no_ignore=self._files.no_ignore)
         limit = self._files.max_bytes
         for relative, entry, kind, problem in entries:
+            if not kind and self._exclude is not None and self._exclude.match_file(relative):
+                kind = EXCLUDED
             if kind:
                 left_out.count(kind)
                 continue

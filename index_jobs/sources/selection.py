@@ -185,13 +185,13 @@ def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
 
 
 @lru_cache(maxsize=8)
-def included(patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
-    """Return the patterns of --include, or None if there are none. Raises ArgumentError for a
-    pattern that is not valid."""
+def spec_of(option: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
+    """Return the patterns of --include or --exclude, or None if there are none. Raises
+    ArgumentError for a pattern that is not valid."""
     for pattern in patterns:
         if not pattern.strip() or pattern.startswith("#") or not _is_valid(pattern):
             raise ArgumentError(
-                f'--include: "{pattern}" is not a pattern.',
+                f'{option}: "{pattern}" is not a pattern.',
                 allowed="a name or path with *, ? and **, as in .gitignore: '*.py', 'src/**/*.sql'",
             )
     return _spec(patterns) if patterns else None
@@ -206,6 +206,7 @@ DEVICE = "devices"
 HIDDEN = "hidden"
 LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
+EXCLUDED = "left out by --exclude"
 TOO_LARGE = "too large"
 SHOWN_LARGE_FILES = 20
 """How many of the files that are too large a report names."""
@@ -225,6 +226,7 @@ NOT_READ = frozenset(
             HIDDEN,
             LOCK_FILE,
             IGNORED,
+            EXCLUDED,
             TOO_LARGE,
         ),
         *IGNORED_FOLDERS,
@@ -375,6 +377,7 @@ STDIN = "-"
 
 _OPTIONS = {
     "--include": "include",
+    "--exclude": "exclude",
     "--no-ignore": "no_ignore",
     "--max-file-size": "max_bytes",
     "--root": "root",
@@ -388,21 +391,24 @@ class FileSelection:
     """The selection of files to read from folders, and the ids that they get.
 
     ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
-    is not known. With ``no_ignore``, hidden entries are read, and those that .gitignore files or
-    IGNORED_FOLDERS exclude. Files of folders that are larger than ``max_bytes`` are left out; None
+    is not known, ``exclude`` those of files and folders that are not read in any case. With
+    ``no_ignore``, hidden entries are read, and those that .gitignore files or IGNORED_FOLDERS
+    exclude. Files of folders that are larger than ``max_bytes`` are left out; None
     is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
     have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
     indexed. Raises ArgumentError for a value that is not allowed.
     """
 
     include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     no_ignore: bool = False
     max_bytes: int | None = MAX_FILE_BYTES
     root: str | None = None
     skip_bad: bool = False
 
     def __post_init__(self) -> None:
-        included(self.include)
+        spec_of("--include", self.include)
+        spec_of("--exclude", self.exclude)
         if self.max_bytes is not None and self.max_bytes < 0:
             raise ArgumentError(
                 f"--max-file-size: {self.max_bytes:,} is outside of the bounds.",
@@ -412,13 +418,14 @@ class FileSelection:
     def signature(self) -> dict[str, Any]:
         """Return the options by their names, except those that do not change what is indexed."""
         values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
-        return {**values, "--include": list(self.include)}
+        return {**values, "--include": list(self.include), "--exclude": list(self.exclude)}
 
     @staticmethod
     def of_signature(values: Mapping[str, Any]) -> FileSelection:
         """Return the selection with this signature."""
         given: dict[str, Any] = {name: values[option] for option, name in _OPTIONS.items()}
-        given["include"] = tuple(given["include"])
+        for name in ("include", "exclude"):
+            given[name] = tuple(given[name])
         return FileSelection(**given)
 
     def rooted(self, names: Sequence[str]) -> FileSelection:

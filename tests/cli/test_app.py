@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import threading
 from pathlib import Path
@@ -91,7 +92,7 @@ def test_without_arguments_the_commands_are_listed(
         (["frobnicate"], "No such command 'frobnicate'.", ""),
         (["--frobnicate"], "No such option: --frobnicate.", ""),
         (["search"], "Missing argument 'INDEX'.", " search"),
-        (["search", "my-index", "a", "--xyz", "3"], "No such option: --xyz.", " search"),
+        (["info", "my-index", "--xyz", "3"], "No such option: --xyz.", " info"),
         (
             ["search", "my-index", "a", "--tool", "vector"],
             "Invalid value for '--tool': 'vector' is not one of 'logical', 'keyword', 'semantic',"
@@ -125,12 +126,32 @@ def test_a_number_must_be_a_number(arag: Command) -> None:
     assert done.err.startswith("arag-search: Invalid value for '--top-k': ")
 
 
-def test_a_query_that_starts_with_a_minus_is_reported_with_its_right_place(arag: Command) -> None:
-    done = arag("search", "my-index", "-opera vivaldi")
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        ("'-opera vivaldi'", "search my-index -- '-opera vivaldi'"),
+        ("'-foo bar' --top-k 3", "search my-index --top-k 3 -- '-foo bar'"),
+        ("-foo bar --top-k 3", "search my-index --top-k 3 -- '-foo bar'"),
+        ("'-help me'", "search my-index -- '-help me'"),
+        ("'--jobs pg_dump'", "search my-index -- '--jobs pg_dump'"),
+        ("--filter lang:en -+x", "search my-index --filter lang:en -- -+x"),
+    ],
+)
+def test_a_query_that_starts_with_a_minus_is_reported_with_its_right_place(
+    arag: Command, arguments: str, written: str
+) -> None:
+    done = arag("search", "my-index", *shlex.split(arguments))
     assert done.code == 1
     assert done.err.splitlines()[-1] == (
-        "Do: See arag-search search --help. Put -- before an argument that starts with a minus."
+        "Do: See arag-search search --help. A text that begins with a minus stands after --: "
+        f"arag-search {written}"
     )
+    assert "No such option" not in arag(*shlex.split(written)).err
+
+
+def test_a_mistyped_option_is_not_taken_for_a_query(arag: Command) -> None:
+    done = arag("search", "my-index", "a", "--jsno")
+    assert done.err.splitlines()[-1] == "Do: See arag-search search --help."
 
 
 def test_without_a_query_there_is_nothing_to_search(arag: Command) -> None:

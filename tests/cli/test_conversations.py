@@ -79,6 +79,22 @@ def test_places_of_a_text_are_printed_with_the_lines_around(arag: Command) -> No
     assert result.lines[-1] == '"zz": no match. Try a shorter pattern, or open.'
 
 
+def test_a_reader_says_how_many_places_and_how_many_lines_around_them(arag: Command) -> None:
+    lines = [f"Line {n} is {'an error' if n % 10 == 5 else 'fine'}, {n}.\n" for n in range(60)]
+    Path("logs").mkdir()
+    Path("logs/app.log.txt").write_text("".join(lines))
+    arag("index", "logs", "--to", "log-index")
+
+    def shown(*options: str) -> list[int]:
+        command = ("read", "log-index", "--document", "app.log.txt", "--find", "error")
+        return [line["line"] for line in arag(*command, *options, "--json").json["lines"]]
+
+    assert shown() == [3, 4, 5, 6, 7, 13, 14, 15, 16, 17]
+    assert shown("--matches", "1", "--context", "3") == list(range(2, 9))
+    assert shown("--matches", "100", "--context", "0") == [5, 15, 25, 35, 45, 55]
+    assert shown("--context", "100") == list(range(60))
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -87,6 +103,10 @@ def test_places_of_a_text_are_printed_with_the_lines_around(arag: Command) -> No
         (
             ("--document", "vivaldi", "--line", "3", "--find", "x"),
             "--line cannot be used like this.",
+        ),
+        (
+            ("--document", "vivaldi", "--line", "3", "--context", "2"),
+            "--context and --matches cannot be used like this.",
         ),
         (("--document", "vivaldi", "--line", "999"), "Tool not run: line_number is 999."),
         (("--document", "vivaldy", "--line", "1"), 'No document has the id "vivaldy".'),

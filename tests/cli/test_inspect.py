@@ -89,8 +89,8 @@ def test_check_shows_the_canonical_form_the_tree_and_the_tokens(arag: Command) -
 
 
 def test_check_says_how_far_a_prefer_and_a_demote_apply(arag: Command) -> None:
-    assert arag("check", "a OR b AND PREFER c NOT d DEMOTE^0.2 e").out == (
-        "((a OR (b PREFER c)) AND NOT d DEMOTE^0.2 e)\n"
+    assert arag("check", "a OR b AND PREFER c NOT dd DEMOTE^0.2 e").out == (
+        "((a OR (b PREFER c)) AND NOT dd DEMOTE^0.2 e)\n"
         "\n"
         "AND\n"
         "├── OR\n"
@@ -100,8 +100,8 @@ def test_check_says_how_far_a_prefer_and_a_demote_apply(arag: Command) -> None:
         "│       └── PREFER    raises its matches among: b\n"
         "│           └── c    tokens: c; in title, content\n"
         "├── NOT\n"
-        "│   └── d    tokens: d; in title, content\n"
-        "└── DEMOTE, score x 0.2    lowers its matches among: ((a OR b) AND NOT d)\n"
+        "│   └── dd    tokens: dd; in title, content\n"
+        "└── DEMOTE, score x 0.2    lowers its matches among: ((a OR b) AND NOT dd)\n"
         "    └── e    tokens: e; in title, content\n"
     )
     tree = arag("check", "--json", "a OR (b PREFER c) DEMOTE d").json["tree"]
@@ -127,11 +127,11 @@ def test_check_with_an_index_knows_its_fields(arag: Command) -> None:
 
 
 def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Command) -> None:
-    good = arag("check", "a AND NOT b^1", "--json", "--default-operator", "AND")
+    good = arag("check", "a AND NOT bb^1", "--json", "--default-operator", "AND")
     assert good.code == 0
     assert good.json == {
-        "query": "a AND NOT b^1",
-        "understood": "(a AND NOT b)",
+        "query": "a AND NOT bb^1",
+        "understood": "(a AND NOT bb)",
         "tree": {
             "kind": "And",
             "weight": 1.0,
@@ -147,8 +147,8 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
                     "children": [
                         {
                             "kind": "Term",
-                            "query": "b",
-                            "tokens": [["b"]],
+                            "query": "bb",
+                            "tokens": [["bb"]],
                             "fields": ["title", "content"],
                         }
                     ],
@@ -159,15 +159,15 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
         "problems": [],
         "mended": None,
     }
-    bad = arag("check", "a OR NOT b", "--json")
+    bad = arag("check", "a OR NOT bb", "--json")
     assert (bad.code, bad.err) == (2, "")
     assert bad.json == {
-        "query": "a OR NOT b",
+        "query": "a OR NOT bb",
         "understood": None,
         "tree": None,
         "notes": [],
-        "problems": [{"column": 6, "piece": "NOT b", "message": NOT_ALTERNATIVE}],
-        "mended": "(a AND NOT b)",
+        "problems": [{"column": 6, "piece": "NOT bb", "message": NOT_ALTERNATIVE}],
+        "mended": "(a AND NOT bb)",
     }
 
 

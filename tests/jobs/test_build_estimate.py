@@ -45,6 +45,21 @@ def test_a_large_corpus_is_estimated_from_its_beginning(ending: str) -> None:
     assert forecast.seconds > 0
 
 
+def test_the_sample_of_a_folder_is_spread_over_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, words, count in (("a", 4, 700), ("b", 2_000, 300)):
+        Path("docs", folder).mkdir(parents=True)
+        for number in range(count):
+            Path("docs", folder, f"{number:03}.md").write_text("The sea is wide. " * (words // 4))
+    monkeypatch.setattr("index_jobs.build.estimate.SAMPLE_DOCUMENTS", 200)
+    forecast = estimate(["docs"], Path("index"), PLAIN)
+    assert not forecast.is_exact
+    assert forecast.sampled_documents < 300
+    assert forecast.documents == pytest.approx(1_000, rel=0.1)
+    manifest = build_index(["docs"], Path("index"), PLAIN)
+    assert forecast.chunks == pytest.approx(manifest.chunks, rel=0.1)
+    assert "sample: 2" in forecast.to_text()
+
+
 def test_sources_of_different_kinds_are_scaled_separately() -> None:
     corpus("short.jsonl", 9_000, words=4)
     Path("long.md").write_text("The sea is wide. " * 30_000)

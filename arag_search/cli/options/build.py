@@ -197,6 +197,16 @@ class SelectionOptions(NamedTuple):
             show_default=False,
         ),
     ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            help="Leave out files and folders of this name or path, such as '*.min.html' or "
+            "'_sources/'. May be repeated.",
+            metavar="PATTERN",
+            show_default=False,
+        ),
+    ] = None
     no_ignore: Annotated[
         bool,
         typer.Option(
@@ -239,6 +249,7 @@ def build_options(
     without: str | None = None,
     node_wait: float | None = None,
     include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     no_ignore: bool = False,
     max_file_size: str | None = None,
     root: str | None = None,
@@ -266,6 +277,7 @@ def build_options(
         node_wait_s=node_wait,
         files=FileSelection(
             include=tuple(include or ()),
+            exclude=tuple(exclude or ()),
             no_ignore=no_ignore,
             max_bytes=MAX_FILE_BYTES if max_file_size is None else parse_size(max_file_size),
             root=root,

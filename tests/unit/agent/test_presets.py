@@ -171,7 +171,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "logicalrag_syntax_only": ["logical_search"],
         "naive_rag": [],
     }
-    shows_passages = {"arag_naive", "arag_without_chunk_read", "logical_hybrid", "naive_rag"}
+    shows_passages = {"arag_naive", "arag_without_chunk_read", "naive_rag"}
     for name, preset in presets.items():
         plans = name.startswith("logicalrag") or name == "agentic_hybrid"
         assert preset.plan_first is plans

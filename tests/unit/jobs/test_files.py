@@ -140,6 +140,31 @@ def test_an_included_file_is_read_as_text_and_the_rest_is_counted() -> None:
         FileSelection(include=("!",))
 
 
+def test_an_excluded_file_or_folder_is_not_read_and_is_counted() -> None:
+    for name in (
+        *("_sources/a.txt", "_sources/deep/b.md", "sub/_sources/c.txt", "a.md"),
+        *("keep.py", "drop.py", "sources.txt"),
+    ):
+        Path("src", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("src", name).write_text("text")
+
+    def read(*patterns: str) -> tuple[list[str], dict[str, int]]:
+        selection = FileSelection(include=("*.py",), exclude=patterns)
+        (source,) = open_sources(["src"], None, Fields(), MetadataReader({}), selection)
+        return [document.id for document in documents(source)], dict(source.left_out)
+
+    everything, nothing = read()
+    assert (len(everything), nothing) == (7, {})
+    kept = ["a.md", "keep.py", "sources.txt"]
+    assert read("_sources/", "drop.*") == (kept, {"left out by --exclude": 4})
+    kept = ["_sources/deep/b.md", "drop.py", "keep.py", "sources.txt", "sub/_sources/c.txt"]
+    assert read("/_sources", "*.md", "!b.md") == (kept, {"left out by --exclude": 2})
+    with pytest.raises(ArgumentError, match=r'^--exclude: "#x" is not a pattern'):
+        FileSelection(exclude=("#x",))
+    selection = FileSelection(exclude=("a", "b/"))
+    assert FileSelection.of_signature(selection.signature()) == selection
+
+
 def test_a_named_file_is_read_as_text_if_it_is_neither_records_nor_binary() -> None:
     write(a_py="[1, 2]", b__a_py="", c_odd=b"caf\xe9", d_png=b"\x89PNG\r\n\0\0")
     Path("d.jsonl").write_text("oops")

@@ -140,16 +140,70 @@ NOTED = [
         "(romeo OR and OR juliet)",
         '"and" was searched as a word; operators are in upper case.',
     ),
-    ("C++ opera", "(C++ OR opera)", '"C++" is searched as "c": symbols are not indexed.'),
-    ('"the C# book"', '"the C# book"', '"C#" is searched as "c": symbols are not indexed.'),
-    (".NET", ".NET", '".NET" is searched as "net": symbols are not indexed.'),
-    ("title:A&B", "title:A&B", '"A&B" is searched as "a b": symbols are not indexed.'),
-    ("@handle", "@handle", '"@handle" is searched as "handle": symbols are not indexed.'),
+    (
+        "C++ opera",
+        "(C++ OR opera)",
+        '"C++" is searched as "c": symbols are not indexed. As written: /C\\+\\+/.',
+    ),
+    (
+        '"the C# book"',
+        '"the C# book"',
+        '"C#" is searched as "c": symbols are not indexed. As written: /C#/.',
+    ),
+    (".NET", ".NET", r'".NET" is searched as "net": symbols are not indexed. As written: /\.NET/.'),
+    (
+        "title:A&B",
+        "title:A&B",
+        '"A&B" is searched as "a b": symbols are not indexed. As written: /A&B/.',
+    ),
+    (
+        "@handle",
+        "@handle",
+        '"@handle" is searched as "handle": symbols are not indexed. As written: /@handle/.',
+    ),
+    (
+        '"%(asctime)s"',
+        '"%(asctime)s"',
+        '"%(asctime)s" is searched as "asctime s": symbols are not indexed. As written: '
+        r"/%\(asctime\)s/.",
+    ),
+    (
+        "logging %(asctime)s",
+        "(logging OR asctime OR s)",
+        r'"%" was left out: signs are not indexed. As written: /%\(asctime\)s/.',
+    ),
+    (
+        "jsonb ->>",
+        "jsonb",
+        '"->>" was left out: signs are not indexed. As written: /->>/.',
+    ),
+    (
+        '"jsonb ->> text"',
+        '"jsonb ->> text"',
+        '"->>" was left out: signs are not indexed. As written: /->>/.',
+    ),
+    (
+        "pg_dump -j",
+        "(pg_dump AND NOT j)",
+        "NOT j: passages with that letter as a word are excluded. An option of a command is "
+        'quoted: "-j".',
+    ),
+    (
+        "ls NOT l AND (NOT A) -l",
+        "(ls AND NOT l AND NOT A AND NOT l)",
+        "NOT l, NOT A: passages with that letter as a word are excluded. An option of a command "
+        'is quoted: "-l".',
+    ),
+    (
+        "pg_dump AND --jobs, ",
+        '(pg_dump AND "--jobs")',
+        '"--jobs" was searched as the option of a command; to exclude the word write NOT jobs.',
+    ),
     (
         "C# F# #tag $100 5%",
         "(C# OR F# OR #tag OR $100 OR 5%)",
         '"C#" is searched as "c", "F#" as "f", "#tag" as "tag", and 2 more: symbols are not '
-        "indexed.",
+        "indexed. As written: /C#/.",
     ),
     (
         "“four seasons” opera",
@@ -238,6 +292,19 @@ MENDED = [
     ("mouse ~", "mouse"),
     ("^", None),
     ("mouse**", "mouse*"),
+    # technical text
+    ("jsonb AND ->>", "(jsonb AND /->>/)"),
+    ('title:"@>"', "title:/@>/"),
+    ('jsonb "||"^2', r"(jsonb OR /\|\|/)"),
+    ('mouse AND "..."', "mouse"),
+    (
+        "*_timeout AND NOT *.conf",
+        r"(timeout AND /\b\w*_timeout\b/i AND NOT (conf AND /\b\w*\.conf\b/i))",
+    ),
+    ("title:col?r", r"(title:col* AND title:/\bcol\wr\b/i)"),
+    ("git NOT --no-verify^2", '(git AND NOT "--no-verify")'),
+    ("git ---all", "(git AND NOT all)"),
+    ("*?*", None),
 ]
 
 DEFAULT_AND = [
@@ -276,6 +343,27 @@ def test_a_malformed_query_is_corrected_to_what_was_meant(query: str, mended: st
 @pytest.mark.parametrize(("query", "understood"), DEFAULT_AND)
 def test_a_space_can_mean_and(query: str, understood: str) -> None:
     assert parse(query, SCHEMA, default_operator="AND").understood == understood
+
+
+def test_published_queries_read_technical_text_as_papers_do() -> None:
+    assert parse("pg_dump -j ->>", SCHEMA, published=True).notes == (
+        '"->>" was left out: it holds nothing to search.',
+    )
+    for query, mended in (
+        ("git --all", "(git OR all)"),
+        ("wom?n a", "(wom* OR a)"),
+        ('a AND "->>"', "a"),
+    ):
+        with pytest.raises(QueryError) as caught:
+            parse(query, SCHEMA, published=True)
+        assert caught.value.mended == mended
+
+
+def test_an_option_is_no_field_and_no_value() -> None:
+    for query in ("git --year:5", "lang:(--en)"):
+        with pytest.raises(QueryError, match="a NOT of a NOT"):
+            parse(query, SCHEMA)
+    assert parse("title:(--jobs x)", SCHEMA).understood == '(title:"--jobs" OR title:x)'
 
 
 def bad_queries() -> list[tuple[str, str]]:

@@ -263,9 +263,20 @@ def test_find_takes_regular_expressions_where_no_paper_is_reproduced() -> None:
     )
 
 
-@given(seed=st.integers(0, 100_000), context=st.integers(0, 3))
+def test_find_shows_as_many_places_and_lines_as_asked_where_no_paper_is_reproduced() -> None:
+    ask = Tools(documents(), load_preset("agentic_logical"))
+    ask("search", queries=["ford"])
+    shown = ask("find", reference_id="turn0search0", patterns=["ford"], matches=1, context=0)
+    assert "\nline " in shown.text
+    wrong = ask("find", reference_id="turn0search0", patterns=["ford"], matches=0)
+    assert wrong.status == "error"
+    paper = Tools(documents()).offered["find"].parameters["properties"]
+    assert not {"matches", "context"} & set(paper)
+
+
+@given(seed=st.integers(0, 100_000), places=st.integers(1, 5), context=st.integers(0, 3))
 @settings(max_examples=examples(200), deadline=None)
-def test_windows_are_those_of_a_naive_choice(seed: int, context: int) -> None:
+def test_windows_are_those_of_a_naive_choice(seed: int, places: int, context: int) -> None:
     random = Random(seed)
     text = random_text(random, WORDS[:9], 120)
     index = index_of_documents(long_document(0, "d", "D", text))
@@ -273,7 +284,7 @@ def test_windows_are_those_of_a_naive_choice(seed: int, context: int) -> None:
     assert lines is not None
     patterns = random.sample(WORDS[:9], 3)
     all_matches = matches_of(
-        lines, patterns, [lines.occurrences(text) for text in patterns], context
+        lines, patterns, [lines.occurrences(text) for text in patterns], places, context
     )
     windows_of = [
         [
@@ -295,7 +306,7 @@ def test_windows_are_those_of_a_naive_choice(seed: int, context: int) -> None:
             shown = ["\n".join(map(lines.line, range(a, b + 1))) for a, b in expected]
             text = "\n".join(map(lines.line, range(window[0], window[1] + 1)))
             free = all(window[1] < a or b < window[0] for a, b in expected)
-            if free and text not in shown and len(expected) < 2:
+            if free and text not in shown and len(expected) < places:
                 expected.append(window)
         assert matches.windows == expected
 
@@ -501,7 +512,9 @@ def test_patterns_are_found_in_real_texts_as_by_a_naive_scan() -> None:
     everything = flat(text)
     words = sorted(set(everything.split()))
     patterns = [*Random(3).sample(words, 100), "was born in", "film directed by", "'s"]
-    for matches in matches_of(lines, patterns, [lines.occurrences(text) for text in patterns], 2):
+    for matches in matches_of(
+        lines, patterns, [lines.occurrences(text) for text in patterns], 2, 2
+    ):
         assert len(matches.matches) == everything.count(flat(matches.pattern))
         for first, last in matches.matches:
             shown = flat("\n".join(map(lines.line, range(first, last + 1))))

@@ -117,6 +117,36 @@ def test_near_duplicates_share_a_line_and_stay_hits() -> None:
     check_spans(result.passages, result.text)
 
 
+def test_different_pages_that_share_a_sentence_do_not_hide_each_other() -> None:
+    shared = "This setting of the canal takes effect at the next start of the server. "
+    pages = [
+        chunk(1, "locks.html", "Locks", shared),
+        chunk(2, "ports.html", "Ports", shared),
+        chunk(3, "copies/ports.html", "Locks", shared),
+        chunk(4, "a", "", "Canal."),
+        chunk(5, "b", "", "Canal."),
+    ]
+    text = search(tools(*pages), "canal").text
+    assert "Nearly the same text" not in text
+    assert text.count("takes effect") == 3
+
+
+def test_one_page_in_two_formats_shares_a_line_however_short_it_is() -> None:
+    pages = [
+        chunk(1, "locks.html", "Locks", "The canal has a lock: max_boats, 5 by default."),
+        chunk(
+            2,
+            "_sources/locks.rst.txt",
+            "Locks",
+            "The canal has a lock: ``max_boats``, *5* by default.",
+        ),
+    ]
+    result = search(tools(*pages), "canal")
+    assert result.ids == ("locks.html.1", "_sources/locks.rst.txt.1")
+    assert "\nNearly the same text: [_sources/locks.rst.txt.1]." in result.text
+    check_spans(result.passages, result.text)
+
+
 def test_a_part_of_a_chunk_is_read_by_sentences_or_near_words() -> None:
     offered = tools(LONG)
     part = read(offered, chunk_ids=["canals.1"], from_sentence=2, to_sentence=3)

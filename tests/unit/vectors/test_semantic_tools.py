@@ -7,6 +7,8 @@ import random
 import pytest
 
 from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
+from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
@@ -51,8 +53,15 @@ def test_a_semantic_search_shows_near_sentences_and_how_to_get_more(index: Index
     assert result.retrieved_tokens < result.result_tokens
 
 
-def test_a_hybrid_search_shows_whole_passages(index: Index) -> None:
-    result = HybridSearch(index).run({"query": "who revised it?", "max_results": 1})
+def test_a_hybrid_search_shows_whole_passages_only_if_the_preset_says_so(index: Index) -> None:
+    chosen = HybridSearch(index).run({"query": "who revised it?", "max_results": 1})
+    assert chosen.text.splitlines()[1:3] == [
+        "[griselda.1] Griselda (Vivaldi)",
+        "(2 left out) Its libretto was revised by the young Carlo Goldoni.",
+    ]
+    whole = HybridSearch(index, style=ReplyStyle(full_text=True))
+    assert "shows each passage in full" in whole.description
+    result = whole.run({"query": "who revised it?", "max_results": 1})
     assert result.text == (
         '1 nearest passage for "who revised it?"\n'
         "[griselda.1] Griselda (Vivaldi) (whole document)\n"
@@ -159,6 +168,21 @@ def test_a_condition_is_offered_by_request_and_says_why_nothing_meets_it(
     refused = offered.run({"query": "who revised it?", "where": "(goldoni"})
     assert refused.status == "error"
     assert "Where: the condition where" in refused.text
+
+
+def test_a_hybrid_search_of_long_passages_takes_as_much_room_as_a_logical_one() -> None:
+    long: list[Chunk] = []
+    for n in range(6):
+        filler = [f"Canal {n} x{number * n} y{n} is long, and has boats. " for number in range(80)]
+        gondola = f"A gondola of {n} is black. "
+        long.append(chunk(n, f"d{n}", f"Page {n}", *filler, gondola, *filler))
+    settings = load_preset("logical_hybrid")
+    tools = tools_of(settings, vector_index(*long))
+    result = tools["hybrid_search"].run({"query": "gondola AND black", "meaning": "a boat"})
+    assert result.text.count("is black") == 5
+    assert result.result_tokens < 400
+    arguments = {"query": "", "meaning": "how to find a gondola"}
+    assert tools["hybrid_search"].run(arguments).result_tokens < 700
 
 
 @pytest.mark.parametrize("tool", SEARCH_TOOLS)
