@@ -69,6 +69,8 @@ UNIT_TOKENS = 500
 """The length up to which a function or an entry should be in one passage."""
 _HEADING = re.compile(r"<h[23]>(.*?)<a class=\"headerlink\"")
 _TAG = re.compile(r"<[^>]*>")
+_QUALIFIED = re.compile(r"(?!c\.)[a-z]\w*(?:\.\w+)+")
+"""The id of a name of Python; those of C begin with ``c.``, which is no part of the name."""
 _SHARED_WORDS = 0.5
 """The share of the words of the shorter of two passages that makes them twins."""
 
@@ -149,7 +151,7 @@ def _python(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
     location = options.work / "python"
     figures = [_indexed("Python's manual", folder, location)]
     entries = manual_entries(folder)
-    named = {entry.id: entry for entry in entries if re.fullmatch(r"[a-z]\w*(\.\w+)+", entry.id)}
+    named = {entry.id: entry for entry in entries if _QUALIFIED.fullmatch(entry.id)}
     chosen = [named[id] for id in drawn(sorted(named), NAMES)]
     with open_index(location, search_timeout_s=None) as index:
         tools = Tools(index)
@@ -275,7 +277,8 @@ def _names(index: Index, entries: Sequence[Entry]) -> Figure:
         counted("page or its source in ten hits", right, _at_least(140 / 150, right)),
         counted("page in ten hits", itself),
     )
-    return Figure("qualified names", rows)
+    missed = [entry.id for entry, is_right in zip(entries, right, strict=True) if not is_right]
+    return Figure("qualified names", rows, {"missed": missed})
 
 
 def _identifiers(
