@@ -26,6 +26,7 @@ BENCHES = {
     "figures": "bench.guides.figures",
     "forms": "bench.quality.forms",
     "gold_chain": "bench.gold_chain.counts",
+    "manuals": "bench.quality.manuals",
     "offline": "bench.quality.offline",
     "opensearch_load": "bench.cluster.opensearch_load",
     "opensearch_search": "bench.cluster.opensearch_search",

@@ -287,6 +287,49 @@ def gold_chain_claims(kept: Kept) -> list[str]:
     return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
+def manuals(kept: Kept) -> list[str]:
+    """Return the table of searches over manuals and code, with a column for each measured state."""
+    return _by_column(kept, "manuals", lambda part: not part.startswith("readers: "))
+
+
+def manual_readers(kept: Kept) -> list[str]:
+    """Return the table of the readers of manuals and code, with a column for each measured
+    state."""
+    return _by_column(kept, "manuals", lambda part: part.startswith("readers: "))
+
+
+def _by_column(kept: Kept, file: str, is_shown: Callable[[str], bool]) -> list[str]:
+    """Return a table of figures called "COLUMN: PART", the column "before" first."""
+    rows: dict[tuple[str, str], dict[str, Row]] = {}
+    for name, figure in kept.file(file).items() if kept.has(file) else ():
+        column, _, part = name.partition(": ")
+        for row in figure.rows if is_shown(part) else ():
+            rows.setdefault((part, row.what), {})[column] = row
+    columns = sorted({column for of in rows.values() for column in of}, key=_before_first)
+    lines = [
+        markdown.line(
+            [
+                part.removeprefix("readers: "),
+                what,
+                next((str(row.target) for row in of.values() if row.target is not None), ""),
+                *(_in_unit(of[column]) if column in of else "" for column in columns),
+            ]
+        )
+        for (part, what), of in rows.items()
+    ]
+    return table(("of", "measured", "aim", *columns), lines, file)
+
+
+def _before_first(column: str) -> tuple[bool, str]:
+    return column != "before", column
+
+
+def _in_unit(row: Row) -> str:
+    """Return a value with its unit and its range."""
+    spread = "" if row.low is None else f" [{shown_number(row.low)}, {shown_number(row.high or 0)}]"
+    return f"{_value(row)} {row.unit}".strip() + spread
+
+
 def _levels(what: str) -> tuple[str, str, str]:
     """Data set, passages and interface of a row of the gold chain."""
     set_name, levels = what.split(": ", 1)
@@ -380,5 +423,7 @@ TABLES: Mapping[str, Table] = {
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,
     "growth": growth,
+    "manuals": manuals,
+    "manual readers": manual_readers,
 }
 """The tables by their name in the mark."""

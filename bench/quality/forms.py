@@ -14,12 +14,10 @@ from __future__ import annotations
 import argparse
 import ast
 import re
-import shutil
 import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -41,13 +39,13 @@ from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in
 from bench.quality.data_sets import SETS
+from bench.quality.packages import copied_library, definitions_in, index_files
 from bench.quality.question_words import words_query
 from bench.report.rounds import interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.selection import FileSelection
 
 NAME = "forms"
 CUT = 10
@@ -420,14 +418,9 @@ def _lemmas(
 def _identifiers(work: Path, count: int) -> Figure:
     """Measure whether the definition of a name in the source of a library is found by its parts, by
     the whole, and that of an attribute by a dotted name that ends with it."""
-    spec = find_spec(_LIBRARY)
-    source = Path(str(spec.origin)).parent if spec is not None else Path(__file__).parent
     folder = work / "source"
-    shutil.copytree(source, folder, ignore=lambda _, names: [n for n in names if "__pyc" in n])
-    options = BuildOptions(
-        language="en", overwrite=True, files=FileSelection(include=("*.py",), root=str(folder))
-    )
-    build_index([str(folder)], work / "code", options)
+    copied_library(_LIBRARY, folder)
+    index_files(folder, work / "code", ("*.py",))
     random = Random(SEED)
     drawn: list[tuple[str, str, str]] = []
     for kind, names in (("name", _names(folder)), ("dotted", _dotted_names(folder))):
@@ -460,12 +453,10 @@ def _shares_found(location: Path, asked: Sequence[tuple[str, str, str]]) -> tupl
 
 def _names(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the file and the name of each definition with several parts."""
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                name = node.name.strip("_")
-                if len(parts_of(name)) > 1:
-                    yield str(path.relative_to(folder)), name
+    for definition in definitions_in(folder):
+        name = definition.name.strip("_")
+        if len(parts_of(name)) > 1:
+            yield definition.file, name
 
 
 def _dotted_names(folder: Path) -> Iterator[tuple[str, str]]:
@@ -492,8 +483,7 @@ def _manual(folder: Path, work: Path, count: int) -> Figure:
         for setting, dotted in _ANCHOR.findall(page.read_text("utf-8", "replace"))
     }
     drawn = Random(SEED).sample(sorted(names), min(count, len(names)))
-    options = BuildOptions(language="en", overwrite=True, files=FileSelection(root=str(folder)))
-    build_index([str(folder)], work / "manual", options)
+    index_files(folder, work / "manual")
     asked: list[tuple[str, str, str]] = []
     for page, name in drawn:
         asked.append((page, "the whole", name))

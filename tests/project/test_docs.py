@@ -77,6 +77,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
+    ("bench/studies/manuals.md", "apt-get download postgresql-doc-15 python3.11-doc ripgrep"):
+        "takes minutes, and reads packages that are not in the repository",
     ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
     ("bench/studies/replay.md", "python -m bench replay"): SLOW,
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",

@@ -1,0 +1,417 @@
+"""Search over manuals and source code, beside a scripted reader with ripgrep.
+
+    python -m bench manuals
+    python -m bench manuals --postgresql FOLDER --python FOLDER --column after
+
+Reads PostgreSQL's manual (Debian's postgresql-doc-NN), Python's (python3.NN-doc, with its sources)
+and modules of an installed library, drawn by a seed. Measures settings by name, the list of those
+that need a restart, qualified names, identifiers, entries and functions that are cut, twins, what
+two readers spend on the same questions, and the size and processor time of each index. What is not
+there is left out, with the reason. Figures of one --column replace those of the same column. See
+bench/studies/manuals.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import packages_distributions, version
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from arag_search.evaluation.bootstrap import SEED
+from arag_search.search.index import Index, open_index
+from arag_search.tokens import count_tokens
+from bench import BenchError
+from bench.arguments import BenchParser, positive
+from bench.quality.manual_questions import (
+    QUESTIONS,
+    RESTART,
+    default_questions,
+    drawn,
+    exclusion_questions,
+    function_questions,
+    name_question,
+    restart_question,
+)
+from bench.quality.manual_readers import (
+    Question,
+    Tools,
+    names_in,
+    passages_of,
+    readers,
+)
+from bench.quality.packages import (
+    AbsentError,
+    Definition,
+    Entry,
+    copied_library,
+    definitions_in,
+    index_files,
+    key_of,
+    manual_entries,
+    manual_in,
+    manual_version,
+)
+from bench.report.estimates import counted, mean
+from bench.report.rows import Figure, Row, Target, circumstances, corpus_of, show
+from bench.workbench import say
+
+NAME = "manuals"
+NAMES, TWIN_QUERIES = 150, 24
+UNIT_TOKENS = 500
+"""The length up to which a function or an entry should be in one passage."""
+_HEADING = re.compile(r"<h[23]>(.*?)<a class=\"headerlink\"")
+_TAG = re.compile(r"<[^>]*>")
+_QUALIFIED = re.compile(r"(?!c\.)[a-z]\w*(?:\.\w+)+")
+"""The id of a name of Python; those of C begin with ``c.``, which is no part of the name."""
+_SHARED_WORDS = 0.5
+"""The share of the words of the shorter of two passages that makes them twins."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure what is there, add the figures and return the exit code."""
+    parser = BenchParser(NAME, __doc__)
+    add = parser.add_argument
+    for manual in ("postgresql", "python"):
+        add(f"--{manual}", type=Path, metavar="FOLDER", help="its package, if not installed")
+    add("--ripgrep", type=Path, metavar="FILE", help="the command rg, if not on the path")
+    parser.add_default("--library", str, "transformers", "installed library")
+    parser.add_default("--modules", positive, 500, "modules of it, drawn by a seed")
+    parser.add_default("--column", str, "now", "name of the figures in the file of results")
+    parser.add_kept_work("indexes", NAME)
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    run = circumstances(command, seed=SEED)
+    ripgrep = options.ripgrep or shutil.which("rg")
+    if ripgrep is None:
+        say("The reader with ripgrep is left out: there is no command rg.")
+    else:
+        ripgrep = Path(ripgrep).resolve()
+    options.work.mkdir(parents=True, exist_ok=True)
+    figures: list[Figure] = []
+    for measure in (_postgresql, _python, _library):
+        try:
+            figures += measure(options, ripgrep)
+        except AbsentError as error:
+            say(f"Left out: {error}")
+    if not figures:
+        raise BenchError("There is nothing to measure.", do="Get a package, as said above.")
+    named = [
+        Figure(f"{options.column}: {figure.name}", figure.rows, figure.details)
+        for figure in figures
+    ]
+    show(options.json, named, run)
+    return 0
+
+
+def _postgresql(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
+    """Measure settings, the list of those that need a restart, and entries of PostgreSQL."""
+    pattern, package = "postgresql-doc-[0-9]*", "postgresql-doc-NN"
+    folder = manual_in(options.postgresql, pattern, "runtime-config.html", package)
+    location = options.work / "postgresql"
+    figures = [_indexed("PostgreSQL's manual", folder, location)]
+    entries = manual_entries(folder)
+    settings = [
+        entry
+        for entry in entries
+        if entry.page.startswith("runtime-config") and entry.id.startswith("GUC-")
+    ]
+    asked = default_questions(settings)
+    groups = {
+        "settings' defaults": asked,
+        "settings that need a restart": [restart_question(entries)],
+        "settings with a word and without another": exclusion_questions(settings),
+    }
+    with open_index(location, search_timeout_s=None) as index:
+        tools = Tools(index)
+        figures += [
+            _settings(tools, asked),
+            _restarts(tools, entries),
+            _cut("PostgreSQL's entries", Passages.of(index), entry_places(entries)),
+        ]
+        if ripgrep is not None:
+            figures += readers(tools, ripgrep, folder, "*.html", groups)
+    return _about(figures, f"postgresql-doc: {manual_version(folder)}", ripgrep)
+
+
+def _python(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
+    """Measure qualified names, entries and twins of Python's manual."""
+    page, package = "library/subprocess.html", "python3.NN-doc"
+    folder = manual_in(options.python, "python3*", page, package)
+    location = options.work / "python"
+    figures = [_indexed("Python's manual", folder, location)]
+    entries = manual_entries(folder)
+    named = {entry.id: entry for entry in entries if _QUALIFIED.fullmatch(entry.id)}
+    chosen = [named[id] for id in drawn(sorted(named), NAMES)]
+    with open_index(location, search_timeout_s=None) as index:
+        tools = Tools(index)
+        figures += [
+            _names(index, chosen),
+            _cut("Python's entries", Passages.of(index), entry_places(entries)),
+            _twins(tools, index, folder),
+        ]
+        if ripgrep is not None:
+            groups = {"qualified names": [name_question(entry) for entry in chosen[:QUESTIONS]]}
+            figures += readers(tools, ripgrep, folder, "*.{html,rst.txt}", groups)
+    return _about(figures, f"python3-doc: {manual_version(folder)}", ripgrep)
+
+
+def _library(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
+    """Measure identifiers and functions of the source of a library."""
+    folder, location = options.work / "source", options.work / "library"
+    paths = copied_library(options.library, folder, options.modules)
+    figures = [_indexed("source", folder, location, ("*.py",))]
+    definitions = list(definitions_in(folder))
+    functions = [definition for definition in definitions if not definition.is_class]
+    with open_index(location, search_timeout_s=None) as index:
+        figures += [
+            _identifiers(index, folder, paths, definitions),
+            _cut("functions", Passages.of(index), function_places(functions)),
+        ]
+        if ripgrep is not None:
+            groups = {"functions": function_questions(functions)}
+            figures += readers(Tools(index), ripgrep, folder, "*.py", groups)
+    packages = packages_distributions().get(options.library, ())
+    about = [f"{package} {version(package)}" for package in packages] or [options.library]
+    return _about(figures, f"{', '.join(about)}: {len(paths)} modules", ripgrep)
+
+
+def _about(figures: Sequence[Figure], package: str, ripgrep: Path | None) -> list[Figure]:
+    """Return figures that name the package and the version of ripgrep."""
+    about = {"package": package}
+    if ripgrep is not None:
+        done = subprocess.run((ripgrep, "--version"), capture_output=True, text=True, check=True)
+        about["ripgrep"] = done.stdout.partition("\n")[0]
+    return [Figure(figure.name, figure.rows, {**figure.details, **about}) for figure in figures]
+
+
+def _indexed(name: str, folder: Path, location: Path, include: Sequence[str] = ()) -> Figure:
+    """Build an index and measure its bytes, its passages and the processor time."""
+    say(f"{name}: index")
+    began = time.process_time()
+    index_files(folder, location, include)
+    seconds = time.process_time() - began
+    size = sum(path.stat().st_size for path in location.rglob("*") if path.is_file())
+    with open_index(location, search_timeout_s=None) as index:
+        corpus = corpus_of(index.manifest)
+    rows = (
+        Row("bytes of the index", size, ""),
+        Row("processor time of the build", seconds, "s"),
+        Row("passages", corpus["chunks"], ""),
+    )
+    return Figure(f"{name}: index", rows, {"corpus": corpus})
+
+
+# Settings of PostgreSQL
+
+
+def _settings(tools: Tools, asked: Sequence[Question]) -> Figure:
+    """Measure whether the first reply for a name shows the sentence with its default."""
+    replies = [tools.search(query=question.query) for question in asked]
+    shown = [
+        question.shown(passages_of(reply)) == 1
+        for question, reply in zip(asked, replies, strict=True)
+    ]
+    rows = (
+        counted("default in the first reply", shown, _at_least(54 / 60, shown)),
+        mean("tokens of the reply", [reply.result_tokens for reply in replies]),
+    )
+    missed = [
+        question.query for question, is_shown in zip(asked, shown, strict=True) if not is_shown
+    ]
+    return Figure("settings by name", rows, {"missed": missed})
+
+
+def _restarts(tools: Tools, entries: Sequence[Entry]) -> Figure:
+    """Count the settings that need a restart in one reply, by form of the call."""
+    right = {entry.name for entry in entries if RESTART in entry.text}
+    others = {entry.name for entry in entries if entry.id.startswith("GUC-")} - right
+    calls: dict[str, dict[str, Any]] = {"text": {"top_k": 20}}
+    if tools.lists_lines:
+        calls["lines"] = {"show": "lines"}
+    rows: list[Row] = []
+    for form, arguments in calls.items():
+        reply = tools.search(query=f'"{RESTART}"', granularity="sentence", **arguments)
+        named = names_in([reply.text], right)
+        is_aim = form == list(calls)[-1]
+        rows += [
+            counted(
+                f"{form}: named",
+                [name in named for name in sorted(right)],
+                Target("at least", len(right)) if is_aim else None,
+            ),
+            Row(f"{form}: other settings named", len(names_in([reply.text], others)), ""),
+            Row(
+                f"{form}: tokens of the reply",
+                reply.result_tokens,
+                "",
+                target=Target("at most", 1500) if is_aim else None,
+            ),
+        ]
+    details = {} if tools.lists_lines else {"lines": "not available"}
+    return Figure("settings that need a restart, one call", tuple(rows), details)
+
+
+# Names of Python, identifiers of a library
+
+
+def _names(index: Index, entries: Sequence[Entry]) -> Figure:
+    """Measure whether the page of a qualified name, or its source, is among the first hits."""
+    right: list[bool] = []
+    itself: list[bool] = []
+    for entry in entries:
+        hits = index.logical_search(entry.id, top_k=10, feedback=False).hits
+        right.append(any(_page_of(hit.doc_id) == _page_of(entry.page) for hit in hits))
+        itself.append(any(hit.doc_id == entry.page for hit in hits))
+    rows = (
+        counted("page or its source in ten hits", right, _at_least(140 / 150, right)),
+        counted("page in ten hits", itself),
+    )
+    missed = [entry.id for entry, is_right in zip(entries, right, strict=True) if not is_right]
+    return Figure("qualified names", rows, {"missed": missed})
+
+
+def _identifiers(
+    index: Index, folder: Path, paths: Sequence[Path], definitions: Sequence[Definition]
+) -> Figure:
+    """Measure the recall of files that have an identifier, and whether its definition is first."""
+    files: dict[str, set[str]] = {}
+    for path in paths:
+        for word in set(re.findall(r"\w+", path.read_text("utf-8", "replace"))):
+            files.setdefault(word, set()).add(path.relative_to(folder).as_posix())
+    homes: dict[str, set[str]] = {}
+    for definition in definitions:
+        if not definition.name.startswith("__"):
+            homes.setdefault(definition.name, set()).add(definition.file)
+    recalls: list[float] = []
+    first: list[bool] = []
+    for name in drawn(sorted(homes), NAMES):
+        hits = index.logical_search(name, top_k=1000, per_document=1, feedback=False).hits
+        recalls.append(len(files[name] & {hit.doc_id for hit in hits}) / len(files[name]))
+        line = re.compile(rf"\b(?:def|class) {name}\b")
+        first.append(
+            bool(hits)
+            and hits[0].doc_id in homes[name]
+            and line.search(hits[0].content) is not None
+        )
+    rows = (
+        mean("recall of files", recalls, Target("at least", 0.99)),
+        counted("definition first", first),
+    )
+    return Figure("identifiers", rows)
+
+
+def _twins(tools: Tools, index: Index, folder: Path) -> Figure:
+    """Count passages of a reply that are near-identical to an earlier one, of a page's other form,
+    and have a place of their own."""
+    headings = {
+        words
+        for path in sorted(folder.glob("library/*.html"))
+        for heading in _HEADING.findall(path.read_text("utf-8", "replace"))
+        if len((words := " ".join(re.findall(r"\w+", _TAG.sub("", heading)))).split()) > 1
+    }
+    twins: list[bool] = []
+    for query in drawn(sorted(headings), TWIN_QUERIES):
+        result = tools.search(query=query)
+        ids = [
+            span.id for span in result.passages if span.left_out != "same" and span.kind == "hit"
+        ]
+        chunks = [chunk for chunk in index.read(ids) if chunk is not None]
+        texts = [
+            (chunk.doc_id, {key_of(word) for word in chunk.content.split()}) for chunk in chunks
+        ]
+        for number, (page, words) in enumerate(texts):
+            twins.append(
+                any(
+                    other != page
+                    and _page_of(other) == _page_of(page)
+                    and len(words & its) >= _SHARED_WORDS * min(len(words), len(its))
+                    for other, its in texts[:number]
+                )
+            )
+    return Figure(
+        "twins", (counted("twins among the first five hits", twins, Target("at most", 2)),)
+    )
+
+
+def _page_of(document: str) -> str:
+    return document.removeprefix("_sources/").removesuffix(".rst.txt").removesuffix(".html")
+
+
+# Units that are cut
+
+
+class Passages:
+    """Where the passages of each document end, in the key of its text; ``documents`` are passages
+    by id."""
+
+    def __init__(self, documents: Mapping[str, Sequence[str]]) -> None:
+        self._keys: dict[str, tuple[str, list[int]]] = {}
+        for id, passages in documents.items():
+            keys = [key_of(text) for text in passages]
+            self._keys[id] = "".join(keys), list(accumulate(map(len, keys)))
+
+    @staticmethod
+    def of(index: Index) -> Passages:
+        """Read those of an index."""
+        return Passages(
+            {
+                document.id: [chunk.content for chunk in document.chunks]
+                for document in index.documents()
+            }
+        )
+
+    def cuts(self, units: Iterable[tuple[str, str, int]]) -> Iterator[bool | None]:
+        """Yield for each unit (document, text, where its key begins at the earliest, or -1: not
+        before the unit before it) whether it is in several passages; None if it is not there."""
+        last, at = "", 0
+        for document, text, earliest in units:
+            whole, ends = self._keys.get(document, ("", []))
+            if earliest >= 0 or document != last:
+                last, at = document, max(earliest, 0)
+            key = key_of(text)
+            start = whole.find(key, at)
+            if start < 0:
+                yield None
+                continue
+            at = start + 1
+            yield any(start < end < start + len(key) for end in ends)
+
+
+def entry_places(entries: Iterable[Entry]) -> Iterator[tuple[str, str, int]]:
+    """Yield page and text of short entries, in order."""
+    for entry in entries:
+        if count_tokens(entry.text) <= UNIT_TOKENS:
+            yield entry.page, entry.text, -1
+
+
+def function_places(functions: Iterable[Definition]) -> Iterator[tuple[str, str, int]]:
+    """Yield file, source and beginning of short functions."""
+    for function in functions:
+        if count_tokens(function.source) <= UNIT_TOKENS:
+            yield function.file, function.source, function.starts
+
+
+def _cut(what: str, passages: Passages, units: Iterable[tuple[str, str, int]]) -> Figure:
+    """Count the short units that are in several passages."""
+    cuts = list(passages.cuts(units))
+    known = [is_cut for is_cut in cuts if is_cut is not None]
+    if not known:
+        raise BenchError(f"No {what} are in the index.")
+    aim = Target("at most", len(known) // 100)
+    name = f"{what} of at most {UNIT_TOKENS} tokens"
+    return Figure(name, (counted("cut", known, aim),), {"not recognised": len(cuts) - len(known)})
+
+
+def _at_least(share: float, flags: Sequence[bool]) -> Target:
+    return Target("at least", math.ceil(round(share * len(flags), 6)))

@@ -1,0 +1,45 @@
+"""Means, counts and ratios over questions as rows with their intervals, at 95 %."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from arag_search.evaluation.bootstrap import LEVEL, intervals, resampled_means
+from bench.report.rows import Row, Target
+
+
+def mean(what: str, values: Sequence[float], target: Target | None = None) -> Row:
+    """Return a mean with its bootstrap interval; without one for a single value."""
+    if len(values) == 1:
+        return Row(what, float(values[0]), "", target=target)
+    table = np.array(values, float)[:, None]
+    means = resampled_means(table, [None] * len(values), what)
+    (estimate,) = intervals(list(table.mean(axis=0)), means, [LEVEL])
+    return Row(what, estimate.value, "", estimate.low, estimate.high, target)
+
+
+def counted(what: str, flags: Sequence[bool], target: Target | None = None) -> Row:
+    """Return how many flags are true, with the interval of Wilson (1927)."""
+    count, total, z = sum(flags), len(flags), 1.96
+    share = count / total
+    middle = (share + z**2 / (2 * total)) / (1 + z**2 / total)
+    half = z / (1 + z**2 / total) * math.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
+    low, high = (round(total * bound, 1) for bound in (middle - half, middle + half))
+    return Row(what, count, f"of {total:,}", max(0.0, low), min(float(total), high), target)
+
+
+def ratio_of_means(
+    what: str, above: Sequence[float], below: Sequence[float], target: Target | None = None
+) -> Row:
+    """Return the mean of some values over that of others for the same questions, with a paired
+    bootstrap interval; without one for a single question."""
+    table = np.array([above, below], float).T
+    upper, lower = table.mean(axis=0)
+    if len(table) == 1:
+        return Row(what, float(upper / lower), "x", target=target)
+    means = resampled_means(table, [None] * len(table), what)
+    low, high = np.quantile(means[:, 0] / means[:, 1], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Row(what, float(upper / lower), "x", float(low), float(high), target)
