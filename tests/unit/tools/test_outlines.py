@@ -1,0 +1,109 @@
+"""Replies on passages that know their place: headers, names of units, lists of lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from arag_search.corpus import Chunk, PassageOutline, PassageUnit
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.rendering import header_line
+from tests.support.passages import chunk, index_of
+
+RESTART = "It is read at server start.\n"
+
+
+def settings(document: int, doc_id: str, *names: str, part: int = 1, parts: int = 1) -> Chunk:
+    """Return a passage of settings, each a name and three sentences."""
+    sentences: list[str] = []
+    units: list[PassageUnit] = []
+    for name in names:
+        first = len(sentences)
+        units.append(PassageUnit(first, first + 4, f"{name} (integer)"))
+        sentences += [f"{name} (integer)\n", f"A size of {name}. ", "The default is ten. ", RESTART]
+    passage = chunk(document, doc_id, "Resources", *sentences, part=part, parts=parts)
+    outline = PassageOutline("Settings > Memory", 10 * part, tuple(units))
+    return replace(passage, outline=outline)
+
+
+PASSAGES = (
+    settings(0, "resources.html", "shared_size", "work_size", parts=2),
+    settings(0, "resources.html", "huge_size", part=2, parts=2),
+    chunk(1, "other.html", "Start", "A server start takes long. ", "It is read."),
+)
+
+
+def reply(query: str, *passages: Chunk, **arguments: object) -> list[str]:
+    tool = LogicalSearch(index_of(*(passages or PASSAGES)), refinements=True)
+    return tool.run({"query": query, **arguments}).text.splitlines()
+
+
+def test_a_header_says_where_a_passage_stands_and_does_not_repeat_the_id() -> None:
+    outline = PassageOutline("class Trainer > def train", 120)
+    assert header_line("src/trainer.py.3", "src/trainer.py", 3, 9, outline) == (
+        "[src/trainer.py.3] class Trainer > def train, part 3 of 9, line 120"
+    )
+    assert header_line("a.md.1", "Guide", 1, 1, PassageOutline("", 1)) == "[a.md.1] Guide"
+    long = PassageOutline(" > ".join(f"chapter {number}" for number in range(40)), 7)
+    header = header_line("a.md.2", "Guide", 2, 3, long)
+    assert header.startswith("[a.md.2] Guide > chapter 3")
+    assert header.endswith("> chapter 39, part 2 of 3, line 7")
+
+
+def test_a_name_that_matches_brings_the_text_below_it_but_no_other_entry() -> None:
+    first = reply("shared_size", top_k=1)
+    assert first[0] == "1 of 1 passage for shared_size"
+    assert first[1].startswith("[resources.html.1] Resources > Settings > Memory, part 1 of 2")
+    text = "\n".join(first[2:])
+    assert "shared_size (integer)\nA size of shared_size. The default is ten." in text
+    assert "work_size" not in text
+
+
+def test_a_sentence_in_an_entry_stands_below_the_name_of_the_entry() -> None:
+    body = "\n".join(reply('"size of work_size"', top_k=1))
+    assert "(5 left out) \n> work_size (integer)\nA size of work_size." in body
+    sentence = "\n".join(reply('"size of work_size"', granularity="sentence"))
+    assert "> work_size (integer)\nA size of work_size." in sentence
+
+
+def test_names_and_paths_are_searched_as_titles_in_normal_form_only() -> None:
+    assert reply("title:memories")[0] == "2 of 2 passages for title:memories"
+    assert reply("title:huge_size")[1].startswith("[resources.html.2]")
+    assert reply('title:"=memory"')[0].startswith("No passage matches")
+    assert reply('title:"resources settings"')[0].startswith("No passage matches")
+    assert reply('title:"settings memory"')[0].startswith("2 of 2")
+
+
+def test_a_list_of_lines_has_each_sentence_with_its_entry_and_its_line_once() -> None:
+    assert reply('"read at server start"', show="lines")[:-1] == [
+        '2 of 2 passages for "read at server start"',
+        "Resources:",
+        "[resources.html.1]",
+        "11: shared_size (integer): It is read at server start.",
+        "13: work_size (integer): same",
+        "[resources.html.2]",
+        "21: huge_size (integer): same",
+    ]
+
+
+def test_a_list_of_lines_by_sentence_counts_sentences_and_numbers_those_of_records() -> None:
+    lines = reply('"server start"', show="lines", granularity="sentence")
+    assert lines[0] == '3 passages for "server start": 4 sentences match'
+    assert "\n".join(lines).count("\nStart:\n[other.html.1]\n1: A server start takes long.") == 1
+    record = chunk(0, "d", "T", "Nothing. ", "An opera. ")
+    assert reply("opera", record, show="lines")[1:4] == ["T:", "[d.1]", "2: An opera."]
+
+
+def test_keywords_list_lines_too_and_a_list_keeps_its_bound() -> None:
+    tool = KeywordSearch(index_of(*PASSAGES), refinements=True)
+    text = tool.run({"keywords": ["default"], "show": "lines"}).text
+    assert "\n12: shared_size (integer): The default is ten.\n" not in text
+    assert "\n11: shared_size (integer): The default is ten.\n13: work_size (integer): same" in text
+    many = [settings(n, f"d{n}.html", *(f"s_{n}_{k}" for k in range(9))) for n in range(200)]
+    result = LogicalSearch(index_of(*many), refinements=True).run(
+        {"query": '"server start"', "show": "lines"}
+    )
+    assert result.result_tokens <= 4_000
+    assert result.text.splitlines()[-1].startswith("More: offset=")
+    assert {span.kind for span in result.passages} == {"lines"}
+    assert result.passages[0].text_in(result.text).startswith("s_0_0 (integer): It is read")
