@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
-from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.corpus import PATH_MARK, Chunk, is_unicode, nfc
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.printing import keyword_text
@@ -38,7 +38,7 @@ from arag_search.tools.base import (
     error_result,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.rendering import cut_to, one_line, shown_title
+from arag_search.tools.rendering import cut_to, one_line, shown_path, shown_title
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
@@ -227,7 +227,8 @@ class ConnectorSearch(ConnectorTool):
         )
 
     def _entry(self, hit: SearchHit) -> dict[str, Any]:
-        title = shown_title(hit.title) or hit.doc_id
+        names = (shown_title(hit.title) or hit.doc_id, shown_path(hit.outline.path))
+        title = PATH_MARK.join(filter(None, names))
         if hit.parts > 1:
             title = f"{title} ({hit.part} of {hit.parts})"
         url = citation_url(self.index_name, "chunk", hit.id, hit.metadata)
@@ -294,6 +295,8 @@ class ConnectorFetch(ConnectorTool):
     def _passage_metadata(self, chunk: Chunk) -> dict[str, str]:
         read_chunk = self.index.with_neighbours(chunk)
         metadata = {DOC_ID: chunk.doc_id, "part": f"{chunk.part} of {chunk.parts}"}
+        place = {"headings": shown_path(chunk.outline.path), "line": str(chunk.outline.line or "")}
+        metadata |= {name: value for name, value in place.items() if value}
         if read_chunk.previous_id is not None:
             metadata["previous_id"] = read_chunk.previous_id
         if read_chunk.next_id is not None:
