@@ -112,6 +112,14 @@ _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _QUESTION = re.compile(
     r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
 )
+_EMPTY_WORDS = frozenset(
+    """
+    a about am an and any are as at be been by can could did do does for from had has have how i if
+    in into is it its me my of on or our should some that the their there these they this those to
+    was we were what when where which who whom whose why will with would you your
+    """.split()  # noqa: SIM905
+)
+"""English words that say nothing of what a question asks for. They are searched all the same."""
 _PHRASE_OR_WORD = re.compile(r'(?P<phrase>"[^"\\]*"(?=[\s?!.,;:)]|$))|\S+')
 _SIGN = re.compile(r"[^\w\s.,;'’&@#-]|^[-'‘]")
 _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
@@ -167,10 +175,27 @@ def parse_checked(text: str, options: Options) -> ParsedQuery:
         raise findings.error(_mended(reading, corrected, options))
     if options.has_additions:
         give_forms(tree, options.schema.language)
+        _note_question(tree, findings)
     wanted = tuple([leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)])
     if not wanted:
         findings.note(problems.NOTE_UNRANKED)
     return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), wanted)
+
+
+def _note_question(tree: Node, findings: Findings) -> None:
+    """Note which words of a question in plain words say nothing of what it asks for."""
+    children = tree.children if isinstance(tree, Or | And) else ()
+    words = [leaf.text for leaf in children if isinstance(leaf, Term) and leaf.field is None]
+    if len(words) < len(children) or not _QUESTION.search(findings.text):
+        return
+    empty = [word for word in words if word.lower() in _EMPTY_WORDS]
+    telling = [word for word in words if word.lower() not in _EMPTY_WORDS]
+    if empty and telling:
+        for word in words:  # that it is a question says as much
+            findings.notes.pop(fill(problems.NOTE_QUESTION_MARK, word=word), None)
+        named = ", ".join(dict.fromkeys(f'"{word}"' for word in empty))
+        note = fill(problems.NOTE_QUESTION, empty=named, telling=" ".join(telling))
+        findings.note(note)
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:
