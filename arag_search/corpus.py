@@ -161,14 +161,19 @@ HEADING_MARK = "\ud800"
 It is half a character, so that no text of a corpus or a query holds it."""
 
 
-def heading_of(title: str, outline: PassageOutline) -> str:
+def heading_of(title: str, outline: PassageOutline, sentences: Sequence[int] = ()) -> str:
     """Return the text that is searched as the title of a passage, if words have normal forms: the
-    title and, each behind HEADING_MARK, the path and the names of units that begin in the passage.
+    title and, each behind HEADING_MARK, the path and the names of the units in the passage or, of
+    ``sentences`` of it, of the units that hold one.
     """
     if outline is NO_OUTLINE:
         return title
-    names = (outline.path, *(unit.name for unit in outline.units))
-    return HEADING_MARK.join((title, *filter(None, names)))
+    names = (
+        unit.name
+        for unit in outline.units
+        if not sentences or any(unit.first <= number < unit.end for number in sentences)
+    )
+    return HEADING_MARK.join((title, *filter(None, (outline.path, *names))))
 
 
 @dataclass(frozen=True, slots=True)

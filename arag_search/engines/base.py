@@ -135,7 +135,7 @@ class Hit(NamedTuple):
     @property
     def heading(self) -> str:
         """The title, path and names as they are searched."""
-        return heading_of(self.title, self.outline)
+        return heading_of(self.title, self.outline, self.matched_sentences)
 
     @classmethod
     def of(

@@ -29,7 +29,7 @@ from importlib.metadata import version
 from itertools import combinations
 from typing import NamedTuple
 
-from arag_search.corpus import HEADING_MARK, Chunk
+from arag_search.corpus import HEADING_MARK, Chunk, heading_of
 from arag_search.query import analysis, endings
 from arag_search.query.analysis import Spellings
 from arag_search.query.limits import MAX_SLOP
@@ -161,11 +161,12 @@ def _plain_forms(texts: Sequence[str], language: str) -> list[str] | None:
 
 class ChunkForms(NamedTuple):
     """The normal forms of a chunk as engines read them: of its title, its content, and each of its
-    sentences."""
+    sentences; and if it has units, of the title of each sentence."""
 
     title: str
     content: str
     sentences: list[str]
+    sentence_titles: list[str]
 
 
 def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
@@ -176,16 +177,23 @@ def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
     title, *sentences = _plain_forms((chunk.title, *texts), language) or [
         indexed(text, language, code=code) for text in (chunk.title, *texts)
     ]
+    titles: list[str] = []
     if (heading := chunk.heading) != chunk.title:
         title = indexed(heading, language, code=code)
+        if chunk.outline.units:
+            headings = [
+                heading_of(chunk.title, chunk.outline, (number,)) for number in range(len(texts))
+            ]
+            known = {text: indexed(text, language, code=code) for text in set(headings)}
+            titles = [known[text] for text in headings]
     if not all(text[-1:].isspace() for text in texts[:-1]):
-        return ChunkForms(title, indexed(chunk.content, language, code=code), sentences)
+        return ChunkForms(title, indexed(chunk.content, language, code=code), sentences, titles)
     content = " ".join(filter(None, sentences))
     if "\n" in content:
         pieces = [sentence.split("\n") for sentence in sentences]
         words = " ".join([piece[0] for piece in pieces if piece[0]])
         content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
-    return ChunkForms(title, content, sentences)
+    return ChunkForms(title, content, sentences, titles)
 
 
 def normal_spellings(text: str, language: str) -> Spellings:

@@ -16,7 +16,8 @@ bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc
 and record, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
 field the number of its values, and the values (a string, a double, or the first millisecond of a
 period); the number of sentences, and their ends in code points; and if words have normal forms,
-those of the title, of the content, and of each sentence.
+the number of titles of sentences, and the forms of the title, of the content, of these titles, and
+of each sentence.
 """
 
 from __future__ import annotations
@@ -198,7 +199,9 @@ def _pack(
     parts.append(_ints(chunk.sentence_ends))
     if language:
         forms = forms_of_chunk(chunk, language)
-        for text in (forms.title, forms.content, *forms.sentences):
+        titles = forms.sentence_titles
+        parts.append(_INT.pack(len(titles)))
+        for text in (forms.title, forms.content, *titles, *forms.sentences):
             _add_bytes(text.encode(), parts)
 
 

@@ -230,7 +230,10 @@ def sentence_documents(
         RECORD: {SENTENCES: len(texts), **_record(chunk)},
     }
     for number, text in enumerate(texts):
-        of_text = {} if forms is None else _forms(forms.title, forms.sentences[number])
+        of_text: dict[str, list[str]] = {}
+        if forms is not None:
+            titles = forms.sentence_titles
+            of_text = _forms(titles[number] if titles else forms.title, forms.sentences[number])
         yield {**common, **of_text, ORDINAL: chunk.ordinal + number, CONTENT: text}
 
 

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from arag_search.corpus import Chunk, nfc
+from arag_search.corpus import Chunk, heading_of, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
     Deadline,
@@ -76,7 +76,11 @@ class MemoryEngine:
             language=language,
             forms=steps(language) if language else (),
         )
-        self._by_chunk = self._index_of(self._chunks, [chunk.content for chunk in self._chunks])
+        self._by_chunk = self._index_of(
+            self._chunks,
+            [chunk.content for chunk in self._chunks],
+            [chunk.heading for chunk in self._chunks],
+        )
         # Each sentence is a document with the title and the metadata of its chunk.
         self._sentences = [
             (number, at)
@@ -86,6 +90,10 @@ class MemoryEngine:
         self._by_sentence = self._index_of(
             [self._chunks[number] for number, _ in self._sentences],
             [text for chunk in self._chunks for text in chunk.sentences()],
+            [
+                heading_of(self._chunks[number].title, self._chunks[number].outline, (at,))
+                for number, at in self._sentences
+            ],
         )
         self._closed = False
 
@@ -275,17 +283,19 @@ class MemoryEngine:
             raise NotServedError("The index holds no sentences.", allowed="granularity chunk")
         return self._by_sentence
 
-    def _index_of(self, owners: Sequence[Chunk], contents: Sequence[str]) -> Documents:
+    def _index_of(
+        self, owners: Sequence[Chunk], contents: Sequence[str], headings: Sequence[str]
+    ) -> Documents:
         """Index documents that belong to these chunks."""
         k1, b, language = self._manifest.k1, self._manifest.b, self._manifest.language
         fields: dict[str, TextField] = {}
         for name, texts in ((TITLE, [chunk.title for chunk in owners]), (CONTENT, contents)):
             fields[name] = TextField(map(analysis.terms, texts), k1, b)
             if language:
-                headings = [chunk.heading for chunk in owners] if name == TITLE else texts
+                searched = headings if name == TITLE else texts
                 forms = (
                     normal_terms(text, language, code=is_code(chunk.doc_id))
-                    for chunk, text in zip(owners, headings, strict=True)
+                    for chunk, text in zip(owners, searched, strict=True)
                 )
                 fields[FORMS[name]] = TextField(forms, k1, b)
         return Documents(owners, contents, fields, self._manifest.metadata)

@@ -84,9 +84,13 @@ public final class Documents {
         for (int i = 0; i < ends.length; i++) {
             ends[i] = batch.getInt();
         }
+        String[] titles = new String[hasForms ? batch.getInt() : 0];
         String titleForms = forms();
         chunk.begin(id, documentId, title, titleForms, values);
         chunks.addDocument(chunk.with(ordinal, content, forms()));
+        for (int i = 0; i < titles.length; i++) {
+            titles[i] = string();
+        }
         if (sentences != null) {
             sentence.begin(id, documentId, title, titleForms, values);
         }
@@ -99,6 +103,9 @@ public final class Documents {
             }
             int end = content.offsetByCodePoints(start, ends[i] - codePoints);
             String part = content.substring(start, end);
+            if (titles.length > 0) {
+                sentence.titleForms.text = titles[i];
+            }
             sentences.addDocument(sentence.with(ordinal + i, part, sentenceForms));
             start = end;
             codePoints = ends[i];
