@@ -346,7 +346,10 @@ def _entries(
     added: set[int] = set()
     room = ENTRY_TOKENS
     for unit in outline.units:
-        for below in range(unit.first + 1, unit.end) if unit.first in chosen else ():
+        word = unit.name.rpartition(" ")[2]
+        within = range(unit.first, unit.end)
+        named = next((n for n in within if word in sentences[n]), unit.first)  # below comments
+        for below in within[named + 1 - unit.first :] if named in chosen else ():
             room -= count_tokens(sentences[below])
             if below in openings or room < 0:
                 break

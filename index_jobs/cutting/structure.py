@@ -19,8 +19,6 @@ from arag_search.corpus import NO_OUTLINE, PATH_MARK, Outline, PassageOutline, P
 LEAST_TOKENS = 32
 """A shorter text, such as a heading alone, goes with what follows it."""
 
-_MAX_DEPTH = 50
-_MAX_NAME_CHARACTERS = 100
 _HEADING_CHARACTERS = 200  # a longer line with a name, such as a row, may be several sentences
 _SHARE_OF_PATH = 0.8  # of a passage that is in a unit of its path
 _LINE_WITH_WORDS = re.compile(r"^.*\w", re.MULTILINE)
@@ -107,13 +105,12 @@ class Structure:
             first, end = self._sentence_at(unit.first), self._sentence_before(unit.end)
             while open_nodes[-1].end <= first and len(open_nodes) > 1:
                 open_nodes.pop()
-            name = " ".join(unit.name.split())[:_MAX_NAME_CHARACTERS]
-            node = _Node(first, min(end, open_nodes[-1].end), unit.kind, name)
-            if node.first >= node.end or len(open_nodes) > _MAX_DEPTH:
+            node = _Node(first, min(end, open_nodes[-1].end), unit.kind, unit.name)
+            if node.first >= node.end:
                 continue
             open_nodes[-1].within.append(node)
             open_nodes.append(node)
-            if name:
+            if unit.name:
                 self._named.append(node)
             if unit.kind == "index":
                 self._lists.append(node)

@@ -63,6 +63,7 @@ _COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]{1,40})""", re.I)
 _EMPTY_ELEMENT = re.compile(r"<([a-zA-Z][\w:.-]*)(\s[^<>]*)?/>")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+_DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+){1,9}")
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _END_IS_OPTIONAL = _VOID | frozenset(
     """
@@ -227,7 +228,7 @@ def _text_below(root: LexborNode) -> _Text:
         if node.is_text_node:
             text.add(node.text_content or "")
         elif node.is_element_node and (tag := _shown_as(node, text)):
-            text.enter(tag)
+            text.enter(tag, node.attributes.get("id") if tag == "dt" else None)
             child = node.first_child
             if child is None:
                 text.leave(tag)
@@ -297,6 +298,15 @@ def _is_furniture(node: LexborNode, tag: str, classes: list[str], role: str) -> 
     return outer is None
 
 
+def _qualified(term: str, id: str) -> str:
+    """Return a term with the dotted name that its id gives it, as Sphinx does: below a class, a
+    method stands without it."""
+    if not _DOTTED_NAME.fullmatch(id):
+        return term
+    last = re.escape(id.rpartition(".")[2])
+    return re.sub(rf"(?<!\w)(?:\w+\.)*{last}(?!\w)", id, term, count=1)
+
+
 class _Frame:
     """An element that may be a unit, while it is open: its first piece of text, the place of its
     part, and what the page held when it began."""
@@ -310,6 +320,7 @@ class _Frame:
         self.linked = text.linked
         self.lines = text.lines
         self.name = ""
+        self.id = ""
         self.name_piece = self.piece
         self.is_defined = False  # whether a term has its definition, or a row more than titles
 
@@ -355,8 +366,8 @@ class _Text:
         self.readings: list[str] = []
         """The readings in the ruby element that is open."""
 
-    def enter(self, tag: str) -> None:
-        """Begin an element."""
+    def enter(self, tag: str, id: str | None = None) -> None:
+        """Begin an element; ``id`` is that of a term."""
         if tag == "br":
             self._break(min(self._line_ends + 1, 2))
         elif tag in _CELLS:
@@ -374,6 +385,8 @@ class _Text:
             self._mark = "#" * int(heading[1]) + " "
         if tag in _OUTLINED:
             self._open(tag)
+        if tag == "dt":
+            self._frames[-1].id = id or ""
 
     def leave(self, tag: str) -> None:
         """End an element."""
@@ -445,7 +458,7 @@ class _Text:
     def _leave_term(self) -> None:
         """End a term, whose unit goes on with its definition."""
         term = self._frames[-1]
-        words = self._words_from(term.name_piece)
+        words = _qualified(self._words_from(term.name_piece), term.id)
         if len(term.name) <= MAX_NAME_CHARACTERS:
             term.name = f"{term.name}, {words}" if term.name else words
 
