@@ -35,6 +35,7 @@ from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
 from index_jobs.cutting.chunking import pack
+from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, SeenIds, Source
@@ -352,4 +353,11 @@ class _Build:
             for name in self._options.metadata
             if name not in self._state.seen
         )
-        return (*absent, *([] if self._detected is None else [str(self._detected)]))
+        repeated = (
+            str(group)
+            for source in self._corpus.sources
+            if isinstance(source, FileSource)
+            for group in source.repeats.groups()
+        )
+        detected = [] if self._detected is None else [str(self._detected)]
+        return (*absent, *repeated, *detected)

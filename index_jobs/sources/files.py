@@ -34,6 +34,7 @@ from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Entry, SourceOpener
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
+from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import (
     EXCLUDED,
     SHOWN_LARGE_FILES,
@@ -195,6 +196,7 @@ class FileSource:
         self._checks_files = files.skip_bad
         self._options = files.signature()
         self.damaged: set[str] = set()
+        self.repeats = Repeats()
         metadata.expect_files()
         left_out = LeftOut()
         self._first_signature: dict[str, Any] | None = self._look(left_out)
@@ -241,6 +243,7 @@ class FileSource:
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
         self.bytes_read = 0
+        self.repeats = Repeats()  # of what this reading sees: a resumed one compares the rest
         left_out = LeftOut()
         for number, file in enumerate(self._listing(left_out), 1):
             if number >= first:
@@ -272,6 +275,8 @@ class FileSource:
                 document = self._document(file, identifier, entry, own)
                 if isinstance(document, SourceError):
                     self.damaged.add(identifier)
+                elif document.is_file:
+                    self.repeats.add(document.id, document.text)
                 yield document
         except SourceError as error:
             self.damaged.add(path_id(file.relative))
