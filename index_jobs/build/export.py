@@ -5,31 +5,47 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from arag_search.corpus import Document
+from arag_search.corpus import NO_OUTLINE, Chunk, Document, outline_values
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.manifest import FOLD_CHARACTERS, Manifest
 from arag_search.search.documents import IndexDocument
 from arag_search.search.results import metadata_dict
 from index_jobs.build.options import FOLD_OPTION
-from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, cut
+from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, PASSAGE_KIND, cut
 from index_jobs.cutting.sentences import sentence_ends
-from index_jobs.sources.formats import PRE_CHUNKED_MARK, SENTENCE_ENDS
+from index_jobs.sources.formats import PASSAGE_OUTLINES, PRE_CHUNKED_MARK, SENTENCE_ENDS
 
 
 def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
     """Return a record of the format ``documents``, or ``pre-chunked`` if the index is.
 
     The record gives the ends of sentences only if they could not be found again from the text, as
-    with a source that has its own sentences. Metadata cannot have the names of other keys, which
-    are reserved.
+    with a source that has its own sentences, and the passages only if they have an outline.
+    Metadata cannot have the names of other keys, which are reserved.
     """
     text = document.text
     record: dict[str, Any] = {"id": document.id, "title": document.title, "text": text}
     if manifest.already_chunked:
         record[PRE_CHUNKED_MARK] = True
-    if not _is_cut_again(document, text, manifest):
+    metadata = metadata_dict(document.metadata)
+    if any(chunk.outline != NO_OUTLINE for chunk in document.chunks):
         record[SENTENCE_ENDS] = list(document.sentence_ends)
-    return {**record, **metadata_dict(document.metadata)}
+        record[PASSAGE_OUTLINES] = [_passage(chunk) for chunk in document.chunks]
+        if PASSAGE_KIND in metadata:
+            metadata[PASSAGE_KIND] = "text"
+    elif not _is_cut_again(document, text, manifest):
+        record[SENTENCE_ENDS] = list(document.sentence_ends)
+    return {**record, **metadata}
+
+
+def _passage(chunk: Chunk) -> dict[str, Any]:
+    """Return where a passage ends and stands, as the format ``documents`` has it."""
+    path, line, units = outline_values(chunk.outline)
+    values = {"path": path, "line": line, "units": units}
+    if chunk.metadata.get(PASSAGE_KIND) == "index":
+        values["index"] = True
+    shown = {name: value for name, value in values.items() if value}
+    return {"sentences": len(chunk.sentence_ends), **shown}
 
 
 def build_command(source: str, manifest: Manifest) -> str:

@@ -86,7 +86,9 @@ def cut(
     ends = document.sentence_ends
     if ends is None:
         ends = _sentence_ends(text, document)
-    if document.whole:
+    if document.passages:
+        passages = [*_given(text, ends, document)]
+    elif document.whole:
         passages = [_whole(text, ends)]
     elif document.outline and text:
         passages = [*_outlined(text, ends, document, chunk_tokens)]
@@ -171,6 +173,17 @@ def _whole(text: str, ends: Sequence[int]) -> Passage:
     if len(offsets) > MAX_SENTENCES:
         offsets = (*offsets[: MAX_SENTENCES - 1], len(text))
     return Passage(0, len(text), offsets, count_tokens(text))
+
+
+def _given(text: str, ends: Sequence[int], document: Document) -> Iterator[Passage]:
+    """Yield the passages of a document that is cut already."""
+    start = first = 0
+    for sentences, outline, is_index in document.passages:
+        own = tuple(ends[first : first + sentences])
+        first += sentences
+        end = own[-1] if own else start
+        yield Passage(start, end, own, count_tokens(text[start:end]), outline, is_index)
+        start = end
 
 
 def _with_lines(text: str, passages: Sequence[Passage]) -> list[Passage]:

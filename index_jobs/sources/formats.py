@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Protocol, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
 
-from arag_search.corpus import Document, MetadataValue, nfc
+from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
+
+from arag_search.corpus import (
+    MAX_SENTENCES,
+    Document,
+    MetadataValue,
+    PassageOutline,
+    is_unicode,
+    nfc,
+    outline_of,
+)
 from arag_search.errors import SourceError
 from index_jobs.sources.metadata import MetadataReader
 
@@ -21,6 +31,7 @@ SKIP = "Fix it, or skip it with --skip-bad-lines."
 SKIP_FILE = "Fix the file, or skip it with --skip-bad-files."
 
 SENTENCE_ENDS = "sentence_ends"
+PASSAGE_OUTLINES = "passage_outlines"
 PRE_CHUNKED_MARK = "pre_chunked"
 
 
@@ -130,7 +141,8 @@ class Documents(ObjectFormat):
     """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text is required.
 
     ``sentence_ends`` may have the offset after each sentence, in code points of the text in NFC;
-    the last is its length. Without them, sentences are found in the text.
+    the last is its length. Without them, sentences are found in the text. ``passage_outlines`` may
+    have the passages, as exports write them.
     """
 
     @staticmethod
@@ -141,7 +153,7 @@ class Documents(ObjectFormat):
         self, stem: str, fields: Fields, metadata: MetadataReader, usual: Fields = _NO_NAMES
     ) -> None:
         super().__init__(stem, fields, metadata, usual)
-        self._known |= {SENTENCE_ENDS}
+        self._known |= {SENTENCE_ENDS, PASSAGE_OUTLINES}
 
     def document(self, record: Any, number: int, where: str) -> Document:
         return self._document(record, number, where)
@@ -150,7 +162,11 @@ class Documents(ObjectFormat):
         values = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
         text = text_of(values, self._text_field, where)
         ends = ends_of(values.get(SENTENCE_ENDS), text, where)
-        return self._finished(values, number, where, text, ends, whole=whole)
+        document = self._finished(values, number, where, text, ends, whole=whole)
+        if PASSAGE_OUTLINES not in values:
+            return document
+        passages = passages_of(values[PASSAGE_OUTLINES], ends or (), where)
+        return replace(document, passages=passages)
 
 
 class PreChunked(Documents):
@@ -389,6 +405,48 @@ def _fits(identifier: str) -> bool:
         return 0 < len(identifier.encode()) <= MAX_ID_BYTES
     except UnicodeEncodeError:
         return False
+
+
+class _GivenPassage(BaseModel):
+    """A passage in a record: the number of its sentences, and its outline."""
+
+    sentences: Annotated[int, Field(ge=0, le=MAX_SENTENCES)]
+    path: str = ""
+    line: NonNegativeInt = 0
+    units: tuple[tuple[NonNegativeInt, int, str], ...] = ()
+    index: bool = False
+
+
+_GIVEN = TypeAdapter(tuple[_GivenPassage, ...])
+
+
+def passages_of(
+    value: Any, ends: Sequence[int], where: str
+) -> tuple[tuple[int, PassageOutline, bool], ...]:
+    """Return the passages that a record gives. Raises SourceError if they do not fit its
+    sentences."""
+    try:
+        given = _GIVEN.validate_python(value)
+    except ValidationError:
+        given = ()
+    units = [(passage, unit) for passage in given for unit in passage.units]
+    if (
+        not given
+        or sum(passage.sentences for passage in given) != len(ends)
+        or not all(first < end <= passage.sentences for passage, (first, end, _) in units)
+        or not all(map(is_unicode, (*(p.path for p in given), *(unit[2] for _, unit in units))))
+    ):
+        raise SourceError(
+            f'The field "{PASSAGE_OUTLINES}" does not fit the sentences.',
+            where=where,
+            allowed='for each passage {"sentences", "path", "line", "units"}, of which "sentences" '
+            f'numbers all those of "{SENTENCE_ENDS}"',
+            do=SKIP,
+        )
+    return tuple(
+        (passage.sentences, outline_of(passage.path, passage.line, passage.units), passage.index)
+        for passage in given
+    )
 
 
 def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:

@@ -31,7 +31,7 @@ from index_jobs.sources.selection import FileSelection
 from index_jobs.stages.chunk_lines import ready_documents
 
 FOLDER_FORMAT = "arag-chunks-folder"
-FOLDER_VERSION = 1
+FOLDER_VERSION = 2
 
 _MANIFEST = "manifest.json"
 _SKIP_BAD_FILES = "--skip-bad-files"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.corpus import Document, nfc
+from arag_search.corpus import Document, Unit, nfc
 from arag_search.errors import SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.documents import IndexDocument
@@ -52,6 +52,32 @@ def read_again(document: Document, manifest: Manifest) -> tuple[dict[str, Any], 
     chunks, _ = cut(again, shard=0, number=0, chunk_tokens=tokens)
     assert chunks == first
     return record, IndexDocument(tuple(chunks))
+
+
+def test_a_document_with_an_outline_becomes_the_same_passages() -> None:
+    text = "## Use\n$ run\n$ stop\n## Links\n- a\n- b\n" + "A setting of the server. " * 30
+    outline = (
+        Unit(0, 3, "section", "Use"),
+        Unit(1, 3, "block"),
+        Unit(3, 6, "section", "Links"),
+        Unit(4, 6, "index"),
+    )
+    values: Any = {"passage_kind": "text"}
+    document = Document("a.md", "T", text, values, is_file=True, outline=outline)
+    chunks, _ = cut(document, shard=0, number=0, chunk_tokens=16)
+    manifest = manifest_of(16)
+    record = json.loads(json.dumps(record_of(IndexDocument(tuple(chunks)), manifest)))
+    assert record["passage_outlines"][0] == {
+        "sentences": 3, "path": "Use", "line": 1, "units": [[0, 3, "Use"]]
+    }  # fmt: skip
+    assert record["passage_kind"] == "text"
+    reader = Documents("f", Fields(), MetadataReader({"passage_kind": "keyword"}))
+    again = reader.document(record, 1, "line 1")
+    assert cut(again, shard=0, number=0, chunk_tokens=16)[0] == chunks
+    whole = {"sentences": len(record["sentence_ends"])}
+    for wrong in (3, [], [{"sentences": 1}], [{**whole, "units": [[2, 1, "a"]]}]):
+        with pytest.raises(SourceError, match="passage_outlines"):
+            reader.document({**record, "passage_outlines": wrong}, 1, "line 1")
 
 
 @given(texts, metadata, st.sampled_from([16, 40, 1000]))
