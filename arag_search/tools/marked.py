@@ -5,6 +5,7 @@ the nearest ones if nothing matches, and the best ones of branches without a hit
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,7 @@ Measured with ``python -m bench replies``."""
 ALIKE = 0.85
 """Texts whose word runs have at least this Jaccard similarity are near-duplicates."""
 _RUN_WORDS = 4
+_CLAUSE_END = re.compile(r"[.!?:;][)\]\"'”]* ")
 _COPIED_WORDS = 50
 _COMPARED_CHARACTERS = 20_000
 _MAX_SAME_TOKENS = 200
@@ -369,12 +371,12 @@ class LineBlock(MarkedBlock):
         return "\n".join(self.written)
 
 
-def line_blocks(hits: Sequence[SearchHit]) -> list[MarkedBlock]:
+def line_blocks(result: SearchResult) -> list[MarkedBlock]:
     """Return the passages of a list of lines, those of a document together, below its title. A text
     that is that of the line before it is not repeated."""
     blocks: list[MarkedBlock] = []
     documents: dict[str, list[tuple[int, SearchHit]]] = {}
-    for at, hit in enumerate(hits):
+    for at, hit in enumerate(result.hits):
         documents.setdefault(hit.doc_id, []).append((at, hit))
     before = ""
     for passages in documents.values():
@@ -386,7 +388,7 @@ def line_blocks(hits: Sequence[SearchHit]) -> list[MarkedBlock]:
             block = LineBlock(hit.id, hit.title, header, sentences, shown, kind="lines", at=at)
             block.intro, intro = intro and f"{intro}:", ""
             written: list[str] = []
-            for number, name, text in _lines(hit, sentences, shown):
+            for number, name, text in _lines(result, hit, sentences, shown):
                 text = "" if text == name else SAME_TEXT if text == before and name else text
                 before = before if text in ("", SAME_TEXT) else text
                 written.append(f"{number}: {': '.join(filter(None, (name, text)))}")
@@ -396,18 +398,27 @@ def line_blocks(hits: Sequence[SearchHit]) -> list[MarkedBlock]:
 
 
 def _lines(
-    hit: SearchHit, sentences: Sequence[str], shown: Sequence[int]
+    result: SearchResult, hit: SearchHit, sentences: Sequence[str], shown: Sequence[int]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield for each sentence the number of its line or, in a document that is no file, its own;
-    the name of its unit; and its text."""
+    the name of its unit; and its text from the beginning of what matches."""
     starts = list(accumulate(map(len, sentences), initial=0))
     path = hit.outline.path.rpartition(PATH_MARK)[2]
     for number in shown:
         unit = hit.outline.unit_of(number)
         line = hit.outline.line + hit.content.count("\n", 0, starts[number])
-        text = cut_to(one_line(sentences[number]).lstrip("# "), LINE_TOKENS)
+        text = one_line(sentences[number]).lstrip("# ")
+        text = cut_to(text[_clause_start(text, result.first_match(text)) :], LINE_TOKENS)
         name = cut_to(unit.name if unit else path, LINE_TOKENS // 2)
         yield line if hit.outline.line else number + 1, name, text
+
+
+def _clause_start(text: str, match: int) -> int:
+    """Return where a line begins that shows the match in a sentence: after the last mark before it
+    or, if that is far away, some words before it."""
+    start = max((mark.end() for mark in _CLAUSE_END.finditer(text, 0, match)), default=0)
+    far = text.find(" ", match - LINE_TOKENS) + 1 if match - start > 2 * LINE_TOKENS else start
+    return max(start, far) if far <= match else start
 
 
 def _has_text(title: str, sentences: Iterable[str]) -> bool:

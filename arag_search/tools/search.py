@@ -196,7 +196,7 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
             block.rank = LOWERED
     if result.show != "text":
         if result.show == "lines":
-            hits = line_blocks(result.hits)
+            hits = line_blocks(result)
         else:
             for block in hits:
                 block.kind = "title"
