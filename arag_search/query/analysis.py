@@ -310,6 +310,7 @@ Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 
 APOSTROPHES = ("\u0027", "\u2019")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
 
 
 def checked_text(text: str) -> str:
@@ -355,6 +356,19 @@ def is_prefix(text: str) -> bool:
 def is_fuzzy(text: str, edits: int) -> bool:
     """Return whether ``~edits`` may follow the text: it is long enough, and exactly one token."""
     return len(text) >= MIN_FUZZY_CHARACTERS[edits] and is_prefix(text)
+
+
+def has_token(text: str) -> bool:
+    """Return whether the analyser makes at least one token of the text."""
+    return bool(_ASCII_TOKEN.search(text)) or bool(terms(nfc(text)))
+
+
+def has_few_apostrophes(text: str) -> bool:
+    """Return whether a leaf can stand for all spellings of the apostrophes in the text."""
+    straight, curly = APOSTROPHES
+    if text.count(straight) + text.count(curly) <= MAX_APOSTROPHES:
+        return True
+    return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
 
 
 def inner_apostrophes(text: str) -> list[int]:

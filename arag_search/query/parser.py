@@ -16,11 +16,10 @@ from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
-from arag_search.query.analysis import APOSTROPHES
+from arag_search.query.analysis import APOSTROPHES, has_token
 from arag_search.query.clauses import (
     ClauseReader,
     FieldRef,
-    has_token,
     is_no_field,
     is_searchable,
     literal_text,

@@ -22,6 +22,8 @@ from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
     Spellings,
     checked_text,
+    has_few_apostrophes,
+    has_token,
     is_fuzzy,
     is_prefix,
     spellings_of,
@@ -69,8 +71,27 @@ class _Printed:
         return render(cast("Node | Modifier", self))
 
 
+class _Spelled(_Printed):
+    """A text leaf. Its terms in each of its spellings are made when they are first asked for."""
+
+    __slots__ = ()
+    text: str
+    language: str
+    _spellings: Spellings | None
+
+    @property
+    def spellings(self) -> Spellings:
+        """The terms that are searched, in each spelling of the text."""
+        if self._spellings is None:
+            language = self.language
+            words = normal_spellings(self.text, language) if language else spellings_of(self.text)
+            _set(self, "_spellings", words)
+            return words
+        return self._spellings
+
+
 @dataclass(frozen=True, slots=True)
-class Term(_Printed):
+class Term(_Spelled):
     """A word as typed. ``spellings`` are its terms in each of its spellings.
 
     A word that the analyser splits is the phrase of its tokens. Searched are its normal forms in
@@ -81,15 +102,17 @@ class Term(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
-        _set_spellings(self)
+        _check_words(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase(_Printed):
+class Phrase(_Spelled):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
     ``language`` is as in Term; that of a text that begins with EXACT_MARK is empty.
@@ -100,11 +123,15 @@ class Phrase(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
-        _set_spellings(self)
+        _check_words(self)
+        if _is_exact(self):
+            _set(self, "language", "")
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(self.spellings[0]) < 2:
@@ -112,7 +139,7 @@ class Phrase(_Printed):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix(_Printed):
+class Prefix(_Spelled):
     """The beginning of a token: at least 3 characters that the analyser keeps as one token.
 
     With a ``language``, words match whose written or normal form begins so.
@@ -122,7 +149,9 @@ class Prefix(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
@@ -131,11 +160,11 @@ class Prefix(_Printed):
                 f'The prefix "{self.text}*".',
                 allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
             )
-        _set(self, "spellings", spellings_of(self.text))
+        _set(self, "_spellings", spellings_of(self.text))
 
 
 @dataclass(frozen=True, slots=True)
-class Fuzzy(_Printed):
+class Fuzzy(_Spelled):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
     neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
 
@@ -147,13 +176,15 @@ class Fuzzy(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
             raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
-        _set(self, "spellings", spellings_of(self.text))
+        _set(self, "_spellings", spellings_of(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,7 +529,7 @@ def give_forms(node: Node, language: str) -> None:
             case Term() | Phrase():
                 if not _is_exact(leaf):
                     _set(leaf, "language", language)
-                    _set(leaf, "spellings", normal_spellings(leaf.text, language))
+                    _set(leaf, "_spellings", None)
             case Prefix() | Fuzzy():
                 _set(leaf, "language", language)
             case _:
@@ -594,14 +625,12 @@ def _set_text(leaf: TextLeaf) -> None:
         _check_weight(leaf.weight, leaf.weight)
 
 
-def _set_spellings(leaf: Term | Phrase) -> None:
-    if _is_exact(leaf):
-        _set(leaf, "language", "")
-    language = leaf.language
-    spellings = normal_spellings(leaf.text, language) if language else spellings_of(leaf.text)
-    if not spellings:
-        raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
-    _set(leaf, "spellings", spellings)
+def _check_words(leaf: Term | Phrase) -> None:
+    """Check that a text has words, and not too many spellings, without cutting it into words."""
+    text = leaf.text
+    is_sound = has_token(text) and (leaf.language or has_few_apostrophes(text))
+    if not is_sound and not leaf.spellings:
+        raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
 
 
 def _is_exact(leaf: Term | Phrase) -> bool:
