@@ -363,10 +363,15 @@ def has_token(text: str) -> bool:
     return bool(_ASCII_TOKEN.search(text)) or bool(terms(nfc(text)))
 
 
+def has_apostrophes(text: str) -> bool:
+    """Return whether a text has an apostrophe, which may stand for two spellings."""
+    straight, curly = APOSTROPHES
+    return straight in text or curly in text
+
+
 def has_few_apostrophes(text: str) -> bool:
     """Return whether a leaf can stand for all spellings of the apostrophes in the text."""
-    straight, curly = APOSTROPHES
-    if text.count(straight) + text.count(curly) <= MAX_APOSTROPHES:
+    if not has_apostrophes(text) or sum(map(text.count, APOSTROPHES)) <= MAX_APOSTROPHES:
         return True
     return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
 
@@ -377,7 +382,7 @@ def inner_apostrophes(text: str) -> list[int]:
     If all apostrophes of the text had one spelling, these would be inside a token. (After a Hebrew
     letter, only U+0027 would be.)
     """
-    if not any(apostrophe in text for apostrophe in APOSTROPHES):
+    if not has_apostrophes(text):
         return []
     inner: set[int] = set()
     for apostrophe in APOSTROPHES:

@@ -50,6 +50,7 @@ from arag_search.query.tree import (
 )
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
+_PLAIN_PHRASE = re.compile(r'"[A-Za-z0-9][A-Za-z0-9 ]*"')
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
 _LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
 _MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
@@ -315,6 +316,8 @@ class ClauseReader:
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
     ) -> Node | None:
         """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
+        if (field is None or field.kind == "text") and not suffix and _PLAIN_PHRASE.fullmatch(raw):
+            return Phrase(raw[1:-1], field=field.text_field if field else None)
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
         if not closed:

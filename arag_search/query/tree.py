@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
@@ -459,30 +459,20 @@ def unweighted(node: Node) -> Node:
     return dataclasses.replace(node, weight=1.0)
 
 
-def leaves(node: Node | Modifier) -> Iterator[Leaf]:
-    """Yield all leaves below a node, including those under modifiers, left to right."""
-    match node:
-        case And() | Or():
-            for child in node.children:
-                yield from leaves(child)
-        case Not() | Prefer() | Demote():
-            yield from leaves(node.child)
-        case _:
-            yield node
+def leaves(node: Node | Modifier) -> list[Leaf]:
+    """Return all leaves below a node, including those under modifiers, left to right."""
+    if isinstance(node, And | Or):
+        return [leaf for child in node.children for leaf in leaves(child)]
+    return leaves(node.child) if isinstance(node, Modifier) else [node]
 
 
-def positive_leaves(node: Node | Modifier) -> Iterator[Leaf]:
-    """Yield the leaves that are wanted, left to right: those not under a Not or a Demote."""
-    match node:
-        case And() | Or():
-            for child in node.children:
-                yield from positive_leaves(child)
-        case Prefer():
-            yield from positive_leaves(node.child)
-        case Not() | Demote():
-            return
-        case _:
-            yield node
+def positive_leaves(node: Node | Modifier) -> list[Leaf]:
+    """Return the leaves that are wanted, left to right: those not under a Not or a Demote."""
+    if isinstance(node, And | Or):
+        return [leaf for child in node.children for leaf in positive_leaves(child)]
+    if isinstance(node, Modifier):
+        return positive_leaves(node.child) if isinstance(node, Prefer) else []
+    return [node]
 
 
 def has_patterns(node: Node | Modifier) -> bool:

@@ -173,7 +173,7 @@ def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
     fields = [index_field(name, leaf.language) for name in names]
     queries = [_spelling(field, terms, slop) for field in fields for terms in leaf.spellings]
-    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0" + "".join(queries)
+    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0{''.join(queries)}"
 
 
 def _spelling(field: str, terms: tuple[str, ...], slop: int) -> str:
