@@ -24,7 +24,7 @@ from arag_search.query.clauses import (
     is_searchable,
     literal_text,
 )
-from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, Schema
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -459,6 +459,9 @@ class _Reader:
             self._plain_word(raw, lexeme, following, is_token=True)
             return
         joined = following.kind if following is not None and following.joined else None
+        if raw[-1] == ":" and raw[:-1] in TEXT_FIELDS and joined in ("phrase", "open"):
+            self.groups.pending_field = self._field_here(raw[:-1], start), start
+            return
         if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
             self.groups.signs(raw, start)
             return
@@ -1089,7 +1092,7 @@ class _OpenGroups:
             findings.reject(group.start, end, problems.EMPTY_GROUP, mended=True)
 
     def _weight(self, suffix: str, end: int) -> float:
-        suffix = suffix.rstrip("?")
+        suffix = suffix and suffix.rstrip("?")
         if not suffix:
             return 1.0
         start = end - len(suffix)

@@ -130,8 +130,9 @@ class Phrase(_Spelled):
     def __post_init__(self) -> None:
         _set_text(self)
         _check_words(self)
-        if _is_exact(self):
+        if self.language and self.text.startswith(EXACT_MARK):
             _set(self, "language", "")
+            _set(self, "_spellings", None)
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(self.spellings[0]) < 2:
@@ -336,10 +337,10 @@ class And(_Printed):
 
     def __post_init__(self) -> None:
         _check_compound(self, And)
-        places = list(map(_place, self.children))
+        places = [_PLACES.get(type(child), 0) for child in self.children]
         if 0 not in places:
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
-        if places != sorted(places):
+        if any(places) and places != sorted(places):
             raise ArgumentError(
                 "A NOT, PREFER or DEMOTE out of order.",
                 allowed="positive children, then Nots, Prefers and Demotes",
@@ -515,15 +516,12 @@ def give_forms(node: Node, language: str) -> None:
     """Set the normal forms of the words of a tree in a language, which may be empty for none.
     Nothing else may refer to its nodes yet."""
     for leaf in leaves(node) if language else ():
-        match leaf:
-            case Term() | Phrase():
-                if not _is_exact(leaf):
-                    _set(leaf, "language", language)
-                    _set(leaf, "_spellings", None)
-            case Prefix() | Fuzzy():
+        if isinstance(leaf, Term | Phrase):
+            if not leaf.text.startswith(EXACT_MARK) or isinstance(leaf, Term):
                 _set(leaf, "language", language)
-            case _:
-                pass
+                _set(leaf, "_spellings", None)
+        elif isinstance(leaf, Prefix | Fuzzy):
+            _set(leaf, "language", language)
 
 
 def with_leaves(node: N, change: Callable[[Leaf], Leaf]) -> N:
@@ -623,10 +621,6 @@ def _check_words(leaf: Term | Phrase) -> None:
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
 
 
-def _is_exact(leaf: Term | Phrase) -> bool:
-    return isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
-
-
 def _check_weight(lowest: float, highest: float) -> None:
     within = MIN_WEIGHT * (1 - _WEIGHT_SLACK) <= lowest <= highest
     if not (within and highest <= MAX_WEIGHT * (1 + _WEIGHT_SLACK)):
@@ -678,14 +672,19 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
         _check_weight(node.weight, node.weight)  # else its text could not be parsed
     lowest, highest = math.inf, -math.inf
     for child in node.children:
-        if isinstance(child, Modifier) and kind is Or:
-            name = type(child).__name__.upper()
-            raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
-        if isinstance(child, kind) and child.weight == 1:
-            raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
-        span = _span(child)
-        if span is not None:
-            lowest, highest = min(lowest, span[0]), max(highest, span[1])
+        if isinstance(child, TextLeaf):
+            low = high = child.weight
+        else:
+            if isinstance(child, Modifier) and kind is Or:
+                name = type(child).__name__.upper()
+                raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
+            if isinstance(child, kind) and child.weight == 1:
+                raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
+            low, high = _span(child) or (lowest, highest)
+        if low < lowest:
+            lowest = low
+        if high > highest:
+            highest = high
     if highest > 0:
         lowest, highest = node.weight * lowest, node.weight * highest
         _check_weight(lowest, highest)
