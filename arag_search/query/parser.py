@@ -367,8 +367,8 @@ def _check_unicode(text: str, findings: Findings) -> None:
 
 def _check_limits(tree: Node, findings: Findings, options: Options) -> None:
     """Reject a query of too many clauses or words."""
-    # Most texts have too few words, or beginnings of patterns, for any limit; only a prefix, a fuzzy
-    # word and an apostrophe, which stands for two spellings, count for more.
+    # Most texts have too few words and slashes for any limit. Only a prefix, a fuzzy word, and an
+    # apostrophe, which stands for two spellings, count for more.
     text = findings.text
     if not _COUNTED.search(text) and len(_WORDS.findall(text)) <= MAX_LEAVES:
         return

@@ -616,6 +616,8 @@ def _set_text(leaf: TextLeaf) -> None:
 def _check_words(leaf: Term | Phrase) -> None:
     """Check that a text has words, and not too many spellings, without cutting it into words."""
     text = leaf.text
+    if text.isalnum() and text.isascii():
+        return
     is_sound = has_token(text) and (leaf.language or has_few_apostrophes(text))
     if not is_sound and not leaf.spellings:
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
