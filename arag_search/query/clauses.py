@@ -318,7 +318,7 @@ class ClauseReader:
         """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
         is_text = field is None or field.kind == "text"
         if is_text and "~" not in suffix and _PLAIN_PHRASE.fullmatch(raw):
-            weight = self.weight(suffix, end - len(suffix)) if suffix else 1.0
+            _, weight = self._phrase_suffix(suffix, end - len(suffix))
             return Phrase(raw[1:-1], 0, field.text_field if field else None, weight)
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
