@@ -310,6 +310,7 @@ Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 
 APOSTROPHES = ("\u0027", "\u2019")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
 
 
 def checked_text(text: str) -> str:
@@ -357,13 +358,31 @@ def is_fuzzy(text: str, edits: int) -> bool:
     return len(text) >= MIN_FUZZY_CHARACTERS[edits] and is_prefix(text)
 
 
+def has_token(text: str) -> bool:
+    """Return whether the analyser makes at least one token of the text."""
+    return bool(_ASCII_TOKEN.search(text)) or bool(terms(nfc(text)))
+
+
+def has_apostrophes(text: str) -> bool:
+    """Return whether a text has an apostrophe, which may stand for two spellings."""
+    straight, curly = APOSTROPHES
+    return straight in text or curly in text
+
+
+def has_few_apostrophes(text: str) -> bool:
+    """Return whether a leaf can stand for all spellings of the apostrophes in the text."""
+    if not has_apostrophes(text) or sum(map(text.count, APOSTROPHES)) <= MAX_APOSTROPHES:
+        return True
+    return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
+
+
 def inner_apostrophes(text: str) -> list[int]:
     """Return the offsets of the apostrophes whose spelling changes the tokens. O(len(text)).
 
     If all apostrophes of the text had one spelling, these would be inside a token. (After a Hebrew
     letter, only U+0027 would be.)
     """
-    if not any(apostrophe in text for apostrophe in APOSTROPHES):
+    if not has_apostrophes(text):
         return []
     inner: set[int] = set()
     for apostrophe in APOSTROPHES:

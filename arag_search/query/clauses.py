@@ -16,7 +16,7 @@ from typing import Literal
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
-from arag_search.query.analysis import APOSTROPHES, inner_apostrophes, is_fuzzy, is_prefix
+from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
 from arag_search.query.fields import Schema, is_field_name, period_ms
 from arag_search.query.forms import keeps_symbols
 from arag_search.query.lexer import find_special, unescape
@@ -50,7 +50,7 @@ from arag_search.query.tree import (
 )
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
-_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
+_PLAIN_PHRASE = re.compile(r'"[A-Za-z0-9][A-Za-z0-9 ]*"')
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
 _LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
 _MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
@@ -316,6 +316,10 @@ class ClauseReader:
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
     ) -> Node | None:
         """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
+        is_text = field is None or field.kind == "text"
+        if is_text and "~" not in suffix and _PLAIN_PHRASE.fullmatch(raw):
+            _, weight = self._phrase_suffix(suffix, end - len(suffix))
+            return Phrase(raw[1:-1], 0, field.text_field if field else None, weight)
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
         if not closed:
@@ -579,18 +583,6 @@ class ClauseReader:
     ) -> None:
         text = problems.NOT_A_NUMBER if kind == "number" else problems.NOT_A_DATE
         self.findings.reject(start, end, text.format(name=field.name), mended=mended)
-
-
-def has_token(text: str) -> bool:
-    """Return whether the analyser makes at least one token of the text."""
-    return bool(_ASCII_TOKEN.search(text)) or bool(analysis.terms(nfc(text)))
-
-
-def has_few_apostrophes(text: str) -> bool:
-    """Return whether a leaf can stand for all spellings of the apostrophes in the text."""
-    if sum(map(text.count, APOSTROPHES)) <= MAX_APOSTROPHES:
-        return True
-    return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
 
 
 def is_searchable(text: str) -> bool:

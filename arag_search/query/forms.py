@@ -206,9 +206,10 @@ def normal_spellings(text: str, language: str) -> Spellings:
     known = _known(language)
     if text.isascii() and text.isalpha() and text[1:].islower():  # most words
         return ((known[text.lower()],),)
-    terms = () if _UNUSUAL.search(text) else tuple(normal_terms(text, language))
-    if len(terms) > 1:  # most phrases
-        return (terms,)
+    if not _UNUSUAL.search(text):
+        terms = tuple([known[term] for term in analysis.terms(text)])
+        if len(terms) > 1:  # most phrases
+            return (terms,)
     if _SYMBOL.fullmatch(text.strip()):
         return ((text.strip().lower(),),)
     forms = normal_forms(text, language)

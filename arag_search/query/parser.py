@@ -16,16 +16,15 @@ from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
-from arag_search.query.analysis import APOSTROPHES
+from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
 from arag_search.query.clauses import (
     ClauseReader,
     FieldRef,
-    has_token,
     is_no_field,
     is_searchable,
     literal_text,
 )
-from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, Schema
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -99,6 +98,8 @@ _OPTION = re.compile(
 )
 _WEIGHT = re.compile(r"\^[^\s()]+")
 _COUNTED = re.compile(f"[*~{''.join(APOSTROPHES)}]")
+_WORDS = re.compile(r"[A-Za-z0-9]{1,100}+|[^\x00-\x7f]|/")
+"""Each word of a text, of the longest that the analyser leaves whole, is one of these or more."""
 _SPACED_CLAUSE = re.compile(
     r"""(?P<name>[^\W\d][\w.-]*)(?:
         :\s*(?P<low>[^\s()":\[{<>]+)\s+TO\s+(?P<high>[^\s()":]+)
@@ -366,13 +367,12 @@ def _check_unicode(text: str, findings: Findings) -> None:
 
 def _check_limits(tree: Node, findings: Findings, options: Options) -> None:
     """Reject a query of too many clauses or words."""
-    # A clause takes a character and a separator, a prefix also a star, a fuzzy word a tilde; a word
-    # of a phrase takes as much, and an apostrophe stands for two spellings. Most texts are too
-    # short to count.
+    # Most texts have too few words and slashes for any limit. Only a prefix, a fuzzy word, and an
+    # apostrophe, which stands for two spellings, count for more.
     text = findings.text
-    if len(text) < 2 * MAX_LEAVES and not _COUNTED.search(text):
+    if not _COUNTED.search(text) and len(_WORDS.findall(text)) <= MAX_LEAVES:
         return
-    all_leaves = list(leaves(tree))
+    all_leaves = leaves(tree)
     prefixes = [leaf.text for leaf in all_leaves if isinstance(leaf, Prefix)]
     of_prefixes = (len(prefixes), MAX_PUBLISHED_PREFIXES, problems.TOO_MANY_PUBLISHED_PREFIXES)
     if options.has_additions:
@@ -447,22 +447,25 @@ class _Reader:
     # Clauses
 
     def _word(self, index: int, lexeme: Lexeme) -> None:
-        raw, start = lexeme.raw, lexeme.start
-        following = self._following(index)
-        operator = self._operator(raw)
         if self.may_compare and self._is_spaced_clause(lexeme):
             return
-        if raw.isalnum() and raw.isascii() and operator is None:
-            self._plain_word(raw, lexeme, following, is_token=True)
-            return
+        raw, start = lexeme.raw, lexeme.start
+        operator = self._operator(raw)
         if operator is not None and self.groups.pending_field is None:
             self.groups.operator(operator, lexeme)
             return
+        following = self._following(index)
+        if operator is None and raw.isalnum() and raw.isascii():
+            self._plain_word(raw, lexeme, following, is_token=True)
+            return
         joined = following.kind if following is not None and following.joined else None
+        if raw[-1] == ":" and raw[:-1] in TEXT_FIELDS and joined in ("phrase", "open"):
+            self.groups.pending_field = self._field_here(raw[:-1], start), start
+            return
         if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
             self.groups.signs(raw, start)
             return
-        if self._is_dropped(raw, lexeme, following):
+        if not has_token(raw) and self._is_dropped(raw, lexeme, following):
             return
         if not raw.isascii() and following and _UNCLOSED_CURLY_QUOTE.search(raw):
             self.findings.note(problems.NOTE_CURLY_QUOTES)
@@ -677,12 +680,13 @@ class _Reader:
         self.groups.add(node, start + signs, lexeme.end)
 
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
-        """Drop a piece that holds nothing to search, or reject it; return whether that was done.
+        """Drop a piece without words, or reject it; return whether that was done.
 
-        A piece next to a blank and no operator is dropped with a note.
+        A piece next to a blank and no operator is dropped with a note. One with signs of the
+        language is kept.
         """
         group = self.groups.group
-        if self.groups.pending_field or has_token(raw) or find_special(raw, ":^~*") >= 0:
+        if self.groups.pending_field or find_special(raw, ":^~*") >= 0:
             return False
         if raw[0] == "\\" and unescape(raw) in self.operators:
             return False
@@ -941,7 +945,7 @@ class _OpenGroups:
         first = group.modifiers[0].start if group.modifiers else start
         connector, modifier, plus = self._take_modifiers()
         self.pending_field = None
-        if isinstance(node, TextLeaf) and len(node.spellings) > 1:
+        if isinstance(node, TextLeaf) and has_apostrophes(node.text):
             self._check_spellings(node, start, end)
         if modifier is not None:
             node = self._modifiable(modifier, node, start, end)
@@ -1030,7 +1034,8 @@ class _OpenGroups:
 
         Spellings cost time even without limits; the limits of a query are checked later.
         """
-        self._spelled += spelled_words(leaf)
+        if len(leaf.spellings) > 1:
+            self._spelled += spelled_words(leaf)
         if self._spelled > MAX_WORDS_WITHOUT_LIMITS:
             limit = MAX_WORDS_WITHOUT_LIMITS
             message = fill(problems.TOO_MANY_WORDS, count=self._spelled, limit=limit)
@@ -1087,7 +1092,7 @@ class _OpenGroups:
             findings.reject(group.start, end, problems.EMPTY_GROUP, mended=True)
 
     def _weight(self, suffix: str, end: int) -> float:
-        suffix = suffix.rstrip("?")
+        suffix = suffix and suffix.rstrip("?")
         if not suffix:
             return 1.0
         start = end - len(suffix)
@@ -1117,11 +1122,11 @@ class _OpenGroups:
         """Return and clear what precedes the next clause: its connector, a modifier, a plus."""
         group = self.group
         connector: Connector = "SPACE" if group.items else "START"
-        if not (group.operator or group.modifiers or group.plus_pending):
-            return connector, None, False
         if group.operator is not None:
             connector = group.operator[0]
             group.operator = None
+        if not (group.modifiers or group.plus_pending):
+            return connector, None, False
         modifier = group.modifiers[-1] if group.modifiers else None
         if len(group.modifiers) > 1 and self._options.operators and modifier is not None:
             start = group.modifiers[0].start
@@ -1179,14 +1184,18 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
     first; otherwise it is rejected, and mended by joining it to the alternative before it, or to
     the next if it is the first.
     """
-    broken = any(item.node is None for item in items)
-    items = _with_nodes(items) if broken else items
     items[0].connector = "START"
-    if len(items) == 1 and not items[0].modifier and items[0].node is not None:
-        return items[0].node
-    if any(item.plus for item in items):
-        _join_plus(items, findings)
     kept = [item.node for item in items if item.node is not None and not item.modifier]
+    if len(items) == 1 and kept:
+        return kept[0]
+    broken = len(kept) < len(items) and any(item.node is None for item in items)
+    if broken:
+        items = _with_nodes(items)
+        items[0].connector = "START"
+        if len(items) == 1 and kept:
+            return kept[0]
+    if True in [item.plus for item in items]:
+        _join_plus(items, findings)
     if len(kept) == len(items):
         connectors = {item.connector for item in items[1:]}
         if connectors <= _ALL_OF[default]:

@@ -36,7 +36,7 @@ def factor_text(factor: float) -> str:
 def word_text(text: str, field: str | None) -> str:
     """Return a word after its field."""
     if text.isalnum() and text not in OPERATOR_WORDS:
-        return field_text(field) + text
+        return f"{field}:{text}" if field else text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
     if text[0] == '"' and text[1:2].isalnum():
         escaped = f'\\"\\{escaped[2:]}'  # which is no phrase in escaped quotes
@@ -53,7 +53,9 @@ def word_text(text: str, field: str | None) -> str:
 
 def quoted(text: str) -> str:
     """Return a phrase, or a keyword that is not a plain word, in quotes."""
-    return '"' + _PHRASE_SPECIAL.sub(r"\\\1", text) + '"'
+    if _PHRASE_SPECIAL.search(text):
+        text = _PHRASE_SPECIAL.sub(r"\\\1", text)
+    return f'"{text}"'
 
 
 def keyword_text(value: str) -> str:

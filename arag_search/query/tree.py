@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
@@ -22,6 +22,8 @@ from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
     Spellings,
     checked_text,
+    has_few_apostrophes,
+    has_token,
     is_fuzzy,
     is_prefix,
     spellings_of,
@@ -69,8 +71,27 @@ class _Printed:
         return render(cast("Node | Modifier", self))
 
 
+class _Spelled(_Printed):
+    """A text leaf. Its terms in each of its spellings are made when they are first asked for."""
+
+    __slots__ = ()
+    text: str
+    language: str
+    _spellings: Spellings | None
+
+    @property
+    def spellings(self) -> Spellings:
+        """The terms that are searched, in each spelling of the text."""
+        if self._spellings is None:
+            language = self.language
+            words = normal_spellings(self.text, language) if language else spellings_of(self.text)
+            _set(self, "_spellings", words)
+            return words
+        return self._spellings
+
+
 @dataclass(frozen=True, slots=True)
-class Term(_Printed):
+class Term(_Spelled):
     """A word as typed. ``spellings`` are its terms in each of its spellings.
 
     A word that the analyser splits is the phrase of its tokens. Searched are its normal forms in
@@ -81,15 +102,17 @@ class Term(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
-        _set_spellings(self)
+        _check_words(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase(_Printed):
+class Phrase(_Spelled):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
     ``language`` is as in Term; that of a text that begins with EXACT_MARK is empty.
@@ -100,11 +123,16 @@ class Phrase(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
-        _set_spellings(self)
+        _check_words(self)
+        if self.language and self.text.startswith(EXACT_MARK):
+            _set(self, "language", "")
+            _set(self, "_spellings", None)
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(self.spellings[0]) < 2:
@@ -112,7 +140,7 @@ class Phrase(_Printed):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix(_Printed):
+class Prefix(_Spelled):
     """The beginning of a token: at least 3 characters that the analyser keeps as one token.
 
     With a ``language``, words match whose written or normal form begins so.
@@ -122,7 +150,9 @@ class Prefix(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
@@ -131,11 +161,11 @@ class Prefix(_Printed):
                 f'The prefix "{self.text}*".',
                 allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
             )
-        _set(self, "spellings", spellings_of(self.text))
+        _set(self, "_spellings", spellings_of(self.text))
 
 
 @dataclass(frozen=True, slots=True)
-class Fuzzy(_Printed):
+class Fuzzy(_Spelled):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
     neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
 
@@ -147,13 +177,15 @@ class Fuzzy(_Printed):
     field: TextField = None
     weight: float = 1.0
     language: str = dataclasses.field(compare=False, repr=False, default="")
-    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+    _spellings: Spellings | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         _set_text(self)
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
             raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
-        _set(self, "spellings", spellings_of(self.text))
+        _set(self, "_spellings", spellings_of(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,10 +337,10 @@ class And(_Printed):
 
     def __post_init__(self) -> None:
         _check_compound(self, And)
-        places = list(map(_place, self.children))
+        places = [_PLACES.get(type(child), 0) for child in self.children]
         if 0 not in places:
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
-        if places != sorted(places):
+        if any(places) and places != sorted(places):
             raise ArgumentError(
                 "A NOT, PREFER or DEMOTE out of order.",
                 allowed="positive children, then Nots, Prefers and Demotes",
@@ -428,30 +460,20 @@ def unweighted(node: Node) -> Node:
     return dataclasses.replace(node, weight=1.0)
 
 
-def leaves(node: Node | Modifier) -> Iterator[Leaf]:
-    """Yield all leaves below a node, including those under modifiers, left to right."""
-    match node:
-        case And() | Or():
-            for child in node.children:
-                yield from leaves(child)
-        case Not() | Prefer() | Demote():
-            yield from leaves(node.child)
-        case _:
-            yield node
+def leaves(node: Node | Modifier) -> list[Leaf]:
+    """Return all leaves below a node, including those under modifiers, left to right."""
+    if isinstance(node, And | Or):
+        return [leaf for child in node.children for leaf in leaves(child)]
+    return leaves(node.child) if isinstance(node, Modifier) else [node]
 
 
-def positive_leaves(node: Node | Modifier) -> Iterator[Leaf]:
-    """Yield the leaves that are wanted, left to right: those not under a Not or a Demote."""
-    match node:
-        case And() | Or():
-            for child in node.children:
-                yield from positive_leaves(child)
-        case Prefer():
-            yield from positive_leaves(node.child)
-        case Not() | Demote():
-            return
-        case _:
-            yield node
+def positive_leaves(node: Node | Modifier) -> list[Leaf]:
+    """Return the leaves that are wanted, left to right: those not under a Not or a Demote."""
+    if isinstance(node, And | Or):
+        return [leaf for child in node.children for leaf in positive_leaves(child)]
+    if isinstance(node, Modifier):
+        return positive_leaves(node.child) if isinstance(node, Prefer) else []
+    return [node]
 
 
 def has_patterns(node: Node | Modifier) -> bool:
@@ -494,15 +516,12 @@ def give_forms(node: Node, language: str) -> None:
     """Set the normal forms of the words of a tree in a language, which may be empty for none.
     Nothing else may refer to its nodes yet."""
     for leaf in leaves(node) if language else ():
-        match leaf:
-            case Term() | Phrase():
-                if not _is_exact(leaf):
-                    _set(leaf, "language", language)
-                    _set(leaf, "spellings", normal_spellings(leaf.text, language))
-            case Prefix() | Fuzzy():
+        if isinstance(leaf, Term | Phrase):
+            if not leaf.text.startswith(EXACT_MARK) or isinstance(leaf, Term):
                 _set(leaf, "language", language)
-            case _:
-                pass
+                _set(leaf, "_spellings", None)
+        elif isinstance(leaf, Prefix | Fuzzy):
+            _set(leaf, "language", language)
 
 
 def with_leaves(node: N, change: Callable[[Leaf], Leaf]) -> N:
@@ -594,18 +613,14 @@ def _set_text(leaf: TextLeaf) -> None:
         _check_weight(leaf.weight, leaf.weight)
 
 
-def _set_spellings(leaf: Term | Phrase) -> None:
-    if _is_exact(leaf):
-        _set(leaf, "language", "")
-    language = leaf.language
-    spellings = normal_spellings(leaf.text, language) if language else spellings_of(leaf.text)
-    if not spellings:
-        raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
-    _set(leaf, "spellings", spellings)
-
-
-def _is_exact(leaf: Term | Phrase) -> bool:
-    return isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
+def _check_words(leaf: Term | Phrase) -> None:
+    """Check that a text has words, and not too many spellings, without cutting it into words."""
+    text = leaf.text
+    if text.isalnum() and text.isascii():
+        return
+    is_sound = has_token(text) and (leaf.language or has_few_apostrophes(text))
+    if not is_sound and not leaf.spellings:
+        raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
 
 
 def _check_weight(lowest: float, highest: float) -> None:
@@ -659,14 +674,19 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
         _check_weight(node.weight, node.weight)  # else its text could not be parsed
     lowest, highest = math.inf, -math.inf
     for child in node.children:
-        if isinstance(child, Modifier) and kind is Or:
-            name = type(child).__name__.upper()
-            raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
-        if isinstance(child, kind) and child.weight == 1:
-            raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
-        span = _span(child)
-        if span is not None:
-            lowest, highest = min(lowest, span[0]), max(highest, span[1])
+        if isinstance(child, TextLeaf):
+            low = high = child.weight
+        else:
+            if isinstance(child, Modifier) and kind is Or:
+                name = type(child).__name__.upper()
+                raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
+            if isinstance(child, kind) and child.weight == 1:
+                raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
+            low, high = _span(child) or (lowest, highest)
+        if low < lowest:
+            lowest = low
+        if high > highest:
+            highest = high
     if highest > 0:
         lowest, highest = node.weight * lowest, node.weight * highest
         _check_weight(lowest, highest)

@@ -872,4 +872,6 @@ def _is_plain(request: SearchRequest) -> bool:
 
 
 def _names_title(parsed: ParsedQuery) -> bool:
-    return any(isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree))
+    return f"{TITLE}:" in parsed.understood and any(
+        isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree)
+    )

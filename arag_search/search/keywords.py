@@ -9,8 +9,8 @@ from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Deadline, Granularity, Hit, LeafScore, Matching, SearchEngine
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query import analysis
-from arag_search.query.analysis import spellings_of
-from arag_search.query.clauses import has_few_apostrophes, lost_symbols
+from arag_search.query.analysis import has_few_apostrophes, spellings_of
+from arag_search.query.clauses import lost_symbols
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.matching import Pattern

@@ -93,7 +93,7 @@ def keywords_query(keywords: Iterable[str]) -> str | None:
     Every keyword counts in every field and every spelling.
     """
     clauses = [
-        f"?\0{_boosted(_spelling(field, spelling, 0), len(keyword))}"
+        f"?\0{_boosted(_in(field, *_spelling(spelling, 0)), len(keyword))}"
         for keyword in map(nfc, keywords)
         for spelling in spellings_of(keyword)
         for field in TEXT_FIELDS
@@ -171,15 +171,21 @@ def _bool(clauses: Sequence[str]) -> str:
 
 def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
+    spellings = [_spelling(terms, slop) for terms in leaf.spellings]
     fields = [index_field(name, leaf.language) for name in names]
-    queries = [_spelling(field, terms, slop) for field in fields for terms in leaf.spellings]
-    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0" + "".join(queries)
+    queries = [_in(field, kind, words) for field in fields for kind, words in spellings]
+    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0{''.join(queries)}"
 
 
-def _spelling(field: str, terms: tuple[str, ...], slop: int) -> str:
+def _spelling(terms: tuple[str, ...], slop: int) -> tuple[str, str]:
+    """Return the kind of the query for a word or phrase, and what comes after its field."""
     if len(terms) == 1:
-        return f"t\0{field}\0{terms[0]}\0"
-    return f"p\0{field}\0{slop}\0{len(terms)}\0" + "\0".join(terms) + "\0"
+        return "t", terms[0]
+    return "p", "\0".join((str(slop), str(len(terms)), *terms))
+
+
+def _in(field: str, kind: str, words: str) -> str:
+    return f"{kind}\0{field}\0{words}\0"
 
 
 def _expanded(leaf: Prefix | Fuzzy, names: Sequence[str]) -> str:

@@ -339,6 +339,24 @@ def test_ambiguous_text_gets_a_note(query: str, understood: str, note: str) -> N
     assert parsed.notes == (note,)
 
 
+@pytest.mark.parametrize(
+    "suffix", ["", "^2", "^2or?", "^x", "^0", "^2^3", "^2~1", "~30", "~x", "?"]
+)
+@pytest.mark.parametrize("before", ["", "title:", "title: ", "-", "lang:", "year:", "nothing:"])
+def test_a_phrase_of_plain_words_is_read_like_any_other(before: str, suffix: str) -> None:
+    def read(phrase: str) -> list[str]:
+        try:
+            parsed = parse(f"{before}{phrase}{suffix} opera", SCHEMA)
+            return [parsed.understood, *parsed.notes]
+        except QueryError as error:
+            return [str(error)]
+
+    comma = read('"four,seasons"')
+    assert read('"four seasons"') == [
+        text.replace("four,seasons", "four seasons") for text in comma
+    ]
+
+
 @pytest.mark.parametrize("query", WITHOUT_NOTE)
 def test_ordinary_punctuation_gets_no_note(query: str) -> None:
     assert parse(query, SCHEMA).notes == ()
