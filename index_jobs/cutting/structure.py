@@ -65,7 +65,7 @@ def ends_of_lines(text: str, outline: Outline, ends: Sequence[int], code: bool) 
             kept.append(end)
         elif kept:  # a blank belongs to the sentence before it
             kept[-1] = end
-    return kept
+    return kept or [len(text)][: len(text)]
 
 
 def line_starts(text: str) -> list[int]:

@@ -159,6 +159,8 @@ def outlined(draw: st.DrawFn) -> tuple[str, Outline]:
 
 
 @given(outlined(), st.integers(16, 400), st.sampled_from(["a.html", "a.py"]))
+@example(("", (Unit(0, 1, "section"),)), 16, "a.html")
+@example(("\n", (Unit(0, 2, "section"),)), 16, "a.html")
 @example(("\n\n  \nword", (Unit(0, 2, "entry", "a"), Unit(2, 4, "section", "b"))), 16, "a.md")
 def test_whatever_the_outline_no_text_is_lost_and_units_are_within_their_passage(
     document: tuple[str, Outline], tokens: int, id: str
