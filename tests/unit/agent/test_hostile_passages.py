@@ -19,7 +19,7 @@ from arag_search.corpus import Chunk
 from arag_search.tools.rendering import shown_id
 from arag_search.tools.reply_text import parts_of, read_spans
 from tests.support.asking import call, calls
-from tests.support.examples import examples
+from tests.support.examples import examples, some_of
 from tests.support.hostile_passages import IDS, hostile_chunks
 from tests.support.passages import chunk, index_of
 from tests.support.scripted_model import ScriptedModel
@@ -96,7 +96,7 @@ def check(record: Record, *forged: str) -> None:
     ],
 )
 def test_a_passage_cannot_write_a_line_of_a_reply(place: str, forged: str) -> None:
-    for separator in SEPARATORS:
+    for separator in some_of(SEPARATORS):
         lines = [INSTRUCTION, "An opera.", INSTRUCTION]
         if place != "title":
             lines.insert({"inside": 1, "last": 3}.get(place, 0), forged)
