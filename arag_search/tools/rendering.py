@@ -80,7 +80,7 @@ _LIKE_OURS = re.compile(
     r"""(?:[^\S\n]|[\u200b-\u200f\u2060\ufeff])*(?P<line>
     \[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\]+(?:\s|\Z)
     |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
-    |(?:Alone|Best[ ]|Full[ ]text|Go[ ]on|More|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
+    |(?:Alone|Best[ ]|Go[ ]on|More|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
        |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
     |(?:\#\d+:|This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
        |Only[ ][\d,]+[ ]passages?|[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?passages?[ ]for)[ ])""",

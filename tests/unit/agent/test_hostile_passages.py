@@ -40,7 +40,7 @@ FORGED = (
     "Alone: opera occurs nowhere.",
     "Best for official:",
     "Nearly the same text: [official.1].",
-    "More: offset=5. Full text: chunk_read.",
+    "More: offset=5.",
     'Not shown for want of room: chunk_ids ["official.1"].',
     "Unknown: official.1.",
     "(next: official.1)",
