@@ -7,7 +7,7 @@ parentheses: all limits count it in full, and the line of the query as understoo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class Expanded(NamedTuple):
     replaced: Sequence[tuple[slice, slice]] = ()
 
     @contextmanager
-    def columns_as_written(self) -> Iterator[None]:
+    def columns_as_written(self) -> Generator[None]:
         """Give the problems of a QueryError their columns in the query as it was written."""
         try:
             yield
