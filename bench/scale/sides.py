@@ -18,6 +18,7 @@ from arag_search.engines.base import Granularity
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress
 from arag_search.tools.logical_search import LogicalSearch
+from bench import BenchError
 from bench.cluster.cluster import client_of, local_cluster, remove_indexes
 from bench.report.rounds import percentile, timed
 from bench.speed.bare import without_query_cache
@@ -222,9 +223,12 @@ def _reply_ratio(index: Index, queries: Sequence[str], granularity: Granularity)
     in them, without snippets and feedback. Each query is asked in both ways, in turn. The time is
     that of the processor in this thread, which is where embedded Lucene searches."""
     tool = LogicalSearch.of(index, load_preset(DEFAULT_PRESET))
+    shown = {"granularity": granularity} if granularity == "sentence" else {}
 
     def reply(query: str) -> None:
-        tool.run({"query": query, "granularity": granularity})
+        result = tool.run({"query": query, "top_k": TOP_K, **shown})
+        if result.status == "error":
+            raise BenchError("A reply is an error.", where=query, do=result.text)
 
     def search(query: str) -> None:
         index.logical_search(
