@@ -26,6 +26,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS
+from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client
 from tests.support.mcp_servers import LocalServer, text_of
 
@@ -144,7 +145,7 @@ def inspected(era: str, target: Sequence[str], *call: str) -> Any:
     return json.loads(done.stdout)["result"]
 
 
-@pytest.mark.parametrize(("transport", "era"), [("stdio", "modern"), ("http", "legacy")])
+@pytest.mark.parametrize(("transport", "era"), some_of([("stdio", "modern"), ("http", "legacy")]))
 def test_the_inspector_of_the_protocol_is_served(transport: str, era: str) -> None:
     with contextlib.ExitStack() as stack:
         target = (
@@ -159,7 +160,7 @@ def test_the_inspector_of_the_protocol_is_served(transport: str, era: str) -> No
         assert WHOLE in content["text"]
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", some_of(["http", "stdio"]))
 def test_a_client_of_the_sdk_1_is_served(transport: str) -> None:
     with contextlib.ExitStack() as stack:
         target = (

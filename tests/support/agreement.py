@@ -64,7 +64,7 @@ from tests.support.strategies import (
     trees,
 )
 
-EXAMPLES = examples(FULL)
+EXAMPLES = examples(FULL, share=20)
 TOLERANCE = 1e-4
 """The largest relative difference between the scores of two engines."""
 

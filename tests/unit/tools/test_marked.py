@@ -112,7 +112,7 @@ def test_near_duplicates_share_a_line_and_stay_hits() -> None:
     result = search(tools(*copies, other), "canal")
     assert sorted(result.ids) == ["d0.1", "d1.1", "d2.1", "x.1"]
     assert result.total == 4
-    assert "\nNearly the same text: [d1.1], [d2.1].\n" in result.text
+    assert "\nNearly the same text: [d1.1], [d2.1]." in result.text
     assert [span.id for span in result.passages if span.left_out == "same"] == ["d1.1", "d2.1"]
     check_spans(result.passages, result.text)
 
