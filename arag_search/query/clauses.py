@@ -300,7 +300,8 @@ class ClauseReader:
             message = problems.WEIGHT_ON_PATTERN
             self.findings.reject(end - len(suffix), end, message, mended=True)
         try:
-            leaf = Regex(pattern, bool(match["flag"]), field.text_field if field else None)
+            text_field = field.text_field if field else None
+            leaf = Regex(pattern, bool(match["flag"]), text_field, start=match.end("signs"))
         except ArgumentError as error:
             message = fill(problems.BAD_PATTERN, error=str(error).partition("/: ")[2].rstrip("."))
             self.findings.reject(start, end, message, mended=False)

@@ -7,8 +7,10 @@ parentheses: all limits count it in full, and the line of the query as understoo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from arag_search.query import problems
 from arag_search.query.fields import Schema
@@ -32,18 +34,44 @@ class EarlierSearch:
     corpus: str
 
 
+class Expanded(NamedTuple):
+    """A query with the earlier queries that it refers to, and notes. ``replaced`` has the offsets
+    of each reference in the query as it was written, and of what replaces it here."""
+
+    text: str
+    notes: Sequence[str] = ()
+    replaced: Sequence[tuple[slice, slice]] = ()
+
+    @contextmanager
+    def columns_as_written(self) -> Generator[None]:
+        """Give the problems of a QueryError their columns in the query as it was written."""
+        try:
+            yield
+        except QueryError as error:
+            places = [replace(p, column=self._written(p.column - 1) + 1) for p in error.problems]
+            raise QueryError(error.query, tuple(places), error.mended) from None
+
+    def _written(self, offset: int) -> int:
+        for written, here in reversed(self.replaced):
+            if offset >= here.start:
+                return max(offset - here.stop, 0) + (
+                    written.stop if offset >= here.stop else written.start
+                )
+        return offset
+
+
 def with_earlier(
     text: str, earlier: Mapping[int, EarlierSearch], granularity: str, corpus: str, schema: Schema
-) -> tuple[str, list[str]]:
-    """Return a query with the earlier queries that it refers to, by number, and notes.
+) -> Expanded:
+    """Return a query with the earlier queries that it refers to, by number.
 
     A reference stands alone or at an operator; elsewhere, and with a number that no search has, it
     is a word, with a note. Raises QueryError for a search of another granularity. O(len(text)).
     """
     lexemes = lex(text)
     notes: list[str] = []
-    pieces: list[str] = []
-    done = 0
+    replaced: list[tuple[slice, slice]] = []
+    expanded, done = "", 0
     for at, lexeme in enumerate(lexemes):
         match = _REFERENCE.fullmatch(lexeme.raw) if lexeme.kind == "word" else None
         if match is None:
@@ -66,9 +94,12 @@ def with_earlier(
         query = _condition(search.query, schema) if is_condition else search.query
         weight = match["weight"] or ""
         query = f"({query}){weight}" if weight else query
-        pieces += [text[done : lexeme.start], match["signs"], query]
+        expanded += text[done : lexeme.start] + match["signs"]
+        here = slice(len(expanded), len(expanded) + len(query))
+        replaced.append((slice(lexeme.start + len(match["signs"]), lexeme.end), here))
+        expanded += query
         done = lexeme.end
-    return "".join([*pieces, text[done:]]), notes
+    return Expanded(expanded + text[done:], notes, replaced)
 
 
 def _is_edge(lexeme: Lexeme | None, group: str) -> bool:

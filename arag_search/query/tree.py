@@ -194,13 +194,15 @@ class Regex(_Printed):
 
     ``pattern`` is in the syntax of the library ``regex``; a slash in it has a backslash. Engines
     search no patterns: ``matches`` holds the ordinals of what matches, among what the rest of the
-    query lets match (see ``search.patterns``), and None until they are known.
+    query lets match (see ``search.patterns``), and None until they are known. ``start`` is its
+    offset in the query as it was written.
     """
 
     pattern: str
     ignore_case: bool = False
     field: TextField = None
     matches: frozenset[int] | None = dataclasses.field(compare=False, repr=False, default=None)
+    start: int = dataclasses.field(compare=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
         pattern = _SLASH.sub(lambda match: match[1] or "\\/", checked_text(self.pattern))

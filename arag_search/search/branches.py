@@ -58,10 +58,10 @@ class Branches:
     """The parts of a query that are worth a count of their own, and what is asked for them together
     with the query: ``queries`` are only counted, ``requests`` are searches for one passage.
 
-    Parts are the alternatives of an OR if one of them is more than a plain word, phrases and
-    clauses on titles, and the conditions of an AND, at the top or in the OR, that finds at most one
-    passage. The alternatives of an OR in an AND have a search, but no count. With ``exclusions``,
-    the rest of a query with NOTs is counted too.
+    Parts are the alternatives of an OR, phrases and clauses on titles, and the conditions of an
+    AND, at the top or in the OR, that finds at most one passage. The alternatives of an OR in an
+    AND have a search, but no count; those of an OR of plain words have a count, but no search. With
+    ``exclusions``, the rest of a query with NOTs is counted too.
     """
 
     def __init__(self, request: SearchRequest, manifest: Manifest, *, exclusions: bool) -> None:
@@ -70,6 +70,7 @@ class Branches:
         self._request = replace(request, top_k=1, offset=0, sort=None, per_document=None)
         branches = _alternatives(query)[:MAX_COUNTED]
         self._branches = [(part, part) for part in branches]
+        self._words = _plain_words(query)[:MAX_COUNTED]
         self._inner = _inner_alternatives(query)[:MAX_COUNTED]
         self._conjunctions = [
             node for node in (query, *branches) if isinstance(node, And) and node.positive[1:]
@@ -82,7 +83,7 @@ class Branches:
             for part in node.positive
             if not has_patterns(part)  # whose matches elsewhere are not known
         )
-        counted = dict.fromkeys([*self._names, *list(conditions)[:MAX_COUNTED]])
+        counted = dict.fromkeys([*self._words, *self._names, *list(conditions)[:MAX_COUNTED]])
         self.queries: list[tuple[Node, Granularity]] = [
             (part, "chunk") for part in counted if part not in branches
         ]
@@ -116,6 +117,7 @@ class Branches:
         others = self._others([p for p in conditions if counts[p] <= _MAX_READ], shown, engine)
         alternatives = [part for part, _ in self._branches]
         listed = [part for part in alternatives if not (is_all_shown and counts[part])]
+        listed += [] if is_all_shown else self._words
         listed += [part for part in (*self._names, *conditions) if part not in alternatives]
         best = self._unrepresented(shown, pages)
         if query in scarce and shown.count == 1:
@@ -184,6 +186,13 @@ def _alternatives(query: Node) -> list[Node]:
     if not isinstance(query, Or) or not any(map(_says_more, query.children)):
         return []
     return list(dict.fromkeys(query.children))
+
+
+def _plain_words(query: Node) -> list[Node]:
+    """Return the alternatives of an OR of plain words."""
+    if not isinstance(query, Or) or any(map(_says_more, query.children)):
+        return []
+    return [child for child in dict.fromkeys(query.children) if isinstance(child, Term)]
 
 
 def _inner_alternatives(query: Node) -> list[tuple[Node, Node]]:

@@ -33,7 +33,7 @@ from arag_search.engines.open import open_engine
 from arag_search.errors import ArgumentError, NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
-from arag_search.query.earlier import EarlierSearch, with_earlier
+from arag_search.query.earlier import EarlierSearch, Expanded, with_earlier
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import (
     Operator,
@@ -306,15 +306,17 @@ class Index:
             )
         schema = self.manifest.query_schema
         sorting = None if sort is None else parse_sort(sort, schema)
-        expanded, notes = query, list[str]()
+        expanded = Expanded(query)
         if earlier and "#" in query and operators and not published:
             corpus = self.manifest.fingerprint
-            expanded, notes = with_earlier(query, earlier, granularity, corpus, schema)
+            expanded = with_earlier(query, earlier, granularity, corpus, schema)
         options = Options(schema, default_operator, operators, published=published)
-        parsed = parse_checked(expanded, options)
+        with expanded.columns_as_written():
+            parsed = parse_checked(expanded.text, options)
         scope, within = narrowed(self.scope, filter, schema)
         deadline = Deadline.after(self.search_timeout_s)
-        with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
+        advising = advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree))
+        with advising, expanded.columns_as_written():
             tree = parsed.tree
             marked: tuple[TextLeaf | Regex, ...] = parsed.wanted
             if "/" in parsed.understood:
@@ -349,7 +351,7 @@ class Index:
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
-        notes += [*parsed.notes, *([done.note] if done.note else [])]
+        notes = [*expanded.notes, *parsed.notes, *([done.note] if done.note else [])]
         if sorting is not None or (feedback and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
         if _names_title(parsed) and not self.contents.has_titles:

@@ -144,7 +144,5 @@ def _texts(
 
 def _refused(query: Node, pattern: Regex, message: str) -> QueryError:
     """Return the error for a pattern whose matches cannot be found."""
-    text = str(query)
-    piece = str(pattern)
-    column = text.find(piece) + 1
-    return QueryError(text, (Problem(column, shortened(piece), message),), None)
+    problem = Problem(pattern.start + 1, shortened(str(pattern)), message)
+    return QueryError(str(query), (problem,), None)

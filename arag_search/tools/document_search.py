@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import Field
 
 from arag_search.corpus import nfc, split_at
+from arag_search.query.earlier import EarlierSearch
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
 from arag_search.search.by_vectors import fuse, words_query
@@ -36,7 +37,7 @@ from arag_search.tools.base import (
 from arag_search.tools.document_tool import REASON, reference_line
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import SHOWN_BEFORE, checksum
-from arag_search.tools.references import Reference, ShownReference
+from arag_search.tools.references import Reference, Searches, ShownReference
 from arag_search.tools.rendering import (
     Block,
     PassageSpan,
@@ -547,14 +548,13 @@ class RankedSearch(DocumentSearch):
     description_file = "ranked_search"
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        rankings = read_set.references.rankings
-        rankings.append(cast(RankedSearchArguments, arguments).query)
-        return self._ranks(len(rankings), 1, self.settings.results_per_query, read_set)
+        query = cast(RankedSearchArguments, arguments).query
+        number = (read_set.searches or Searches()).add(EarlierSearch(query, "chunk", ""))
+        return self._ranks(f"s{number}", query, 1, self.settings.results_per_query, read_set)
 
-    def _ranks(self, number: int, first: int, most: int, read_set: ReadSet) -> ToolResult:
+    def _ranks(self, id: str, query: str, first: int, most: int, read_set: ReadSet) -> ToolResult:
         """Return at most so many documents of a ranking, from rank ``first`` on."""
         started = time.perf_counter()
-        query = read_set.references.rankings[number - 1]
         words, _ = words_query(nfc(query))
         result = self.index.logical_search(
             '""' if words is None else str(words),
@@ -570,7 +570,7 @@ class RankedSearch(DocumentSearch):
         ]
         last = first + len(documents) - 1
         deeper = f"; more: {READ_ON} with offset {last + 1}" if len(documents) == most else ""
-        note = f"search_id s{number}, ranks {first} to {last}{deeper}."
+        note = f"search_id {id}, ranks {first} to {last}{deeper}."
         return self._reply(
             [query], [result], documents, [note] if documents else [], read_set, started
         )
@@ -584,13 +584,13 @@ class ReadSearchResults(RankedSearch):
     description_file = READ_ON
 
     def _call(self, arguments: ReadSearchResultsArguments, read_set: ReadSet) -> ToolResult:
-        ids = [f"s{number + 1}" for number in range(len(read_set.references.rankings))]
-        if arguments.search_id not in ids:
-            known = f"Known: {', '.join(ids)}." if ids else "Search first."
-            shown = one_line(arguments.search_id)[:60]
-            return error_result(f"Tool not run: there is no search_id {shown}. {known}")
-        number = ids.index(arguments.search_id) + 1
-        return self._ranks(number, arguments.offset, arguments.limit, read_set)
+        earlier = read_set.searches.by_number if read_set.searches else {}
+        queries = {f"s{number}": search.query for number, search in earlier.items()}
+        id = arguments.search_id
+        if id not in queries:
+            known = f"Known: {', '.join(queries)}." if queries else "Search first."
+            return error_result(f"Tool not run: there is no search_id {one_line(id)[:60]}. {known}")
+        return self._ranks(id, queries[id], arguments.offset, arguments.limit, read_set)
 
 
 def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:

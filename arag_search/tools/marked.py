@@ -125,12 +125,6 @@ class MarkedBlock(Block):
         complete = self.left_out is None and len(self.shown) == len(self.sentences)
         return complete and self.cut is None
 
-    @property
-    def lacks_text(self) -> bool:
-        """Whether a part of the passage has not been shown, here or earlier."""
-        known = self.before.union(self.shown)
-        return self.cut is not None or len(known) < len(self.sentences)
-
     def shown_sentences(self) -> tuple[int, ...]:
         """Return the numbers, from 1, of the sentences of which anything is shown."""
         return tuple(number + 1 for number in self.shown)

@@ -48,8 +48,8 @@ class Reference:
 
 @dataclass(slots=True)
 class Searches:
-    """The logical searches of a conversation by number, from 1, to which later queries refer. They
-    grant nothing: an earlier query runs anew, within the scope of the index.
+    """The searches of a conversation by number, from 1, to which later calls refer. They grant
+    nothing: an earlier query runs anew, within the scope of the index.
 
     Concurrent calls may share it.
     """
@@ -72,15 +72,13 @@ class References:
     """The references of a conversation, in the order in which they were given.
 
     Concurrent calls may share it. A number that was given to a failed call is not used again.
-    ``searches`` counts calls of searches, ``question`` questions. ``rankings`` are the queries of
-    searches whose rankings can be read deeper.
+    ``searches`` counts calls of searches, ``question`` questions.
     """
 
     known: dict[str, Reference] = field(default_factory=dict[str, Reference])
     by_document: dict[str, str] = field(default_factory=dict[str, str])
     searches: int = 0
     question: int = 0
-    rankings: list[str] = field(default_factory=list[str])
 
     def __iter__(self) -> Iterator[Reference]:
         return iter(list(self.known.values()))

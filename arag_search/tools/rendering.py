@@ -72,18 +72,22 @@ def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...
     )
 
 
-_UNSAFE = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Ends of lines other than a line feed, and signs that turn the direction of what follows (these
-are not white space)."""
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Ends of lines other than a line feed, other control characters, and signs that turn the direction
+of what follows (neither is white space)."""
 
 _LIKE_OURS = re.compile(
-    r"""[ \t]*(?:\[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\](?:[ ]|\n|\Z)
-    |\((?:previous|next|[\w-]+):[ ][^\n]*\)(?:\n|\Z)
-    |(?:Alone|Best[ ]|Full[ ]text|Go[ ]on|More|Nearest|Not[ ]shown|Note|Query[ ]not[ ]run|Same
-       |Shown[ ]up|The[ ]same|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:)""",
+    r"""(?:[^\S\n]|[\u200b-\u200f\u2060\ufeff])*(?P<line>
+    \[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\]+(?:\s|\Z)
+    |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
+    |(?:Alone|Best[ ]|Go[ ]on|More|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
+       |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
+    |(?:\#\d+:|This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
+       |Only[ ][\d,]+[ ]passages?|[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?passages?[ ]for)[ ])""",
     re.VERBOSE,
 )
-"""A line that begins like one that a tool writes: a header, the neighbours of a passage, a note."""
+"""A line that begins like one that a tool writes: a header, the neighbours of a passage, a
+note, the first line of a reply."""
 
 _FULL_WIDTH = {"[": "［", "(": "（", ":": "："}
 
@@ -92,8 +96,9 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
     """Return a reply in which no text of a passage can be taken for a line of the tool.
 
     Every character has its place as before. A line of a passage that begins like one of the tool
-    continues the line before it; in the first one, a sign of full width stands for its bracket
-    or colon. Only line feeds end lines. Lines with numbers need no care.
+    continues the last line with text before it; in the first one, a sign of full width stands for
+    its bracket or its colon, if it has one. Only line feeds end lines. Lines with numbers need no
+    care.
     """
     text = _UNSAFE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
     pieces: list[str] = []
@@ -101,20 +106,29 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
     for span in spans:
         if span.kind == "lines" or span.text_start >= span.end:
             continue
-        body = text[span.text_start : span.end]
-        lines = body.split("\n")
-        if not any(map(_LIKE_OURS.match, lines)):
-            continue
-        if _LIKE_OURS.match(lines[0] + "\n" * (len(lines) > 1)):
-            first = lines[0].lstrip(" \t")[0]
-            sign = first if first in "[(" else ":"
-            lines[0] = lines[0].replace(sign, _FULL_WIDTH[sign], 1)
-        joined = lines[0]
-        for line in lines[1:]:
-            joined += (" " if _LIKE_OURS.match(line + "\n") else "\n") + line
-        pieces += [text[done : span.text_start], joined]
-        done = span.end
+        lines = text[span.text_start : span.end].split("\n")
+        if any(map(_LIKE_OURS.match, lines)):
+            pieces += [text[done : span.text_start], _apart(lines)]
+            done = span.end
     return "".join([*pieces, text[done:]])
+
+
+def _apart(lines: Sequence[str]) -> str:
+    """Return the text of a passage, given by its lines, without a line that is like ours."""
+    kept: list[str] = []
+    filled = 0  # up to the last line with text
+    for line in lines:
+        if match := _LIKE_OURS.match(line + "\n" * (len(lines) > 1)):
+            before = kept[filled - 1 :] if filled else []
+            kept = kept[: len(kept) - len(before)]
+            first = line[match.start("line")]
+            sign = first if first in _FULL_WIDTH else ":"
+            line = line if before else line.replace(sign, _FULL_WIDTH[sign], 1)
+            kept.append(" ".join([*before, line]))
+        else:
+            kept.append(line)
+        filled = len(kept) if line.strip() else filled
+    return "\n".join(kept)
 
 
 def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:

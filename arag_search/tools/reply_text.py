@@ -27,7 +27,7 @@ from arag_search.tools.marked import (
     WHOLE_PART,
 )
 from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan, shown_title
-from arag_search.tools.search import FULL_TEXT, MORE
+from arag_search.tools.search import MORE
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""
@@ -49,7 +49,7 @@ _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
-    rf"(?:\n{MORE}\d+\.(?: {re.escape(FULL_TEXT)})?|\n{re.escape(FULL_TEXT)})?{_NUDGED}"
+    rf"(?:\n{MORE}\d+\.)?{_NUDGED}"
 )
 _READ_FOOT = re.compile(
     rf"(?:\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*)?"

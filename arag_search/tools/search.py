@@ -53,9 +53,8 @@ WHOLE_UP_TO_TOKENS = 64
 """The length up to which ``arag-search search`` and logical_read show passages whole."""
 MAX_REPEATED_TOKENS = 12
 """A longer query is not repeated if it was understood as it was written."""
-AS_WRITTEN = "the query as written"
+AS_WRITTEN = "this query"
 MORE = "More: offset="
-FULL_TEXT = "Full text: chunk_read."
 _NO_FURTHER = ": there are no further ones."
 
 
@@ -70,7 +69,6 @@ class ReplyStyle:
     """
 
     full_text: bool = False
-    chunk_read: bool = True
     max_result_tokens: int | None = None
     max_offset: int = MAX_TOOL_OFFSET
     whole_up_to_tokens: int = 0
@@ -81,7 +79,6 @@ class ReplyStyle:
         """Return the style of a preset."""
         return ReplyStyle(
             full_text=settings.full_text,
-            chunk_read="chunk_read" in settings.tools,
             max_result_tokens=settings.max_result_tokens,
             whole_up_to_tokens=settings.whole_up_to_tokens,
             relax=settings.relax,
@@ -136,7 +133,6 @@ def reply(
 ) -> ToolResult:
     """Return the bounded text of a search result, which begins with its ``number``."""
     label = f"#{number}: " if number else ""
-    teaches = read_set.searches is None or not read_set.seen
     understood = _understood(result, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
@@ -154,8 +150,7 @@ def reply(
             heading = _empty_lines(result, understood)
         lines = [*heading, branch_counts(result), notes]
         head = "\n".join(line for line in lines if line)
-        footer = _footer(result, kept, shown, style, teaches=teaches)
-        return label + head, footer
+        return label + head, _footer(result, kept, shown, style)
 
     fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     for kept in fitted.blocks:
@@ -279,11 +274,8 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     return lines
 
 
-def _footer(
-    result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle, *, teaches: bool
-) -> str:
-    """Return the line on further passages; the first of a conversation ``teaches`` how to read."""
-    pieces: list[str] = []
+def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle) -> str:
+    """Return the line on further passages; empty if there are none."""
     reached = result.offset + max(shown, 1)
     end = result.passages
     counts_pages = result.total_unit == "passages" and result.per_document is None
@@ -291,11 +283,6 @@ def _footer(
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)
     if result.sort == CORPUS_ORDER:
-        if result.passages is None or shown < len(result.hits):
-            pieces.append(f'More: after="{one_line(shown_id(kept[-1].id))}".')
-    elif more and reached <= style.max_offset:
-        pieces.append(f"{MORE}{reached}.")
-    is_short = not any(isinstance(block, MarkedBlock) and block.lacks_text for block in kept)
-    if teaches and style.chunk_read and not style.full_text and not is_short:
-        pieces.append(FULL_TEXT)
-    return " ".join(pieces)
+        goes_on = result.passages is None or shown < len(result.hits)
+        return f'More: after="{one_line(shown_id(kept[-1].id))}".' if goes_on else ""
+    return f"{MORE}{reached}." if more and reached <= style.max_offset else ""

@@ -11,7 +11,7 @@ from arag_search.agent.record import Step
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query import analysis
-from arag_search.query.earlier import EarlierSearch, with_earlier
+from arag_search.query.earlier import EarlierSearch, Expanded, with_earlier
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import Piece, pieces
 from arag_search.query.parser import Operator, parse
@@ -61,10 +61,10 @@ def reading_of(
         operator: Operator = "AND" if arguments.get("default_operator") == "AND" else "OR"
         granularity = str(arguments.get("granularity", "chunk"))
         earlier = {} if earlier is None else earlier
-        expanded = query
+        expanded = Expanded(query)
         with suppress(QueryError):  # which the reply shows
             if earlier:
-                expanded, _ = with_earlier(query, earlier, granularity, "", schema)
+                expanded = with_earlier(query, earlier, granularity, "", schema)
         reading = replace(_logical(expanded, operator, step, schema), typed=query)
         if reading.pieces and (number := number_of(step.tool_output)):
             understood = "".join(piece.text for piece in reading.pieces)
@@ -76,19 +76,21 @@ def reading_of(
     return Reading(query)
 
 
-def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
+def _logical(expanded: Expanded, default_operator: Operator, step: Step, schema: Schema) -> Reading:
     """Parse with all operators, with those of the papers, and with none. The preset decides between
     them, and the reply shows above its passages which one applied."""
+    query = expanded.text
     above = parts_of(step.tool_output, step.passages).above
     for operators, published in ((True, False), (True, True), (False, False)):
         try:
-            parsed = parse(
-                query,
-                schema,
-                default_operator=default_operator,
-                operators=operators,
-                published=published,
-            )
+            with expanded.columns_as_written():
+                parsed = parse(
+                    query,
+                    schema,
+                    default_operator=default_operator,
+                    operators=operators,
+                    published=published,
+                )
         except QueryError as error:
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)

@@ -25,7 +25,7 @@ from arag_search.system.extras import check_extra
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive, whole_from
 from bench.data import corpus_in, is_published
-from bench.report.rows import Figure, Row, circumstances, table
+from bench.report.rows import Figure, Row, Target, circumstances, table
 from bench.scale import synthetic
 from bench.scale.law import TARGET_PASSAGES, laws
 from bench.scale.sides import (
@@ -47,6 +47,7 @@ QUERIES = 200
 SAMPLE = 2_000
 """The number of passages from all over a corpus, from which queries are drawn."""
 MAX_BUILD_S = 7_200.0
+REPLY_TARGET = Target("at most", 1.4)
 RESULTS_VERSION = 1
 BYTES_NEEDED = 6_000
 """Disk space for a passage during a build, including the corpus file: twice the final size."""
@@ -193,6 +194,8 @@ def _size_figure(engine: str, measured: Measured) -> Figure:
     for name, latency in measured.latency.items():
         rows.append(Row(f"{name}: median", latency.median_ms, "ms"))
         rows.append(Row(f"{name}: 95th percentile", latency.p95_ms, "ms"))
+    for name, ratio in measured.replies.items():
+        rows.append(Row(f"{name}: reply / search", ratio, "x", target=REPLY_TARGET))
     return Figure(f"{engine}, {measured.passages:,} passages, measured", tuple(rows))
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shutil
 import statistics
+import time
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress
+from arag_search.tools.logical_search import LogicalSearch
+from bench import BenchError
 from bench.cluster.cluster import client_of, local_cluster, remove_indexes
 from bench.report.rounds import percentile, timed
 from bench.speed.bare import without_query_cache
@@ -68,13 +72,15 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One engine at one size. ``seconds`` are those of the whole build."""
+    """One engine at one size. ``seconds`` are those of the whole build, ``replies`` the time of a
+    whole reply of logical_search over that of its search, by class of query."""
 
     passages: int
     seconds: float
     bytes: int
     sentences: int
     latency: Mapping[str, Latency]
+    replies: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values for JSON."""
@@ -170,7 +176,13 @@ def measure(
                 name: _latency(index, texts, CLASSES[name].granularity)
                 for name, texts in drawn.items()
             }
-        return Measured(manifest.chunks, seconds, side.bytes(location), manifest.sentences, latency)
+            replies = {
+                name: _reply_ratio(index, texts, CLASSES[name].granularity)
+                for name, texts in drawn.items()
+                if isinstance(side, LuceneSide)
+            }
+        size = side.bytes(location)
+        return Measured(manifest.chunks, seconds, size, manifest.sentences, latency, replies)
     finally:
         side.remove(location)
 
@@ -204,3 +216,29 @@ def _latency(index: Index, queries: Sequence[str], granularity: Granularity) -> 
     spent = [result.milliseconds for result in results]
     without_hits = sum(not result.hits for result in results)
     return Latency(len(spent), without_hits, statistics.median(spent), percentile(spent, 0.95))
+
+
+def _reply_ratio(index: Index, queries: Sequence[str], granularity: Granularity) -> float:
+    """Return the median time of replies with the settings of logical_read over that of the searches
+    in them, without snippets and feedback. Each query is asked in both ways, in turn. The time is
+    that of the processor in this thread, which is where embedded Lucene searches."""
+    tool = LogicalSearch.of(index, load_preset(DEFAULT_PRESET))
+    shown = {"granularity": granularity} if granularity == "sentence" else {}
+
+    def reply(query: str) -> None:
+        result = tool.run({"query": query, "top_k": TOP_K, **shown})
+        if result.status == "error":
+            raise BenchError("A reply is an error.", where=query, do=result.text)
+
+    def search(query: str) -> None:
+        index.logical_search(
+            query, top_k=TOP_K, granularity=granularity, snippets=False, feedback=False
+        )
+
+    spent: dict[Callable[[str], None], list[float]] = {reply: [], search: []}
+    for at, query in enumerate(queries):
+        for side in (reply, search) if at % 2 else (search, reply):
+            began = time.thread_time()
+            side(query)
+            spent[side].append(time.thread_time() - began)
+    return statistics.median(spent[reply]) / statistics.median(spent[search])

@@ -46,6 +46,7 @@ def has_history() -> bool:
     ).returncode
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_history(), reason="needs a clone with git")
 def test_a_commit_is_measured_from_its_own_sources(tmp_path: Path) -> None:
     results = tmp_path / "baseline.json"

@@ -212,6 +212,7 @@ def test_missing_pyserini_is_an_error_and_a_gap_of_the_replay(tmp_path: Path) ->
 # A small run
 
 
+@pytest.mark.long
 def test_the_replay_runs_over_the_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -403,7 +403,7 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         '\n> logical_search "antonio vivaldi" AND librett*\n2 of 8 passages for ',
         "\n2 of 4 passages for "
         '("antonio vivaldi" AND librett* AND year:>=1690 AND NOT title:griselda)\n',
-        "\nNo passage matches the query as written.",
+        "\nNo passage matches this query.",
         "\n  (error, 99 tokens)\n",
         "\n> chunk_read griselda-vivaldi.1\n"
         "[griselda-vivaldi.1] Griselda (Vivaldi) (shown before)\n",

@@ -20,7 +20,7 @@ def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
         f"[vivaldi.1] Antonio Vivaldi (whole document)\n{passages[0]['content']}\n"
         "[orlando-vivaldi.1] Orlando furioso (Vivaldi)\n"
         f"{passages[1]['content'].partition('Ariosto.')[0]}Ariosto. (2 left out)\n"
-        "More: offset=2. Full text: chunk_read.\n",
+        "More: offset=2.\n",
         "",
     )
 
@@ -41,7 +41,7 @@ def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None
     done = arag("search", "my-index", '"antonio vivaldi" AND title:librettist')
     assert (done.code, done.err) == (0, "")
     assert done.lines[:4] == [
-        "No passage matches the query as written.",
+        "No passage matches this query.",
         'Alone: "antonio vivaldi" 13; title:librettist occurs nowhere.',
         "Nearest, without title:librettist:",
         "[vivaldi.1] Antonio Vivaldi (whole document)",

@@ -120,6 +120,7 @@ def test_memory_holds_few_shards_whatever_their_number(tmp_path: Path) -> None:
 # Ray
 
 
+@pytest.mark.long
 def test_two_workers_of_a_ray_cluster_make_the_same_vectors() -> None:
     pytest.importorskip("ray")
     # Ray and Java both want the signals of a process, so Ray gets its own.

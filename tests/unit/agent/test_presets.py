@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
@@ -106,6 +107,13 @@ def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
     assert (keys if name in SEVERAL_CALLS else f"{keys}, documents") == KEYS
     assert load_preset(name).calls_a_turn == (8 if name in SEVERAL_CALLS else 1)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_only_a_preset_of_single_calls_asks_for_one_call_at_a_time(name: str) -> None:
+    preset = load_preset(name)
+    asks = re.search(r"\bone (tool call|search) at a time\b", preset.system_prompt)
+    assert asks is None or preset.calls_a_turn == 1
 
 
 def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:

@@ -281,11 +281,11 @@ def test_thoughts_and_text_are_all_that_a_text_holds(written: str) -> None:
 )  # fmt: skip
 def test_a_long_text_is_read_once(piece: str) -> None:
     """Check texts on which reading from every offset to the end would take hours."""
-    written = f"a{piece * 300_000}b"
+    written = f"a{piece * 50_000}b"
     assert text(written).text == written
-    assert raw_calls(piece * 300_000, 1, OFFERED) == ()
+    assert raw_calls(piece * 50_000, 1, OFFERED) == ()
 
 
 def test_many_thoughts_are_read_once() -> None:
-    rest, thoughts = split_thoughts("<think>a</think> \n" * 300_000 + "Vivaldi")
-    assert (rest, thoughts.count("a")) == ("Vivaldi", 300_000)
+    rest, thoughts = split_thoughts("<think>a</think> \n" * 50_000 + "Vivaldi")
+    assert (rest, thoughts.count("a")) == ("Vivaldi", 50_000)

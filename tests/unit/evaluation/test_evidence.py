@@ -48,7 +48,7 @@ def test_a_reply_is_split_into_the_text_of_each_passage() -> None:
         "d.1",
         text="3 of 9 passages\n[a.1] Ann, Queen\nText [b.2] here.\n"
         "[b.2]\nNo title.\n[d.1] Dee, part 2 of 2 (shown before)\n"
-        "Not shown for want of room: [e.1].\nMore: offset=5. Full text: chunk_read.",
+        "Not shown for want of room: [e.1].\nMore: offset=5.",
     )
     assert step.shown_passages() == [
         ShownPassage("a.1", "Ann, Queen", "Text [b.2] here."),

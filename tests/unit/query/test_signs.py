@@ -266,7 +266,7 @@ _OPERATOR = re.compile(r"(?<!\S)\W*(?:AND|OR|NOT|PREFER|DEMOTE|ＡＮＤ|ＯＲ|
 
 
 @given(PIECES)
-@settings(max_examples=examples(50_000))
+@settings(max_examples=examples(50_000, share=100))
 def test_what_is_accepted_without_a_note_searches_every_word_as_it_is(query: str) -> None:
     try:
         parsed = parse(query, SCHEMA)
@@ -288,7 +288,7 @@ def test_what_is_accepted_without_a_note_searches_every_word_as_it_is(query: str
 
 
 @given(PIECES)
-@settings(max_examples=examples(50_000))
+@settings(max_examples=examples(50_000, share=100))
 def test_a_question_is_never_refused_for_its_punctuation(query: str) -> None:
     question = f"What is {query}?"
     if (

@@ -102,4 +102,4 @@ def test_words_are_counted_once_and_the_first_rare_word_ends_the_counting() -> N
 def test_the_note_is_a_line_of_the_reply() -> None:
     index = Index(MemoryEngine(CHUNKS, metadata=METADATA), "")
     reply = LogicalSearch(index).run({"query": "the of"}, ReadSet())
-    assert reply.text.splitlines()[1] == f"Note: {NOTE}"
+    assert f"Note: {NOTE}" in reply.text.splitlines()

@@ -123,7 +123,13 @@ def test_keywords_are_counted(relaxed: Index) -> None:
     assert [part.count for part in within.branches] == [1, 0]
 
 
-def test_plain_words_are_not_counted(relaxed: Index) -> None:
+def test_plain_words_are_counted_unless_all_that_they_find_is_shown(relaxed: Index) -> None:
+    words = "venice opera priest zebra"
+    result = relaxed.logical_search(words, top_k=1, branches=True)
+    assert [(part.clause, part.count) for part in result.branches] == [
+        (word, relaxed.logical_search(word).total) for word in words.split()
+    ]
+    assert result.unrepresented == ()
     assert relaxed.logical_search("venice OR opera OR priest", branches=True).branches == ()
 
 

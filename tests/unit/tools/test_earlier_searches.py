@@ -28,7 +28,7 @@ EARLIER = {
 
 
 def expanded(query: str) -> str:
-    return with_earlier(query, EARLIER, "chunk", "", ANY_SCHEMA)[0]
+    return with_earlier(query, EARLIER, "chunk", "", ANY_SCHEMA).text
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_number_elsewhere_is_a_word(query: str) -> None:
 
 
 def test_what_looks_like_a_reference_and_is_none_is_noted() -> None:
-    _, notes = with_earlier("bug #1 #9", EARLIER, "chunk", "", ANY_SCHEMA)
+    notes = with_earlier("bug #1 #9", EARLIER, "chunk", "", ANY_SCHEMA).notes
     assert notes == [
         '"#1" was searched as a word. As an earlier search it stands alone or beside an operator.',
         '"#9" was searched as a word: the last search was #4.',
@@ -69,6 +69,15 @@ def test_a_search_of_another_granularity_is_refused() -> None:
         expanded("#4 AND a")
 
 
+@pytest.mark.parametrize("query", ["#2 AND #1^2 AND a~x", "a -#2 AND b~x", "a~x OR #1"])
+def test_a_problem_has_its_column_in_the_query_as_it_was_written(query: str) -> None:
+    index = index_of(*VIVALDI)
+    with pytest.raises(QueryError) as refusal:
+        index.logical_search(query, earlier=EARLIER)
+    for problem in refusal.value.problems:
+        assert query[problem.column - 1 :].startswith(problem.piece)
+
+
 @settings(max_examples=examples(400))
 @given(trees(), trees(), st.booleans())
 def test_references_to_any_query_have_its_set_and_score(
@@ -78,7 +87,7 @@ def test_references_to_any_query_have_its_set_and_score(
         number: EarlierSearch(str(tree), "chunk", "") for number, tree in ((1, first), (2, second))
     }
     query = "#1 AND NOT #2" if excludes else "#1 AND #2"
-    text, _ = with_earlier(query, earlier, "chunk", "", SCHEMA)
+    text = with_earlier(query, earlier, "chunk", "", SCHEMA).text
     condition = condition_of(second)
     plain = condition if not scores(condition) else replace(condition, weight=1.0)
     meant = all_of(first, Not(plain) if excludes else second)

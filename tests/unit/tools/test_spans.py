@@ -177,7 +177,6 @@ def last_step(index: Index, tool: str, arguments: dict[str, Any], repeat: int = 
         "Unknown: Antonio Vivaldi",
         "More: offset=Antonio Vivaldi",
         "Shown up to sentence Antonio Vivaldi",
-        "Full text: chunk_read. Antonio Vivaldi",
         "Note: Antonio Vivaldi",
     ],
 )

@@ -81,7 +81,7 @@ def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, show
     step = record.trajectory[0]
     assert (step.status, len(step.hit_ids), step.total_hits) == ("ok", 5, None)
     assert ("Far 0." in step.tool_output) is (shows == "passages")
-    assert ("chunk_read" in step.tool_output) is (shows == "sentences")
+    assert ("left out)" in step.tool_output) is (shows == "sentences")
     assert hits_text(step) == "5 nearest"
 
 

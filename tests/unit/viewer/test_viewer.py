@@ -30,7 +30,7 @@ from tests.support.records import read, record, search
 from tests.support.scripted_model import ScriptedModel
 from tests.support.viewed_runs import answered_record, question_row, run_folder
 
-GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."
+GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1."
 REPLY = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
 QUERY = {"query": '"carlo goldoni" AND died', "top_k": 1}
 
@@ -67,7 +67,7 @@ def test_a_step_has_its_query_as_understood_and_its_passages_with_marks(tmp_path
     assert [title[slice(*passage["titleMarks"])], text[slice(*passage["textMarks"])]] == [
         "Carlo Goldoni", "died"
     ]  # fmt: skip
-    assert passage["below"] == "More: offset=1. Full text: chunk_read."
+    assert passage["below"] == "More: offset=1."
 
 
 def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
