@@ -158,7 +158,7 @@ def _python(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
         figures += [
             _names(index, chosen),
             _cut("Python's entries", Passages.of(index), entry_places(entries)),
-            _twins(tools, index, folder),
+            _twins(index, folder, figures[0].details["notes"]),
         ]
         if ripgrep is not None:
             groups = {"qualified names": [name_question(entry) for entry in chosen[:QUESTIONS]]}
@@ -199,7 +199,7 @@ def _indexed(name: str, folder: Path, location: Path, include: Sequence[str] = (
     """Build an index and measure its bytes, its passages and the processor time."""
     say(f"{name}: index")
     began = time.process_time()
-    index_files(folder, location, include)
+    report = index_files(folder, location, include)
     seconds = time.process_time() - began
     size = sum(path.stat().st_size for path in location.rglob("*") if path.is_file())
     with open_index(location, search_timeout_s=None) as index:
@@ -209,7 +209,7 @@ def _indexed(name: str, folder: Path, location: Path, include: Sequence[str] = (
         Row("processor time of the build", seconds, "s"),
         Row("passages", corpus["chunks"], ""),
     )
-    return Figure(f"{name}: index", rows, {"corpus": corpus})
+    return Figure(f"{name}: index", rows, {"corpus": corpus, "notes": list(report.notes)})
 
 
 # Settings of PostgreSQL
@@ -311,17 +311,30 @@ def _identifiers(
     return Figure("identifiers", rows)
 
 
-def _twins(tools: Tools, index: Index, folder: Path) -> Figure:
-    """Count passages of a reply that are near-identical to an earlier one, of a page's other form,
-    and have a place of their own."""
+def _twins(index: Index, folder: Path, notes: Iterable[str]) -> Figure:
+    """Count twins in the first five hits of queries, in the whole index and without the files that
+    the notes of its build name as repeating others."""
     headings = {
         words
         for path in sorted(folder.glob("library/*.html"))
         for heading in _HEADING.findall(path.read_text("utf-8", "replace"))
         if len((words := " ".join(re.findall(r"\w+", _TAG.sub("", heading)))).split()) > 1
     }
-    twins: list[bool] = []
-    for query in drawn(sorted(headings), TWIN_QUERIES):
+    queries = drawn(sorted(headings), TWIN_QUERIES)
+    target = Target("at most", 2)
+    rows = [counted("twins among the first five hits", list(_are_twins(index, queries)), target)]
+    if named := re.findall(r"--exclude '([^']+/)'", " ".join(notes)):
+        rest = index.within(" AND ".join(f'NOT path:"{folder}"' for folder in named))
+        without = list(_are_twins(rest, queries))
+        rows.append(counted("twins without the files that the build names", without, target))
+    return Figure("twins", tuple(rows))
+
+
+def _are_twins(index: Index, queries: Iterable[str]) -> Iterator[bool]:
+    """Yield for each passage of replies whether it is near-identical to an earlier one, of a page's
+    other form, and has a place of its own."""
+    tools = Tools(index)
+    for query in queries:
         result = tools.search(query=query)
         ids = [
             span.id for span in result.passages if span.left_out != "same" and span.kind == "hit"
@@ -331,17 +344,12 @@ def _twins(tools: Tools, index: Index, folder: Path) -> Figure:
             (chunk.doc_id, {key_of(word) for word in chunk.content.split()}) for chunk in chunks
         ]
         for number, (page, words) in enumerate(texts):
-            twins.append(
-                any(
-                    other != page
-                    and _page_of(other) == _page_of(page)
-                    and len(words & its) >= _SHARED_WORDS * min(len(words), len(its))
-                    for other, its in texts[:number]
-                )
+            yield any(
+                other != page
+                and _page_of(other) == _page_of(page)
+                and len(words & its) >= _SHARED_WORDS * min(len(words), len(its))
+                for other, its in texts[:number]
             )
-    return Figure(
-        "twins", (counted("twins among the first five hits", twins, Target("at most", 2)),)
-    )
 
 
 def _page_of(document: str) -> str:

@@ -22,6 +22,7 @@ from arag_search.corpus import nfc
 from bench import BenchError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from index_jobs.build.report import BuildReport
 from index_jobs.sources.selection import FileSelection
 
 _DOCUMENTATION = Path("/usr/share/doc")
@@ -215,11 +216,11 @@ def definitions_of(text: str, file: str) -> Iterator[Definition]:
 # Indexes
 
 
-def index_files(folder: Path, location: Path, include: Sequence[str] = ()) -> None:
+def index_files(folder: Path, location: Path, include: Sequence[str] = ()) -> BuildReport:
     """Build the index of a folder in this process, with the paths below it as ids of documents."""
     files = FileSelection(include=tuple(include), root=str(folder))
     options = BuildOptions(language="en", overwrite=True, workers=0, files=files)
-    build_index([str(folder)], location, options)
+    return build_index([str(folder)], location, options)
 
 
 def _read(path: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -17,13 +17,16 @@ MAX_FILES = 20_000
 """The number of files that are compared, the first of a folder. A sketch takes about 300 bytes."""
 LEAST_FILES = 5
 """Smaller groups are not named."""
-_CHARACTERS = 1_200
+_CHARACTERS = 2_000
 _LEAST_CHARACTERS = 2_000
-_RUN_WORDS = 3
-_HASHES = 24
-_COMPARED = 6
-_ALIKE = 0.4
-_MOST = 0.8
+_RUN_WORDS = 2
+_HASHES = 32
+_LEAST_HASHES = 8
+_COMPARED = 12
+_ALIKE = 0.3
+_MOST = 0.7
+_COMMON = 8
+"""A run in the sketches of more files belongs to none of them, such as the words of a licence."""
 _MAX_GROUPS = 3
 _WORD = re.compile(r"[^\W_]+")
 
@@ -98,11 +101,16 @@ class Repeats:
     def _pairs(self) -> Iterator[tuple[str, str]]:
         """Yield each file that is a near-duplicate of an earlier one, with that."""
         by_hash: dict[int, str] = {}
-        for id, sketch in self._sketches.items():
+        files = Counter(value for sketch in self._sketches.values() for value in sketch)
+        own = {
+            id: [value for value in sketch if files[value] <= _COMMON]
+            for id, sketch in self._sketches.items()
+        }
+        for id, sketch in own.items():
             first = sketch[:_COMPARED]
             others = dict.fromkeys(by_hash[value] for value in first if value in by_hash)
             for other in others:
-                if _similarity(sketch, self._sketches[other]) >= _ALIKE:
+                if _similarity(sketch, own[other]) >= _ALIKE:
                     yield id, other
                     break
             else:
@@ -110,10 +118,10 @@ class Repeats:
                     by_hash.setdefault(value, id)
 
 
-def _similarity(first: array[int], second: array[int]) -> float:
+def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
     """Return the estimated Jaccard similarity of the runs of two files."""
-    smallest = sorted({*first, *second})[:_HASHES]
-    return len({*smallest}.intersection(first).intersection(second)) / _HASHES
+    smallest = sorted({*first, *second})[: max(len(first), len(second), _LEAST_HASHES)]
+    return len({*smallest}.intersection(first).intersection(second)) / len(smallest)
 
 
 def _patterns(id: str) -> Iterator[str]:
