@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, chunk_ordinal, split_at
+from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE
@@ -53,6 +53,9 @@ class Snippets:
                     patterns[type(leaf), leaf.text, pattern] = pattern
         self._patterns = list(patterns.values())
         self._regexes = [leaf for leaf in wanted if isinstance(leaf, Regex) and leaf.field != TITLE]
+        self._titles = [
+            pattern for leaf in texts if leaf.field == TITLE for pattern in patterns_of(leaf)
+        ]
         self._names = [
             (pattern, isinstance(leaf, Phrase) or leaf.field == TITLE)
             for leaf in texts
@@ -61,9 +64,10 @@ class Snippets:
         ]
 
     def names(self, hit: Hit) -> bool:
-        """Return whether the query names the title of a hit: with a phrase or a clause on titles,
-        or with a word that is at least half of it."""
-        title = Words(hit.heading, is_code(hit.doc_id))
+        """Return whether the query names the title of a hit, or what is on its path: with a phrase
+        or a clause on titles, or with a word that is at least half of it."""
+        heading = heading_of(hit.title, hit.outline._replace(units=()))
+        title = Words(heading, is_code(hit.doc_id))
         return any(
             title.match(pattern)
             and (is_name or 2 * len(pattern.spellings[0]) >= len(title.terms(pattern.language)))
@@ -79,15 +83,22 @@ class Snippets:
         if hit.matched_sentences:
             return list(hit.matched_sentences)
         text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
-        points = _points(self._patterns, text)
+        points = Counter(_points(self._patterns, text))
+        if hit.outline.units:
+            points.update(self._named_units(hit))
         if self._regexes:
-            points = Counter(points)
             points.update(at for regex in self._regexes for at in text.with_places(regex))
         if every:
             most = max(points.values(), default=0)
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)
         best = sorted(points, key=lambda number: (-points[number], number))
         return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
+
+    def _named_units(self, hit: Hit) -> Iterator[int]:
+        """Yield the first sentence of each unit whose name a clause on titles matches."""
+        for unit in hit.outline.units:
+            name = Words(unit.name, is_code(hit.doc_id))
+            yield from (unit.first for pattern in self._titles if name.match(pattern))
 
 
 def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> list[int]:

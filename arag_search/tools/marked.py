@@ -320,7 +320,8 @@ def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[in
     openings = {unit.first for unit in hit.outline.units}
     chosen |= _entries(hit.outline, sentences, chosen, openings)
     after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
-    after = [number for number in after if number not in openings]
+    unit_of = hit.outline.unit_of
+    after = [number for number in after if unit_of(number) == unit_of(number - 1)]
     chosen.update(n for n in after if begins_with_pronoun(sentences[n]))
     room = SNIPPET_TOKENS - sum(count_tokens(sentences[number]) for number in chosen)
     for number in after:

@@ -66,6 +66,12 @@ def test_a_sentence_in_an_entry_stands_below_the_name_of_the_entry() -> None:
     assert "> work_size (integer)\nA size of work_size." in sentence
 
 
+def test_a_clause_on_titles_shows_the_entry_that_it_names() -> None:
+    body = "\n".join(reply("title:work_size", top_k=1))
+    assert "(4 left out) work_size (integer)\nA size of work_size." in body
+    assert "shared_size" not in body
+
+
 def test_names_and_paths_are_searched_as_titles_in_normal_form_only() -> None:
     assert reply("title:memories")[0] == "2 of 2 passages for title:memories"
     assert reply("title:huge_size")[1].startswith("[resources.html.2]")
