@@ -57,6 +57,7 @@ from arag_search.errors import AragError, ArgumentError, ContextLengthError, Mod
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult, no_such_tool
+from arag_search.tools.registry import meant_tool
 
 OnStep = Callable[[Step], None]
 
@@ -352,7 +353,11 @@ class Agent:
         )
         given = self.model.reply(request)
         calls = tuple(
-            replace(call, name=_valid(call.name), arguments=_valid(call.arguments))
+            replace(
+                call,
+                name=meant_tool(_valid(call.name), request.offered),
+                arguments=_valid(call.arguments),
+            )
             for call in given.tool_calls
         )
         reply = replace(

@@ -37,7 +37,7 @@ from arag_search.tools.base import (
     Paper,
     allowed_text,
 )
-from arag_search.tools.registry import DOCUMENT_TOOLS, TOOLS
+from arag_search.tools.registry import DOCUMENT_TOOLS, OTHER_NAMES, TOOLS
 from arag_search.vectors.base import VectorUnit
 
 DEFAULT_PRESET = "logical_read"
@@ -57,6 +57,7 @@ _ABSENT = object()
 
 
 def _check_tool_name(name: str) -> str:
+    name = OTHER_NAMES.get(name, name)
     if name not in TOOLS:
         raise ValueError(f"there is no tool {name!r}")
     return name

@@ -205,6 +205,15 @@ def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
         assert [option for option in logicalrag if logicalrag[option] != other[option]] == [key]
 
 
+def test_a_tool_may_have_the_name_of_a_rag(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: arag_full\ntools: [keyword_search, read_chunk]\n")
+    assert load_preset(file).tools == ("keyword_search", "chunk_read")
+    file.write_text("extends: arag_full\ntools: [chunk_read, read_chunk]\n")
+    with pytest.raises(ConfigError, match="each once"):
+        load_preset(file)
+
+
 def test_the_tools_of_a_preset_have_its_settings() -> None:
     index = Index(MemoryEngine([]), "memory")
 
