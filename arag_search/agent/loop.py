@@ -29,6 +29,7 @@ from arag_search.agent.answers import (
 )
 from arag_search.agent.calls import CallRunner, history_call
 from arag_search.agent.context import SUMMARIZE, Context
+from arag_search.agent.memory_agent import MemoryReader
 from arag_search.agent.models.base import (
     NO_CALL,
     ChatModel,
@@ -41,7 +42,7 @@ from arag_search.agent.models.base import (
 )
 from arag_search.agent.presets import Preset, read_route, route_by_rules
 from arag_search.agent.prompts import prompt_text
-from arag_search.agent.record import Outcome, Record, Route, Step
+from arag_search.agent.record import MemoryState, Outcome, Record, Route, Step
 from arag_search.agent.state import PendingCall, State, message_tokens
 from arag_search.agent.toolbox import (
     Evidence,
@@ -57,6 +58,8 @@ from arag_search.errors import AragError, ArgumentError, ContextLengthError, Mod
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult, no_such_tool
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.registry import meant_tool
 
 OnStep = Callable[[Step], None]
 
@@ -121,6 +124,7 @@ class Agent:
         self._cites_documents = preset.cites_documents
         self._system = preset.system_prompt
         self._given = given_by(preset, index)
+        self.reader = MemoryReader(index, preset) if preset.memory_tokens else None
         self.encoder = encoder_of(preset, index)
         self.fingerprints: dict[str, str] = {
             "preset": preset.fingerprint,
@@ -198,6 +202,9 @@ class Agent:
 
     def _steps(self, state: State) -> Generator[Step, None, _Ended]:
         """Yield each step when it is done; return how the question ended."""
+        if self.reader is not None:
+            yield from self._read_in_order(state, self.reader)
+            return self._end_of(self._reply(state, ()), "answered")
         if self._given is not None and not state.steps:
             yield self._add_given(state, self._given)
         if self.preset.document_settings.switcher is not None:
@@ -242,6 +249,26 @@ class Agent:
             self._take(state, reply)
             yield self._run_pending(state, began)
         return self._end_of(self._force_answer(state), "forced")
+
+    def _read_in_order(self, state: State, reader: MemoryReader) -> Generator[Step]:
+        """Read the passages, each of them with an update of the memory, then prepare the request
+        for the answer. Every request replaces the one before."""
+        while len(state.steps) < len(reader.results):
+            began = time.perf_counter()
+            number = len(state.steps)
+            request = reader.request(number, state.question, state.memory)
+            state.replace(1, Message("user", request))
+            reply = self._reply(state, ())
+            state.loops += 1
+            state.memory = reader.updated(state.memory, reply)
+            call, result = reader.calls[number], reader.results[number]
+            thoughts = "\n".join(filter(None, (reply.reasoning, reply.text)))
+            step = _step_of(number + 1, ChunkRead.name, call, thoughts, result, began)
+            state.shown_ids.update(result.ids)
+            state.steps.append(step)
+            state.messages_of_steps.append(-1)
+            yield step
+        state.replace(1, Message("user", reader.answer_request(state.question, state.memory)))
 
     def _used(self, state: State) -> float:
         """Return the share of the turns or, if that is more, of the time that is used."""
@@ -352,7 +379,11 @@ class Agent:
         )
         given = self.model.reply(request)
         calls = tuple(
-            replace(call, name=_valid(call.name), arguments=_valid(call.arguments))
+            replace(
+                call,
+                name=meant_tool(_valid(call.name), request.offered),
+                arguments=_valid(call.arguments),
+            )
             for call in given.tool_calls
         )
         reply = replace(
@@ -559,6 +590,7 @@ class Agent:
             reused=tuple(
                 id for id in cited if (of := known.get(id)) is not None and of.question < now
             ),
+            memory_state=None if self.reader is None else MemoryState(state.memory, len(steps)),
         )
 
     def _answer(self, text: str, state: State) -> Answer:

@@ -37,7 +37,7 @@ from arag_search.tools.base import (
     Paper,
     allowed_text,
 )
-from arag_search.tools.registry import DOCUMENT_TOOLS, TOOLS
+from arag_search.tools.registry import DOCUMENT_TOOLS, OTHER_NAMES, TOOLS
 from arag_search.vectors.base import VectorUnit
 
 DEFAULT_PRESET = "logical_read"
@@ -57,6 +57,7 @@ _ABSENT = object()
 
 
 def _check_tool_name(name: str) -> str:
+    name = OTHER_NAMES.get(name, name)
     if name not in TOOLS:
         raise ValueError(f"there is no tool {name!r}")
     return name
@@ -148,6 +149,19 @@ class Preset(BaseModel):
     documents: DocumentSettings | None = Field(
         default=None,
         description="How document tools work, and the loop around them: a block of keys.",
+    )
+    memory_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="The maximum tokens of a memory that is carried through max_loops passages in "
+        "the order of the corpus, instead of tools; 0 for none.",
+    )
+    recall_examples: int = Field(
+        default=0,
+        ge=0,
+        le=_MAX_GIVEN,
+        description="Passages read before that are shown again beside each passage, with "
+        "memory_tokens.",
     )
 
     @property
@@ -362,6 +376,11 @@ def _check_values(values: Mapping[str, object], path: Path) -> Preset:
     else:
         if len(set(preset.tools)) < len(preset.tools):
             problems.append(_wrong_value("tools", list(preset.tools)))
+        if preset.tools and preset.memory_tokens:
+            problems.append(
+                f'key "memory_tokens", {preset.memory_tokens}, beside tools. Allowed: tools: [], '
+                "or memory_tokens: 0."
+            )
         if not problems:
             return preset
     if missing:

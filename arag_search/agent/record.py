@@ -98,6 +98,14 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryState:
+    """The last memory of a model that reads in order, and the number of passages that it read."""
+
+    final_memory: str
+    history_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The complete record of one question.
 
@@ -111,7 +119,7 @@ class Record:
     Presets with document tools have further fields, which are empty in other records: ``citations``
     are the documents that the answer cites, best first, ``context`` is what was done to shorten the
     conversation, ``reused`` are the cited references that an earlier question of the conversation
-    showed first. ``route`` is None without a switcher.
+    showed first. ``route`` is None without a switcher, ``memory_state`` without a memory.
     """
 
     question_id: str
@@ -139,6 +147,7 @@ class Record:
     context: tuple[ContextEvent, ...] = ()
     route: Route | None = None
     reused: tuple[str, ...] = ()
+    memory_state: MemoryState | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values."""

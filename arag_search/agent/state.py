@@ -44,6 +44,7 @@ class State:
     number of the message with its result, -1 if there is none, and ``removed`` the references whose
     content was removed from the result of a step. ``context`` is what was done to shorten the
     conversation, and ``context_warned`` says whether the model was warned of its length.
+    ``memory`` is what a model that reads in order has noted.
 
     A conversation of several questions has one state: ``first_step`` and ``first_event`` are the
     numbers of the first step, and of the first event of the context, of the present question.
@@ -69,6 +70,7 @@ class State:
     first_step: int = 0
     first_event: int = 0
     route: Route | None = None
+    memory: str = ""
     usage: Usage | None = None
     seconds: float = 0.0
 

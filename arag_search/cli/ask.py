@@ -104,6 +104,8 @@ def ask_command(
             file.mend()
         opened = stack.enter_context(opening.open(index))
         agent = Agent(opened, settings, chosen)
+        if agent.reader is not None:
+            say(f"{agent.reader.estimate_text()}.")
         if path is None:
             text = " ".join(question)
             answered = agent.ask(text, _question_id(text), live_steps())

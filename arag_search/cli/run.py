@@ -4,43 +4,80 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
-from arag_search.agent.presets import load_preset
-from arag_search.cli.options.index import IndexFolder, Opening
+from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE, REPLAY_PREFIX
+from arag_search.agent.presets import DEFAULT_PRESET, Preset, load_preset
+from arag_search.cli.options.index import Opening
 from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED, print_text
+from arag_search.errors import ArgumentError, IndexExistsError
+from arag_search.evaluation.loaded_run import load_run
 from arag_search.questions.files import load_questions
+from arag_search.runs.arag_config import INDEX_NAME, AragConfig, LlmSettings
+from arag_search.runs.predictions import PREDICTIONS_FILE, write_predictions
 from arag_search.runs.prices import Prices
 from arag_search.runs.run import RunOptions, RunOutcome, run
-from arag_search.system.progress import counted, duration, open_progress
+from arag_search.system.progress import Progress, counted, duration, open_progress
+from arag_search.tools.base import vector_units
+
+if TYPE_CHECKING:
+    from arag_search.search.index import Index
+
+ARAG_PRESET = "arag_full"
+ARAG_WITHOUT_VECTORS = "arag_without_semantic"
 
 
 @with_groups
 def run_command(
     context: typer.Context,
-    index: IndexFolder,
+    index: Annotated[
+        str | None, typer.Argument(help="The folder of the index.", metavar="INDEX")
+    ] = None,
     questions: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="Questions with answers: JSON lines or a JSON array.", metavar="QUESTIONS"
         ),
+    ] = None,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "--output", help="The folder of the run.", metavar="DIR")
     ],
-    out: Annotated[Path, typer.Option(help="The folder of the run.", metavar="DIR")],
     preset: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How to answer: a name, or the path of a .yaml file.",
+            help="How to answer: a name, or the path of a .yaml file.  [default: logical_read, "
+            "with --config arag_full]",
             metavar="PRESET",
             autocompletion=suggest_presets,
+            show_default=False,
         ),
-    ] = "logical_read",
-    *,
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Settings of A-RAG's repository, one of its configs/*.yaml; implies --format "
+            "arag. Other options take precedence.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    questions_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--questions", help="The same as QUESTIONS.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["records", "arag"],
+        typer.Option(help="What to write: records, or also predictions.jsonl in A-RAG's form."),
+    ] = "records",
     model: ModelOptions,
     workers: Annotated[
         int, typer.Option(help="Questions answered at once, 1 to 256.", metavar="N")
@@ -93,20 +130,35 @@ def run_command(
       arag-search run my-index q.jsonl --preset logicalrag --model offline --out runs/b
       arag-search score runs/a
       arag-search show runs/a ID
+      arag-search run --config configs/musique.yaml --questions q.json --output results/musique
 
     The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
     failed or have not been asked, and 130 after an interruption.
     """
+    progress = open_progress()
+    arag = None if config is None else AragConfig.load(config)
+    questions = questions_file or questions
+    settings = load_preset(preset or DEFAULT_PRESET)
+    if arag is not None:
+        _say(arag.note(), progress)
+        settings = arag.applied(load_preset(preset or ARAG_PRESET))
+        questions = questions or arag.data.questions_file
+        model = _with_settings(model, arag)
+    if questions is None or (index is None and arag is None):
+        raise ArgumentError(
+            f"No {'file of questions' if index or arag else 'index'} is named.",
+            allowed="arag-search run INDEX QUESTIONS, or --config FILE with --questions FILE",
+        )
     options = RunOptions(workers, limit, max_cost, str(questions.absolute()), opening.filter)
     options.check()
     asked = load_questions(questions)
-    settings = load_preset(preset)
-    progress = open_progress()
     priced = None if prices is None else Prices.load(prices)
     chosen = model.choose(progress.note, record_replies=record_replies, allow_offline=False)
     again = same_command(context)
     try:
-        with opening.open(index) as opened:
+        with opening.open(index or _index_of(arag, progress)) as opened:
+            if preset is None and arag is not None and not vector_units(opened):
+                settings = _without_vectors(arag, opened, progress)
             outcome = run(
                 opened,
                 asked,
@@ -122,7 +174,55 @@ def run_command(
         return INTERRUPTED
     finally:
         chosen.close()
+    if format == "arag" or arag is not None:
+        loaded = load_run(out)
+        write_predictions(out / PREDICTIONS_FILE, loaded.questions, loaded.records)
     return _report(outcome, out, again, chosen.name)
+
+
+def _say(note: str, progress: Progress) -> None:
+    if note:
+        progress.note(note)
+
+
+def _with_settings(model: ModelOptions, arag: AragConfig) -> ModelOptions:
+    """Return the options with settings of a file for those not given; a model that is no endpoint's
+    takes none."""
+    if (model.model or "").startswith((OFFLINE, REPLAY_PREFIX)):
+        return model
+    settings = arag.llm.model_dump(include={*LlmSettings.model_fields}, exclude_none=True)
+    given = {key: value for key, value in model._asdict().items() if value is not None}
+    return ModelOptions(**{**settings, **given})
+
+
+def _index_of(arag: AragConfig | None, progress: Progress) -> str:
+    """Return the index of A-RAG's chunks, which is built if there is none yet."""
+    data = None if arag is None else arag.data
+    if data is None or data.index_dir is None or data.chunks_file is None:
+        raise ArgumentError(
+            "No index is named.",
+            where="" if arag is None else str(arag.file),
+            allowed="an index as INDEX, or data.chunks_file and data.index_dir in the file",
+        )
+    from index_jobs.build.new_index import build_index
+    from index_jobs.build.options import BuildOptions
+
+    place = data.index_dir / INDEX_NAME
+    with suppress(IndexExistsError):
+        report = build_index([str(data.chunks_file)], place, BuildOptions(), progress)
+        progress.note(
+            f"Indexed {counted(report.chunks, 'chunk')} of {data.chunks_file} in {place}."
+        )
+    return str(place)
+
+
+def _without_vectors(arag: AragConfig, index: Index, progress: Progress) -> Preset:
+    """Return A-RAG's preset for an index without vectors: A-RAG searches by keywords alone then."""
+    progress.note(
+        f"There are no vectors, so that nothing is searched by meaning ({ARAG_WITHOUT_VECTORS}). "
+        f"Make them with: arag-search embed {shlex.quote(index.location)}"
+    )
+    return arag.applied(load_preset(ARAG_WITHOUT_VECTORS))
 
 
 def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:

@@ -27,7 +27,12 @@ VERDICTS_FILE = "verdicts.jsonl"
 
 
 def score_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="The folder of a run, or a file of A-RAG's predictions.", metavar="DIR"
+        ),
+    ],
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -72,7 +77,7 @@ def score_command(
     judge_cache: Annotated[
         Path | None,
         typer.Option(
-            help="Where verdicts are kept.  [default: DIR/verdicts.jsonl]",
+            help="Where verdicts are kept.  [default: verdicts.jsonl in the folder]",
             metavar="FILE",
             show_default=False,
         ),
@@ -116,6 +121,7 @@ def score_command(
     \b
       arag-search score runs/a
       arag-search score runs/a --json > a.json
+      arag-search score results/musique/predictions.jsonl
       arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
@@ -123,7 +129,7 @@ def score_command(
     """
     measures = parse_measures(measure or ())
     labels = None if judge_labels is None else read_labels(judge_labels)
-    cache = judge_cache or folder / VERDICTS_FILE
+    cache = judge_cache or (folder.parent if folder.is_file() else folder) / VERDICTS_FILE
     with ExitStack() as stack:
         judges = NO_JUDGES
         if judge is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from arag_search.runs.folder import (
     read_description,
     read_records,
 )
+from arag_search.runs.predictions import read_predictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
         notes.append("Scored against other questions or answers than the run was given.")
     asked = questions[: description.limit]
     _check_known(stored.by_id, asked, folder)
-    without = sum(not question.answers for question in asked)
-    if without:
-        notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
+    notes += _without_gold_note(asked)
     records = stored.of_run(description, {question.id: question.text for question in asked})
     notes += _foreign_notes(records)
     return LoadedRun(description, asked, records.own, tuple(notes), records.foreign)
@@ -88,6 +87,49 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
     return LoadedRun(description, questions, records.own, tuple(notes), records.foreign)
+
+
+def load_predictions(file: Path, questions_file: Path | str | None = None) -> LoadedRun:
+    """Return a file of predictions in A-RAG's form as a run, with the gold answers that it has, or
+    those of another file with the same ids.
+
+    Raises RunError for a prediction that cannot be read or whose question the file lacks;
+    QuestionsError for files that are not JSON.
+    """
+    questions, records = read_predictions(file)
+    notes = [
+        "Predictions do not say which passages a search showed, nor the model's tokens and times: "
+        "evidence is left out, and those figures are 0."
+    ]
+    if questions_file is not None:
+        given = load_questions(questions_file)
+        _check_known(records, given, file)
+        questions = tuple(
+            Question(item.id, item.text, item.answers, item.type, answerable=item.answerable)
+            for item in given
+            if item.id in records
+        )
+        if len(questions) < len(given):
+            notes.append(f"{len(questions):,} of {len(given):,} questions have a prediction.")
+    description = RunDescription(
+        created="",
+        preset="predictions",
+        index="unknown",
+        filter=None,
+        model="unknown",
+        questions=str(questions_file or file),
+        count=len(questions),
+        limit=None,
+        fingerprints={},
+    )
+    return LoadedRun(description, questions, records, (*notes, *_without_gold_note(questions)))
+
+
+def _without_gold_note(questions: Sequence[Question]) -> list[str]:
+    without = sum(not question.answers for question in questions)
+    if not without:
+        return []
+    return [f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0."]
 
 
 def _foreign_notes(records: RunRecords) -> list[str]:

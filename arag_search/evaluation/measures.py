@@ -17,7 +17,7 @@ from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
 from arag_search.evaluation.question_score import QuestionScore
-from arag_search.tools.registry import TOOLS
+from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
 Need = Literal["answers", "evidence", "documents", "judge", "factuality judge", "index"]
@@ -283,6 +283,7 @@ def parse_measure(text: str) -> Measure:
 def _measure_of_tool(kind: Kind, tool: str, text: str) -> Measure:
     if kind.value_of_tool is None:
         raise _no_such_measure(text, f'"{kind.name}" takes no tool.')
+    tool = OTHER_NAMES.get(tool, tool)
     if tool not in TOOLS:
         raise ArgumentError(
             f'There is no tool "{tool}".',

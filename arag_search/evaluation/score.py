@@ -19,7 +19,7 @@ from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
 from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, verdict_values
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
-from arag_search.evaluation.loaded_run import LoadedRun, load_run
+from arag_search.evaluation.loaded_run import LoadedRun, load_predictions, load_run
 from arag_search.evaluation.measurement import (
     Means,
     Values,
@@ -172,13 +172,14 @@ def score(
     judges: Judges = NO_JUDGES,
     labels: Mapping[str, Verdict] | None = None,
 ) -> Score:
-    """Score the run in a folder against the questions that it was given, or those of another file
-    with the same ids, as ``score_run`` does.
+    """Score the run in a folder, or a file of predictions in A-RAG's form, against the questions
+    that it was given, or those of another file with the same ids, as ``score_run`` does.
 
     Raises RunError if there is no run, or the questions are not its own or unknown;
     QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
     """
-    run = load_run(folder, questions_file)
+    path = Path(folder)
+    run = (load_predictions if path.is_file() else load_run)(path, questions_file)
     return score_run(run, measures=measures, index=index, judges=judges, labels=labels)
 
 

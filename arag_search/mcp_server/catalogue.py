@@ -17,6 +17,7 @@ from arag_search.tools.base import (
     wrong_argument,
 )
 from arag_search.tools.connector import ConnectorTool
+from arag_search.tools.registry import meant_tool
 
 INDEX = "index"
 """The argument that names an index if there are several."""
@@ -80,6 +81,7 @@ class Catalogue:
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
         """Return the call to run, or the result that describes a wrong tool or index."""
+        name = meant_tool(name, self._of)
         if name not in self._of:
             return no_such_tool(name, [tool.name for tool in self.offered])
         if not self.has_several:

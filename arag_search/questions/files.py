@@ -232,7 +232,7 @@ def read_questions(path: Path | str) -> QuestionFile:
     if is_beir(path):
         questions, notes = read_beir(path)
         return QuestionFile(path, questions, {"BEIR": len(questions)}, notes)
-    read = [(*read_record(value, where), where) for where, value in _records(path)]
+    read = [(*read_record(value, where), where) for where, value in json_records(path)]
     if not read:
         raise QuestionsError("There are no questions.", where=str(path), allowed=ALLOWED)
     named = _with_ids([question for _, question, _ in read])
@@ -315,14 +315,15 @@ def _notes(twins: int, unnamed: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _records(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield every record with its place."""
-    raw = read_bytes(
-        path, "The questions cannot be read", "a file of JSON lines, or of one JSON array"
-    )
+def json_records(
+    path: Path, what: str = "The questions", allowed: str = ALLOWED
+) -> Iterator[tuple[str, object]]:
+    """Yield every record of JSON lines, or of a JSON array, with its place. ``what`` and
+    ``allowed`` are for errors. Raises QuestionsError."""
+    raw = read_bytes(path, f"{what} cannot be read", "a file of JSON lines, or of one JSON array")
     if raw.lstrip()[:1] == b"[":
-        records = parsed(raw, "file", str(path), ALLOWED)
+        records = parsed(raw, "file", str(path), allowed)
         for number, value in enumerate(cast(list[object], records), 1):
             yield f"{path}, record {number}", value
         return
-    yield from parsed_lines(raw, path, ALLOWED)
+    yield from parsed_lines(raw, path, allowed)

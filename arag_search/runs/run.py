@@ -28,7 +28,7 @@ from arag_search.runs.folder import RunDescription, RunFolder, RunRecords
 from arag_search.runs.prices import Prices, check_cost_limit
 from arag_search.search.index import Index
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress
+from arag_search.system.progress import Progress, counted
 
 MAX_WORKERS = 256
 
@@ -149,6 +149,7 @@ def run(
             texts = {question.id: question.text for question in asked}
             records = folder.records.of_run(description, texts)
             _say_what_is_there(folder, records, description, progress)
+            _say_what_it_costs(agent, asked, records, prices, progress)
             batch = _Batch(agent, watched, folder, prices, options, progress)
             return batch.run(asked, records.own)
     finally:
@@ -190,6 +191,22 @@ def _say_what_is_there(
     before = code if folder.previous is None else folder.previous.fingerprints.get("code")
     if before != code:
         progress.note(f"The run was started by version {before} and continues with version {code}.")
+
+
+def _say_what_it_costs(
+    agent: Agent,
+    asked: Sequence[Question],
+    records: RunRecords,
+    prices: Prices | None,
+    progress: Progress,
+) -> None:
+    """Report the estimate of a preset that reads in order, before it begins."""
+    left = sum(_is_unanswered(records.own.get(question.id)) for question in asked)
+    if agent.reader is None or not left:
+        return
+    cost = None if prices is None else prices.cost(agent.reader.estimate(), agent.model.name)
+    money = "" if cost is None else f", ${cost * left:.2f} for {counted(left, 'question')}"
+    progress.note(f"{agent.reader.estimate_text()}{money}.")
 
 
 class _WatchedModel:

@@ -6,7 +6,8 @@ To add a tool, write its module and its description file, and add its line here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, cast
@@ -141,3 +142,21 @@ FOUND_BY_SEARCH = frozenset(
 )
 READ_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.kind == "read")
 DOCUMENT_TOOLS = frozenset(tool.name for tool in _TOOLS if tool.documents)
+OTHER_NAMES = {"read_chunk": "chunk_read"}
+"""Other names of tools, by which presets, measures and calls may name them; A-RAG's code has
+``read_chunk`` where its paper has ``chunk_read``."""
+
+
+def meant_tool(name: str, offered: Collection[str]) -> str:
+    """Return the offered tool that a name stands for: by its name or another one of it, and with or
+    without a wrapper such as ``functions.``; the name itself if it is not exactly one tool."""
+    if name in offered:
+        return name
+    names = {tool: tool for tool in offered}
+    names.update((other, tool) for other, tool in OTHER_NAMES.items() if tool in offered)
+    meant = {
+        tool
+        for known, tool in names.items()
+        if re.fullmatch(rf"(?:.*[.:/])?{re.escape(known)}(?::\d+)?", name)
+    }
+    return meant.pop() if len(meant) == 1 else name

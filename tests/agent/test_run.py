@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -469,3 +470,30 @@ def test_ctrl_c_finishes_questions_in_flight_and_begins_no_more(
     assert 5 <= int(record_count) <= 9
     assert len(read_records(tmp_path).by_id) == int(record_count)
     assert run(index, questions(40), preset, OfflineModel(), tmp_path).tally.answered == 40
+
+
+# Reading in order
+
+
+def test_the_cost_of_reading_in_order_is_estimated_before_the_first_question(
+    index: Index, tmp_path: Path
+) -> None:
+    preset, progress = load_preset("memory_agent"), RecordingProgress()
+    notes_before: list[list[str]] = []
+
+    def script(request: ModelRequest) -> ModelReply:
+        notes_before.append([*progress.notes])
+        return ModelReply("Answer: Vivaldi")
+
+    asked = ScriptedModel(script)
+    run(index, questions(2), preset, asked, tmp_path, prices=PRICES, progress=progress)
+    (note,) = notes_before[0]
+    cost = re.fullmatch(
+        r"memory_agent reads 2 passages for each question: 3 calls, with a full memory about "
+        r"([\d,]+) tokens of requests and 10,000 of replies, \$(\d+)\.00 for 2 questions\.",
+        note,
+    )
+    assert cost is not None
+    assert int(cost[2]) == 2 * int(cost[1].replace(",", "")) > 2 * 10_000
+    run(index, questions(2), preset, asked, tmp_path, progress=progress)
+    assert progress.notes == [note]  # nothing is left to ask

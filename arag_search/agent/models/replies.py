@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from arag_search.agent.models.base import ModelReply, ToolCall, Usage
 from arag_search.endpoints.refusals import fields_of, items_of
+from arag_search.tools.registry import meant_tool
 
 _MAX_DIGITS = 4_000  # Python converts no more than 4,300
 _GOOD_ENDINGS = frozenset(
@@ -254,7 +255,7 @@ def _calls(
         calls.append(
             ToolCall(
                 id=f"call_{position}_{number}" if id_ in (None, "") else str(id_),
-                name=_offered_name(name if isinstance(name, str) else "", offered),
+                name=meant_tool(name if isinstance(name, str) else "", offered),
                 arguments=_arguments(function.get("arguments")),
             )
         )
@@ -267,7 +268,7 @@ def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolC
     text = text.strip()
     for form in _RAW_CALLS:
         named = [pair for match in _matches(form, text) for pair in _named_arguments(match)]
-        names = [_offered_name(name, offered) for name, _ in named]
+        names = [meant_tool(name, offered) for name, _ in named]
         if named and set(names) <= set(offered):
             return tuple(
                 ToolCall(f"call_{position}_{number}", name, arguments, from_text=True)
@@ -371,16 +372,6 @@ def _is_markup(text: str, offered: Collection[str]) -> bool:
     form = _RAW_CALLS[-1].fullmatch(text)
     named = list(_named_arguments(form)) if form and _values(text) else []
     return bool(named and offered) and all(name for name, _ in named)
-
-
-def _offered_name(name: str, offered: Collection[str]) -> str:
-    """Return a name without a wrapper such as ``functions.``, if one offered tool is left."""
-    if name in offered:
-        return name
-    left = [
-        tool for tool in offered if re.fullmatch(rf"(?:.*[.:/])?{re.escape(tool)}(?::\d+)?", name)
-    ]
-    return left[0] if len(left) == 1 else name
 
 
 def _arguments(written: object) -> str:

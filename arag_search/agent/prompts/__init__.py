@@ -16,6 +16,7 @@ SYSTEM_PROMPTS = (
     "agentic_logical",
     "single_shot",
     "pi_serini",
+    "memory_agent",
 )
 """The prompts that a preset may name; the other files are parts that the loop adds."""
 

@@ -30,6 +30,14 @@ from tests.support.scripted_model import ScriptedModel
 # One question
 
 
+@pytest.mark.parametrize("name", ["read_chunk", "functions.read_chunk", "functions.chunk_read:0"])
+def test_a_tool_may_be_called_by_the_name_that_it_has_in_a_rag(ask: Ask, name: str) -> None:
+    session = ask(calls(call(name, chunk_ids=["goldoni.1"])), FINAL)
+    assert session.record.tool_usage_summary == {"chunk_read": 1}
+    assert session.record.chunks_read_ids == ("goldoni.1",)
+    assert session.last[2].tool_calls[0].name == "chunk_read"
+
+
 def test_a_question_is_answered_step_by_step_with_its_evidence(ask: Ask) -> None:
     session = ask(search("griselda"), search("goldoni AND died"), read("goldoni.1"), FINAL)
     record = session.record

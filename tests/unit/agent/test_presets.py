@@ -36,6 +36,7 @@ KEYS = (
     "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
     "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, reproduces, documents"
 )
+ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
     "chunk_read, words, connector_search, connector_fetch, search, read_search_results, find, "
@@ -64,6 +65,7 @@ SHIPPED = [
     "logicalrag",
     "logicalrag_no_operators",
     "logicalrag_syntax_only",
+    "memory_agent",
     "naive_rag",
     "oracle_evidence",
     "pi_serini",
@@ -101,7 +103,7 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
         assert load_preset(name).name == name
 
 
-@pytest.mark.parametrize("name", sorted({*SHIPPED} - DOCUMENTS))
+@pytest.mark.parametrize("name", sorted({*SHIPPED} - DOCUMENTS - {"memory_agent"}))
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
@@ -177,6 +179,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
         "logicalrag_syntax_only": ["logical_search"],
+        "memory_agent": [],
         "naive_rag": [],
     }
     shows_passages = {"arag_naive", "arag_without_chunk_read", "naive_rag"}
@@ -184,7 +187,10 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         plans = name.startswith("logicalrag") or name == "agentic_hybrid"
         assert preset.plan_first is plans
         assert preset.full_text is (plans or name in shows_passages)
-        assert preset.max_loops == (8 if plans else 1 if name == "naive_rag" else 15)
+        loops = {"naive_rag": 1, "memory_agent": 100}.get(name, 8 if plans else 15)
+        memory = (5_000, 3) if name == "memory_agent" else (0, 0)
+        assert preset.max_loops == loops
+        assert (preset.memory_tokens, preset.recall_examples) == memory
         shows_text = preset.full_text or name == "connector"
         assert preset.max_result_tokens == (12_000 if shows_text else 4_000)
         assert preset.token_budget == 128_000
@@ -203,6 +209,15 @@ def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
     ):
         other = load_preset(name).model_dump(exclude={"name", "description"})
         assert [option for option in logicalrag if logicalrag[option] != other[option]] == [key]
+
+
+def test_a_tool_may_have_the_name_of_a_rag(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: arag_full\ntools: [keyword_search, read_chunk]\n")
+    assert load_preset(file).tools == ("keyword_search", "chunk_read")
+    file.write_text("extends: arag_full\ntools: [chunk_read, read_chunk]\n")
+    with pytest.raises(ConfigError, match="each once"):
+        load_preset(file)
 
 
 def test_the_tools_of_a_preset_have_its_settings() -> None:
@@ -288,7 +303,7 @@ def test_an_unknown_name_is_rejected_with_the_known_ones() -> None:
     [
         ("max_steps: 8", 'Nearest: "max_loops".'),
         ("extend: logical_read", 'Nearest: "extends".'),
-        ("colour: 8", f"Keys: {KEYS}, extends."),
+        ("colour: 8", f"Keys: {ALL_KEYS}, extends."),
     ],
 )
 def test_an_unknown_key_is_rejected_with_the_nearest_or_all(
@@ -430,8 +445,8 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         (
             "prompt: other",
             '"other". Allowed: arag, logical_read, logicalrag, agentic_hybrid, naive_rag, '
-            "direct_answer, agentic_rag, agentic_logical, single_shot, pi_serini, or the name of "
-            "an .md file beside the preset.",
+            "direct_answer, agentic_rag, agentic_logical, single_shot, pi_serini, "
+            "memory_agent, or the name of an .md file beside the preset.",
         ),
         (
             "tools: [logical_search, semantic]",
@@ -604,9 +619,9 @@ def test_yaml_is_of_one_preset_and_nothing_else(
 
 
 def test_the_preset_of_a_command_is_the_default_one() -> None:
-    assert signature(run_command).parameters["preset"].default == DEFAULT_PRESET
-    (option,) = signature(ask_command).parameters["preset"].annotation.__metadata__
-    assert f"[default: {DEFAULT_PRESET}, " in option.help
+    for command in (run_command, ask_command):
+        (option,) = signature(command).parameters["preset"].annotation.__metadata__
+        assert f"[default: {DEFAULT_PRESET}, " in option.help
 
 
 def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:

@@ -49,7 +49,7 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
     ours = {
         "answer_short", "explanation", "cited_ids", "wrong_ids", "citation", "status", "failure",
         "usage", "seconds", "fingerprints", "invented_ids", "citations", "context", "route",
-        "reused",
+        "reused", "memory_state",
     }  # fmt: skip
     assert set(fields) == arag | ours
     assert fields["trajectory"][0] == {

@@ -219,6 +219,7 @@ def test_several_calls_in_a_text_are_read_in_order() -> None:
     for written in (
         f"<tool_call>{WRITTEN}</tool_call>\n<tool_call>{reads}</tool_call>",
         f"{WRITTEN}\n{reads}",
+        f"{WRITTEN}\n{reads.replace('chunk_read', 'read_chunk')}",
         f"{WRITTEN}; {reads}",
         f"[{WRITTEN}, {reads}]",
         f"[TOOL_CALLS]logical_search[ARGS]{json.dumps(ARGUMENTS)}"

@@ -39,6 +39,10 @@ def test_calls_of_one_tool_print_and_parse_with_its_name(tool: str) -> None:
     assert (measure, str(measure)) == (Measure(TOOL_CALLS, tool=tool), f"ToolCalls:{tool}")
 
 
+def test_calls_of_a_tool_are_counted_under_another_name_of_it() -> None:
+    assert str(parse_measure("ToolCalls:read_chunk")) == "ToolCalls:chunk_read"
+
+
 def test_a_wrong_tool_lists_the_tools_and_only_calls_take_one() -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_measure("ToolCalls:shut")

@@ -157,6 +157,9 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
         assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
         )
+        assert await error_text(client, "read_chunk", chunk_ids=["gone.1"]) == (
+            'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
+        )
         assert await error_text(client, "find") == (
             'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, words.'
         )
