@@ -33,7 +33,7 @@ def test_a_suite_of_the_repository_is_valid_and_named_after_its_file(path: Path)
     assert suite.name == path.stem
     assert suite.comparison.pairs
     if isinstance(suite.experiment, AgentRuns) and len(suite.experiment.models) == 1:
-        assert suite.experiment.models[0].level == "environment"
+        assert suite.experiment.models[0].model == "environment"
 
 
 def test_every_table_of_a_paper_belongs_to_a_suite() -> None:
