@@ -100,7 +100,7 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
     sets, missing = load_values(folders.work / CELLS, design.keys, suite.shown_measures)
     analysis = analyse(design, sets)
     run = {**circumstances(command), **fingerprints(suite)}
-    papers = paper_tables(suite.name)
+    papers = paper_tables(suite.name, suite.experiment.sets)
     report = Report(analysis, missing, papers, folders.work, run)
     path = write_report(report, options.out or folders.work / REPORT, pictures=not options.no_plots)
     if options.json:
