@@ -1,8 +1,8 @@
 """The data that benches read: a folder of data sets, one data set, or any folder of files.
 
-A data set is a folder with ``corpus.jsonl`` (or ``corpus.json``), or an index of its own in
-``index``, and with ``questions.jsonl`` or the queries and judgements of BEIR. The sample of the
-package is one.
+A data set is a folder with a corpus and questions under the names of one of ``FORMS``, or with an
+index of its own in ``index``, or with the queries and judgements of BEIR. The sample of the package
+is one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,16 @@ INDEX = "index"
 builds from the corpus."""
 
 CORPUS_LINES = "corpus.jsonl"
-_CORPUS_NAMES = ("corpus.json", CORPUS_LINES)
+FORMS = (
+    ("corpus.json", QUESTIONS),
+    (CORPUS_LINES, QUESTIONS),
+    ("chunks.json", "questions.json"),
+    ("{name}_corpus.json", "{name}.json"),
+    ("Corpus/{name}.json", "Questions/{name}_questions.json"),
+)
+"""The names of corpus and questions in published folders: those of this project, of A-RAG and
+LinearRAG, of HippoRAG, and of GraphRAG-Bench, whose folders hold several sets by name."""
+_MANIFEST = "manifest.json"
 _GUIDE = "bench/README.md says which public files belong there."
 
 
@@ -40,23 +49,31 @@ def default_corpus() -> Path:
     return corpus_in(default_data())
 
 
-def corpus_file(folder: Path) -> Path:
-    """Return the corpus file of a data set: corpus.json if it is one document, else
-    corpus.jsonl."""
-    document, lines = (folder / name for name in _CORPUS_NAMES)
-    return document if document.is_file() else lines
+def corpus_file(folder: Path, name: str | None = None) -> Path:
+    """Return the corpus file of a data set, the first of ``FORMS`` that the folder has; the name
+    in published folders is that of the folder unless another is passed. If there is none, the path
+    is that of corpus.jsonl."""
+    return _file_in(folder, name, 0) or folder / CORPUS_LINES
 
 
-def questions_in(folder: Path) -> Path:
-    """Return the source of a data set's questions: its file of questions, or the folder itself if
-    it is a folder of BEIR."""
-    file = folder / QUESTIONS
-    return folder if not file.is_file() and (folder / QUERIES_FILE).is_file() else file
+def questions_in(folder: Path, name: str | None = None) -> Path:
+    """Return the source of a data set's questions: its file of questions, as in ``corpus_file``, or
+    the folder itself if it is a folder of BEIR."""
+    file = _file_in(folder, name, 1)
+    if file is None and (folder / QUERIES_FILE).is_file():
+        return folder
+    return file or folder / QUESTIONS
+
+
+def _file_in(folder: Path, name: str | None, part: int) -> Path | None:
+    files = (folder / form[part].format(name=name or folder.name) for form in FORMS)
+    return next((file for file in files if file.is_file()), None)
 
 
 def own_index(folder: Path) -> Path | None:
-    """Return the index that a data set has; None if it has none."""
-    return folder / INDEX if (folder / INDEX).is_dir() else None
+    """Return the index that a data set has; None if it has none. A folder of this name in which
+    A-RAG's own program keeps its vectors is not an index."""
+    return folder / INDEX if (folder / INDEX / _MANIFEST).is_file() else None
 
 
 def corpus_in(data: Path) -> Path:
@@ -84,7 +101,7 @@ def set_folder(data: Path, name: str) -> Path:
     Raises BenchError if there is none of this name.
     """
     for folder in (data / name, data, SAMPLE):
-        if folder.name == name and (corpus_file(folder).is_file() or own_index(folder)):
+        if folder.name == name and is_set(folder, name):
             return folder
     raise BenchError(
         f'There is no data set "{name}".',
@@ -92,6 +109,11 @@ def set_folder(data: Path, name: str) -> Path:
         allowed="a folder of this name with a corpus or an index, and with questions",
         do=f"Name the folder that holds it with --data. {_GUIDE}",
     )
+
+
+def is_set(folder: Path, name: str) -> bool:
+    """Return whether a folder has what the data set of this name is searched in."""
+    return corpus_file(folder, name).is_file() or own_index(folder) is not None
 
 
 def sets_in(data: Path, names: Sequence[str]) -> dict[str, Path]:

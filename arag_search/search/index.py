@@ -813,6 +813,7 @@ def open_index(
     client_key: str | None = None,
     vectors: str | Path | None = None,
     encoder: Encoder | str | None = None,
+    nprobe: int | None = None,
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
@@ -827,9 +828,10 @@ def open_index(
     ``vectors`` is the folder that ``arag-search embed`` wrote to (default: ``ARAG_VECTORS``, else
     ``vectors`` in the folder of the index). If it is named, the vectors are opened and compared
     with the index at once, otherwise by the first search that needs them. ``encoder`` is an open
-    encoder or a name (default: the encoder that made the vectors). A query that takes the
-    engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError; None is no
-    limit.
+    encoder or a name (default: the encoder that made the vectors). ``nprobe`` is the number of
+    lists that a search of approximate vectors probes (default: that of the vectors). A query that
+    takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
+    None is no limit.
 
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
@@ -839,7 +841,7 @@ def open_index(
     name, engine, release = open_engine(str(location), ca_certs, client_cert, client_key)
     try:
         scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
-        source = sidecar_source(name, engine.manifest, vectors, encoder)
+        source = sidecar_source(name, engine.manifest, vectors, encoder, nprobe)
         if vectors is not None:
             source.open_vectors()
             if encoder is not None and not isinstance(encoder, str):

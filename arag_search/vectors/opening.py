@@ -107,18 +107,19 @@ def sidecar_source(
     index: Manifest,
     vectors: Path | str | None,
     encoder: Encoder | str | None,
+    nprobe: int | None = None,
 ) -> VectorSource:
     """Return the source of an index's vectors, which are in ``vectors_root``.
 
     ``encoder`` is an encoder, which is not closed, or a name; None is the one that made the
-    vectors.
+    vectors. ``nprobe`` is the number of lists that a search probes, if not that of the vectors.
     """
 
     def open_sidecar() -> Vectors:
         from arag_search.vectors.storage.folders import vectors_root
         from arag_search.vectors.storage.sidecar import open_vectors
 
-        return open_vectors(vectors_root(location, vectors), index, location)
+        return open_vectors(vectors_root(location, vectors), index, location, nprobe=nprobe)
 
     def open_for_queries(made_by: EncoderIdentity) -> Encoder:
         if encoder is None or isinstance(encoder, str):

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 import orjson
@@ -12,9 +13,11 @@ from pydantic import ValidationError
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel
-from arag_search.agent.models.choose import choose_model
+from arag_search.agent.models.choose import MODEL_VARIABLE, choose_model
+from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import Preset, changed_preset, load_preset
 from arag_search.agent.record import Record
+from arag_search.endpoints.calls import first_set
 from arag_search.errors import AragError, ConfigError
 from arag_search.evaluation.judging.factuality import means_of
 from arag_search.evaluation.judging.judge import verdict_values
@@ -25,21 +28,23 @@ from arag_search.questions.files import Question, load_questions, questions_fing
 from arag_search.runs.folder import COMPARED, read_records
 from arag_search.runs.prices import Prices
 from arag_search.runs.run import RunOptions, run
-from arag_search.search.index import Index
+from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
 from bench.ablation.cells import Cell, CellRow, Folders, Key
+from bench.ablation.estimate import Estimate, estimate
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.measure import run_measure
 from bench.ablation.scoring import MEASURES, row_of
-from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
-from bench.data import questions_in, set_folder
+from bench.ablation.suite import ENVIRONMENT, FIRST, AgentRuns, ModelEntry, PresetEntry
 from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 
 RUNS = "runs"
+MAX_READ_PASSAGES = 500_000
+"""In larger indexes, not all passages are read into memory to locate evidence."""
 
 ChooseModel = Callable[[ModelEntry, int | None], ChatModel]
 
@@ -50,9 +55,16 @@ def named_model(entry: ModelEntry, seed: int | None) -> ChatModel:
         None if entry.model == ENVIRONMENT else entry.model,
         reasoning_effort=entry.reasoning_effort,
         temperature=entry.temperature,
+        top_p=entry.top_p,
+        max_tokens=entry.max_tokens,
         seed=seed,
         allow_offline=False,
     )
+
+
+def unasked_model(entry: ModelEntry, seed: int | None) -> ChatModel:
+    """Return a model in place of one that nothing is asked of, for which no key is needed."""
+    return OfflineModel()
 
 
 class AgentExperiment:
@@ -82,9 +94,7 @@ class AgentExperiment:
         self._prices = prices
         self._choose = choose
         self._progress = progress
-        self._count = (
-            limit if runs.questions is None else min(runs.questions, limit or runs.questions)
-        )
+        self._limit = limit
         self._indexes: dict[tuple[str, str], Index] = {}
         self._presets: dict[str, Preset] = {}
         self._entries = {entry.level: entry for entry in runs.presets}
@@ -116,6 +126,15 @@ class AgentExperiment:
         """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and the errors of a
         run."""
         return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
+
+    def estimates(self, keys: Iterable[Key], judge: str | None) -> Iterator[Estimate]:
+        """Yield what the cells would ask of their models, and of a judge if one is named."""
+        for key in keys:
+            answers = len(self._asked(key["set"])) * len(self._seeds(key))
+            name = self._models[key["model"]].model
+            if name == ENVIRONMENT:
+                name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
+            yield from estimate(self._presets[key["preset"]], name, answers, judge)
 
     def close(self) -> None:
         for index in self._indexes.values():
@@ -150,7 +169,9 @@ class AgentExperiment:
             model.close()
         asked = self._asked(key["set"])
         fingerprints = {**agent.fingerprints, "questions": questions_fingerprint(asked)}
-        return {name: fingerprints[name] for name in COMPARED if name in fingerprints}
+        compared = {name: fingerprints[name] for name in COMPARED if name in fingerprints}
+        probed = self._runs.nprobe if self._presets[key["preset"]].needed_vectors else None
+        return compared | ({} if probed is None else {"nprobe": str(probed)})
 
     def _seed_rows(self, key: Key, seed: int) -> list[CellRow]:
         asked = self._asked(key["set"])
@@ -172,7 +193,7 @@ class AgentExperiment:
         if outcome.stopped == "interrupted":
             raise KeyboardInterrupt
         records = read_records(self._folders.work / folder).by_id
-        located = self._evidence(key)
+        located = self._evidence(key, records)
         values = self._values(asked, records, located)
         return [
             row_of(
@@ -223,26 +244,41 @@ class AgentExperiment:
 
     def _asked(self, name: str) -> Sequence[Question]:
         if name not in self._questions:
-            everything = load_questions(questions_in(set_folder(self._folders.data, name)))
-            self._questions[name] = drawn(everything, self._count, name)
+            everything = load_questions(self._folders.questions(name))
+            self._questions[name] = chosen(everything, self._runs.questions, self._limit, name)
         return self._questions[name]
 
     def _index(self, key: Key) -> Index:
         at = (key["set"], key["passages"])
         if at not in self._indexes:
             needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
-            self._indexes[at] = open_set(
-                set_folder(self._folders.data, key["set"]),
-                key["passages"],
-                self._folders.kept / key["set"],
-                self._runs.encoder if needs_vectors else None,
-            )
+            encoder = self._runs.encoder if needs_vectors else None
+            if self._folders.index is not None:
+                self._indexes[at] = open_index(
+                    self._folders.index,
+                    encoder=encoder,
+                    nprobe=self._runs.nprobe,
+                    search_timeout_s=None,
+                )
+            else:
+                self._indexes[at] = open_set(
+                    self._folders.folder(key["set"]),
+                    self._folders.corpus(key["set"]),
+                    key["passages"],
+                    self._folders.kept / key["set"],
+                    encoder,
+                )
         return self._indexes[at]
 
-    def _evidence(self, key: Key) -> LocatedEvidence:
+    def _evidence(self, key: Key, records: Mapping[str, Record]) -> LocatedEvidence:
         """Locate the evidence of the questions: among the passages as published, and by their texts
-        where these are packed."""
+        where these are packed. In an index with too many passages to read them all, only those that
+        the records show are read, and evidence that is named by title or text is not measured."""
         at = (key["set"], key["passages"])
+        if self._index(key).manifest.chunks > MAX_READ_PASSAGES:
+            ids = {id for r in records.values() for step in r.trajectory for id in step.hit_ids}
+            shown = filter(None, self._index(key).read(sorted(ids)))
+            return LocatedEvidence(Passages(shown), {q.id: () for q in self._asked(key["set"])})
         if at not in self._located:
             passages = Passages(self._index(key).scan())
             published: Passages | None = None
@@ -266,7 +302,8 @@ class AgentExperiment:
             try:
                 self._asked(name)
                 for passages in self._runs.passages:
-                    check_packable(set_folder(self._folders.data, name), passages)
+                    corpus = self._folders.corpus(name)
+                    check_packable(name, corpus, passages, self._folders.index)
             except AragError as error:
                 problems.append(_on_a_line(error))
         for entry in self._runs.presets:
@@ -298,6 +335,17 @@ class AgentExperiment:
             using = ", ".join(preset.needed_vectors)
             problems.append(f"{place}: {using} needs vectors, and no encoder is named.")
         return problems
+
+
+def chosen(
+    questions: Sequence[Question], asked: int | str | None, limit: int | None, name: str
+) -> Sequence[Question]:
+    """Return the questions of a set that are asked: all, the first ones, or a number of drawn
+    ones; with a limit, no more than that are taken of them in the same way."""
+    if isinstance(asked, str):
+        count = int(asked.removeprefix(FIRST))
+        return questions[: min(count, limit or count)]
+    return drawn(questions, limit if asked is None else min(asked, limit or asked), name)
 
 
 def _argument_problems(

@@ -21,6 +21,7 @@ import orjson
 from arag_search.system.durable import write_atomically
 from arag_search.system.progress import duration
 from bench import BenchError
+from bench.data import FORMS, corpus_file, is_set, questions_in, set_folder
 
 FORMAT_VERSION = 1
 _ENDING = ".jsonl"
@@ -58,12 +59,45 @@ class Folders:
     """The folders of an experiment.
 
     ``data`` has a folder for each data set, ``kept`` has the indexes and vectors that all suites
-    share (a folder for each data set), ``work`` has the files of this suite.
+    share (a folder for each data set), ``work`` has the files of this suite. ``sets`` are the
+    folders of data sets that are elsewhere, by name. ``index`` is the place of an index that is
+    searched for all data sets, in which nothing is ever built.
     """
 
     data: Path
     kept: Path
     work: Path
+    sets: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    index: str | None = None
+
+    def corpus(self, name: str) -> Path:
+        """Return the corpus file of a data set. Raises BenchError if there is no such set."""
+        return corpus_file(self.folder(name), name)
+
+    def questions(self, name: str) -> Path:
+        """Return the source of a data set's questions. Raises BenchError as ``folder`` does."""
+        return questions_in(self.folder(name), name)
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of a data set. Raises BenchError if it has no corpus or index that
+        could be searched."""
+        folder = self.sets.get(name)
+        if self.index is not None:
+            folder = folder or self.data / name
+            if questions_in(folder, name).exists():
+                return folder
+        elif folder is None:
+            return set_folder(self.data, name)
+        elif is_set(folder, name):
+            return folder
+        corpus = "" if self.index is not None else "corpus and "
+        allowed = (f"{corpus and f'{a} and '}{b}".format(name=name) for a, b in FORMS)
+        raise BenchError(
+            f'There are no {corpus}questions of the data set "{name}".',
+            where=str(folder),
+            allowed=f"a folder with {', or '.join(dict.fromkeys(allowed))}",
+            do=f"Name the folder with --set {name}=FOLDER.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import orjson
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.suite import Part
 from bench.report.markdown import table
 
+MEAN = "mean of "
+"""What the name of a data set begins with that stands for several."""
 FILE = Path(__file__).parents[1] / "papers.yaml"
 
 
 class PaperTable(Part):
-    """Figures of one table of a paper, with their systems, models, data and source. ``figures`` are
-    system, model, data set, measure and value; ``passages`` is the size of the corpus by data
-    set."""
+    """Figures of one table of a paper, with their systems, models, data and source.
 
+    ``suites`` are those whose reports show it. ``table`` is its number, ``what`` what it measures,
+    ``measures`` what its measures mean. ``passages`` is the size of the corpus by data set.
+    ``figures`` are system, model, data set, measure and value. ``settings`` and ``marks`` are what
+    is not a number; ``note`` says what is lost, derived or doubtful.
+    """
+
+    id: str
     suites: tuple[str, ...]
     paper: str
     source: str
+    table: str
+    what: str
+    unit: str
     questions: str
     passages: dict[str, str]
+    models: tuple[str, ...]
+    measures: dict[str, str]
+    settings: dict[str, str] = Field(default_factory=dict[str, str])
+    marks: tuple[tuple[str, ...], ...] = ()
+    note: str
     figures: tuple[tuple[str, str, str, str, float], ...]
+
+    def of_sets(self, names: Collection[str]) -> PaperTable:
+        """Return the table with the figures of some data sets, and those that are of none alone."""
+        others = {name for name in self.passages if not name.startswith(MEAN)} - set(names)
+        kept = tuple(figure for figure in self.figures if figure[2] not in others)
+        return self.model_copy(update={"figures": kept})
 
 
 class PaperTables(Part):
@@ -35,8 +56,14 @@ class PaperTables(Part):
     tables: tuple[PaperTable, ...]
 
 
-def paper_tables(suite: str) -> list[PaperTable]:
-    """Return the tables for a suite. Raises ConfigError naming everything that is wrong."""
+def paper_tables(suite: str, sets: Collection[str]) -> list[PaperTable]:
+    """Return the tables for a suite, with the figures of its data sets. Raises ConfigError naming
+    everything that is wrong."""
+    return [paper.of_sets(sets) for paper in all_tables() if suite in paper.suites]
+
+
+def all_tables() -> tuple[PaperTable, ...]:
+    """Return all tables. Raises ConfigError naming everything that is wrong."""
     values = read_mapping(FILE, "list of figures", holds="figures", allowed="tables: a list")
     try:
         content = PaperTables.model_validate_json(orjson.dumps(values, default=str))
@@ -46,7 +73,7 @@ def paper_tables(suite: str) -> list[PaperTable]:
             for problem in error.errors(include_url=False)
         ]
         raise ConfigError(numbered("list of figures", problems), where=str(FILE)) from error
-    return [paper for paper in content.tables if suite in paper.suites]
+    return content.tables
 
 
 def paper_lines(tables: Sequence[PaperTable]) -> list[str]:
@@ -62,8 +89,11 @@ def paper_lines(tables: Sequence[PaperTable]) -> list[str]:
     ]
     head = ("system", "model", "data set", "measure", "value", "passages")
     for paper in tables:
+        measures = "; ".join(f"{name}: {meaning}" for name, meaning in paper.measures.items())
         lines += [
-            f"{paper.paper}; questions: {paper.questions}. Source: {paper.source}",
+            f"{paper.paper}: {paper.what}, in {paper.unit}; questions: {paper.questions}. "
+            f"Source: {paper.source}, {paper.table}. {paper.note}",
+            *([f"Measures: {measures}."] if measures else []),
             "",
         ]
         rows = [

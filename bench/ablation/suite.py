@@ -29,6 +29,9 @@ def _level(value: object) -> object:
     return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
+FIRST = "first "
+"""What stands before a number of questions that are the first ones of a file, and not drawn."""
+FirstOnes = Annotated[str, Field(pattern=rf"^{FIRST}[1-9]\d*$")]
 Level = Annotated[str, BeforeValidator(_level), Field(min_length=1)]
 Some = Annotated[tuple[Level, ...], Field(min_length=1)]
 
@@ -57,13 +60,20 @@ class PresetEntry(Part):
         return self.label or self.preset
 
 
-class ModelEntry(Part):
-    """A model by the name that ``arag-search run`` takes, or "environment"."""
+class Decoding(Part):
+    """How a model decodes; what is None is left to the endpoint."""
+
+    reasoning_effort: str | None = None
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, ge=0, le=1)
+    max_tokens: int | None = Field(None, ge=1)
+
+
+class ModelEntry(Decoding):
+    """A model by the name that ``arag-search run`` takes, or "environment", with its decoding."""
 
     model: str = Field(min_length=1)
     label: str = ""
-    reasoning_effort: str | None = None
-    temperature: float | None = Field(None, ge=0)
 
     @property
     def level(self) -> str:
@@ -85,8 +95,10 @@ def _entry(key: str) -> BeforeValidator:
 class AgentRuns(Part):
     """Presets x question sets x models x seeds, through the agent.
 
-    ``questions`` of each set are drawn by a seed; None takes all. ``passages`` are as published, or
-    "packed 500": several passages joined up to 500 tokens.
+    ``questions`` of each set are a number, drawn by a seed; or the first ones of its file, as
+    "first 300"; None takes all. ``passages`` are as published, or "packed 500": several passages
+    joined up to 500 tokens. ``nprobe`` is the number of lists that searches of approximate vectors
+    probe, if not that of the vectors. ``judge`` is the decoding of the model that judges.
     """
 
     kind: Literal["agent"]
@@ -95,8 +107,10 @@ class AgentRuns(Part):
     presets: Annotated[tuple[Annotated[PresetEntry, _entry("preset")], ...], Field(min_length=1)]
     models: Annotated[tuple[Annotated[ModelEntry, _entry("model")], ...], Field(min_length=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
-    questions: int | None = Field(None, ge=1)
+    questions: Annotated[int, Field(ge=1)] | FirstOnes | None = None
     encoder: str | None = None
+    nprobe: int | None = Field(None, ge=1)
+    judge: Decoding | None = None
     workers: int = Field(1, ge=1, le=256)
 
     @property
@@ -231,6 +245,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "gold_chain": GoldChain,
     "presets": PresetEntry,
     "models": ModelEntry,
+    "judge": Decoding,
     "comparison": Comparison,
 }
 

@@ -14,7 +14,6 @@ from arag_search.vectors.encoders.choose import open_encoder
 from bench import BenchError
 from bench.ablation.cells import CellRow, Folders, Key
 from bench.ablation.suite import GoldChain
-from bench.data import set_folder
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
 from bench.gold_chain.model import GoldChainModel
 from bench.gold_chain.names import Names
@@ -114,7 +113,7 @@ class GoldChainExperiment:
             self._encoder = None
 
     def _asked(self, name: str) -> Sequence[Question]:
-        everything = load_questions(set_folder(self._folders.data, name) / "questions.jsonl")
+        everything = load_questions(self._folders.questions(name))
         check_chains(everything, name)
         half = self._chosen.half
         of_half = [question for question in everything if half in ("all", half_of(question.id))]
@@ -127,7 +126,7 @@ class GoldChainExperiment:
             self._close_ground()
             name, passages = at
             ground = open_ground(
-                set_folder(self._folders.data, name) / "corpus.jsonl",
+                self._folders.corpus(name),
                 passages,
                 self._questions[name],
                 self._folders.kept / name,

@@ -21,7 +21,7 @@ from arag_search.system.durable import write_atomically
 from arag_search.tokens import count_tokens
 from arag_search.vectors.base import Encoder
 from bench import BenchError
-from bench.data import INDEX, corpus_file, own_index
+from bench.data import INDEX, own_index
 from bench.quality.data_sets import open_kept, open_with_vectors
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
@@ -107,21 +107,24 @@ def open_cut(corpus: Path, passages: str, kept: Path, encoder: Encoder | str | N
     return open_kept(corpus, folder, encoder)
 
 
-def open_set(folder: Path, passages: str, kept: Path, encoder: Encoder | str | None) -> Index:
+def open_set(
+    folder: Path, corpus: Path, passages: str, kept: Path, encoder: Encoder | str | None
+) -> Index:
     """Open the index of a data set with passages of one packing: its own if they are as published
-    and it has one, else one that is kept; see ``open_cut``."""
+    and it has one, else one of its corpus that is kept; see ``open_cut``."""
     location = own_index(folder)
     if location is not None and passages == PUBLISHED:
         return open_with_vectors(location, kept / INDEX, encoder)
-    return open_cut(corpus_file(folder), passages, kept, encoder)
+    return open_cut(corpus, passages, kept, encoder)
 
 
-def check_packable(folder: Path, passages: str) -> None:
-    """Raise BenchError if the passages of a data set are to be packed and it has no corpus."""
-    if passages != PUBLISHED and not corpus_file(folder).is_file():
+def check_packable(name: str, corpus: Path, passages: str, index: str | None = None) -> None:
+    """Raise BenchError if the passages of a data set are to be packed and it has no corpus, or is
+    searched in a given index."""
+    if passages != PUBLISHED and (index is not None or not corpus.is_file()):
         raise BenchError(
-            f'The data set "{folder.name}" has an index, and no corpus to pack.',
-            where=str(folder),
+            f'The data set "{name}" has an index, and no corpus to pack.',
+            where=index or str(corpus.parent),
             allowed=f'passages "{PUBLISHED}"',
         )
 

@@ -170,8 +170,16 @@ def test_a_judge_judges_each_answer_once(
     suite["comparison"]["policy"] = {}
     suite["measures"] = ["JudgeAcc"]
     judge = ScriptedModel(lambda request: ModelReply("Fine.\nVerdict: correct"))
-    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judge)
+    suite["experiment"]["judge"] = {"temperature": 0.3}
+    decodings: list[Any] = []
+
+    def chosen(name: str, **options: Any) -> ScriptedModel:
+        decodings.append((name, options["temperature"], options["top_p"]))
+        return judge
+
+    monkeypatch.setattr("bench.ablate.choose_model", chosen)
     assert main(command(work, suite, "--judge", "some-model"), SuiteModels()) == 0
+    assert decodings == [("some-model", 0.3, None)]
     (report,) = (work / "work" / "judged").rglob("judged.md")
     assert "| sample | logical_read | 1.000 [1.000, 1.000] | 2 |" in report.read_text()
     assert len(judge.requests) == 2  # both presets give the same answers

@@ -82,6 +82,10 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/manuals.md", "apt-get download postgresql-doc-15 python3.11-doc ripgrep"):
         "takes minutes, and reads packages that are not in the repository",
     ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
+    ("bench/studies/papers.md", "uv sync --extra all"):
+        "downloads data, and the last command needs a key and costs money",
+    ("bench/studies/papers.md", "arag-search index kilt_knowledgesource.json"):
+        "needs KILT's Wikipedia, a server and a key",
     ("bench/studies/replay.md", "python -m bench replay"): SLOW,
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,

@@ -172,6 +172,19 @@ def test_a_search_of_all_lists_finds_what_a_flat_search_finds(tmp_path: Path) ->
         assert nearly_equal(hits, published.expected("passage", query, 25))
 
 
+def test_vectors_may_be_opened_with_another_number_of_lists_to_probe(
+    quantised: PublishedVectors,
+) -> None:
+    queries = unit_vectors(20, seed=3)
+    few, many = (
+        open_vectors(quantised.root, quantised.manifest, "index", nprobe=lists) for lists in (1, 16)
+    )
+    usual = quantised.open()
+    assert few.nearest("passage", queries, 10) == usual.nearest("passage", queries, 10, nprobe=1)
+    assert few.nearest("passage", queries, 10) != many.nearest("passage", queries, 10)
+    assert many.nearest("passage", queries, 10) == usual.nearest("passage", queries, 10)
+
+
 def test_a_search_finds_more_rows_than_one_list_has(quantised: PublishedVectors) -> None:
     (hits,) = quantised.open().nearest("passage", unit_vectors(1), 5_000, nprobe=1)
     assert len(hits) == 1_000

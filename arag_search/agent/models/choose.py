@@ -39,6 +39,7 @@ def choose_model(
     top_p: float | None = None,
     reasoning_effort: str | None = None,
     seed: int | None = None,
+    max_tokens: int | None = None,
     timeout_s: float | None = None,
     max_retries: int | None = None,
     allow_offline: bool = True,
@@ -65,6 +66,7 @@ def choose_model(
         "top_p": top_p,
         "reasoning_effort": reasoning_effort,
         "seed": seed,
+        "max_tokens": max_tokens,
         "timeout_s": timeout_s,
         "max_retries": max_retries,
     }
@@ -97,6 +99,7 @@ def choose_model(
             top_p=top_p,
             reasoning_effort=reasoning_effort,
             seed=seed,
+            max_tokens=max_tokens,
             timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
             max_retries=DEFAULT_MAX_RETRIES if max_retries is None else max_retries,
             on_retry=on_retry,

@@ -34,12 +34,16 @@ FAILURES = Failures(
 )
 
 
+_MAX_TOKENS = "max_completion_tokens"
+
+
 class OpenAIModel:
     """A model behind an OpenAI-compatible endpoint. Unless a request allows several tool calls in a
     reply, it asks for a single call, which not every endpoint honours.
 
     ``name`` and ``options`` are those of Endpoint. ``temperature`` (0 to 2), ``top_p`` (0 to 1),
-    ``reasoning_effort`` and ``seed`` are sent only if they are set.
+    ``reasoning_effort``, ``seed`` and ``max_tokens`` of a reply (1 or more, its reasoning included)
+    are sent only if they are set.
 
     Raises ConfigError for options that no endpoint accepts. One object serves all threads.
     ``close`` ends all waiting.
@@ -53,6 +57,7 @@ class OpenAIModel:
         top_p: float | None = None,
         reasoning_effort: str | None = None,
         seed: int | None = None,
+        max_tokens: int | None = None,
         **options: Unpack[EndpointOptions],
     ) -> None:
         sampling = {
@@ -62,6 +67,7 @@ class OpenAIModel:
             "seed": seed,
         }
         self._sampling = {option: value for option, value in sampling.items() if value is not None}
+        self._bound = {} if max_tokens is None else {"max_tokens": max_tokens}
         self._endpoint = Endpoint(name, failures=FAILURES, **options)
         self.name, self.base_url = self._endpoint.name, self._endpoint.base_url
         self._check()
@@ -73,7 +79,7 @@ class OpenAIModel:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of name, base URL and the sampling options that are set."""
-        parts = {"model": self.name, "base_url": self.base_url, **self._sampling}
+        parts = {"model": self.name, "base_url": self.base_url, **self._sampling, **self._bound}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def reply(self, request: ModelRequest) -> ModelReply:
@@ -88,6 +94,11 @@ class OpenAIModel:
             nonlocal sent
             wanted = _call_options(request)
             sent = {name: value for name, value in wanted.items() if name not in self._refused}
+            # Newer models refuse the older name, and other servers do not know the newer one.
+            if self._bound and _MAX_TOKENS in self._refused:
+                sent |= self._bound
+            elif self._bound:
+                sent[_MAX_TOKENS] = self._bound["max_tokens"]
             tools = {"tools": list(request.tools)} if request.tools else {}
             create: Any = client.chat.completions.with_raw_response.create
             messages = write_messages(request.messages)
@@ -96,7 +107,7 @@ class OpenAIModel:
             )
 
         def again(refusal: Refusal) -> bool:
-            refused = [name for name in sent if is_about(refusal, name)]
+            refused = [name for name in sent if name != "max_tokens" and is_about(refusal, name)]
             self._refused.update(refused)
             return bool(refused)
 
@@ -119,6 +130,7 @@ class OpenAIModel:
         """Raise ConfigError naming every option that no endpoint accepts. The error never shows the
         key."""
         problems = self._endpoint.address_problems()
+        problems += [f"max_tokens {n} (1 or more)" for n in self._bound.values() if n < 1]
         for option, highest in (("temperature", 2.0), ("top_p", 1.0)):
             value = self._sampling.get(option)
             if value is not None and not 0 <= float(value) <= highest:

@@ -72,14 +72,20 @@ class _Unit:
 
 
 def open_vectors(
-    root: Path, index: Manifest, location: str, *, threads: int | None = None
+    root: Path,
+    index: Manifest,
+    location: str,
+    *,
+    threads: int | None = None,
+    nprobe: int | None = None,
 ) -> Sidecar:
     """Open the vectors in a folder of ``root`` that fit an index; ``location`` names it in errors.
 
     The sizes of all files are checked, and the contents of those up to CHECKED_BYTES that hold no
     vectors, in a time that does not grow with the number of rows beyond that.
     ``threads`` limits FAISS in a search; the default is the
-    number of cores. numpy uses as many as its own variables allow.
+    number of cores. numpy uses as many as its own variables allow. ``nprobe`` is the number of
+    lists that a search probes; the default is that of the vectors.
 
     Raises VectorsNotFoundError, VectorsMismatchError if none fit, VectorsDamagedError,
     VectorsVersionError, MissingExtraError.
@@ -88,7 +94,7 @@ def open_vectors(
     path, manifest, deleted = find_sidecar(root, index, location)
     if any(factory != FLAT for factory in manifest.index.values()):
         check_extra("vectors", "faiss-cpu", "faiss")
-    return Sidecar(path, manifest, deleted=deleted, threads=threads)
+    return Sidecar(path, manifest, deleted=deleted, threads=threads, nprobe=nprobe)
 
 
 class Sidecar:
@@ -104,10 +110,12 @@ class Sidecar:
         *,
         deleted: NDArray[np.bool_] | None = None,
         threads: int | None = None,
+        nprobe: int | None = None,
     ) -> None:
         """Map a sidecar, whose ``deleted`` chunks are never found. ``open_vectors`` verifies that
         it fits an index. Raises VectorsDamagedError."""
         self.path = path
+        self._nprobe = nprobe
         self.manifest = manifest
         self._calls = Calls(str(path))
         check_sizes(manifest.files_in(path), EMBED_AGAIN)
@@ -198,7 +206,7 @@ class Sidecar:
             raise TypeError("flat vectors are searched exactly")
         candidates = n * (self.manifest.rescore if rescore else 1)
         wanted = min(n, stored.rows.rows)
-        probed = min(nprobe or stored.nprobe, stored.ivf.lists)
+        probed = min(nprobe or self._nprobe or stored.nprobe, stored.ivf.lists)
         bits = None if allowed is None else allowed.bits
         scores, rows = stored.ivf.search(queries, candidates, probed, bits)
         while probed < stored.ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():

@@ -14,6 +14,7 @@ from arag_search.agent.models.base import (
     Usage,
 )
 from arag_search.agent.models.openai import OpenAIModel
+from arag_search.errors import ConfigError, ModelReplyError
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, KEY, QUESTION, SEARCH
 
@@ -151,6 +152,33 @@ def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
     assert (request["temperature"], request["top_p"]) == (0.0, 0.5)
     assert (request["reasoning_effort"], request["seed"]) == ("low", 0)
     assert endpoint.keys == ["Bearer none"]
+
+
+def test_the_bound_of_a_reply_has_its_older_name_where_the_newer_one_is_refused(
+    endpoint: Endpoint,
+) -> None:
+    endpoint.reply_with(
+        completion("Ada"),
+        refusal(400, "Unknown parameter: 'max_completion_tokens'."),
+        completion("Bob"),
+        refusal(400, "max_tokens is too large: 16384."),
+    )
+    model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, max_retries=0, max_tokens=16_384)
+    assert [model.reply(QUESTION).text, model.reply(QUESTION).text] == ["Ada", "Bob"]
+    with pytest.raises(ModelReplyError, match="max_tokens is too large"):
+        model.reply(QUESTION)
+    bounds = [
+        {name: request[name] for name in request if name.startswith("max_")}
+        for request in endpoint.requests
+    ]
+    newer, older = {"max_completion_tokens": 16_384}, {"max_tokens": 16_384}
+    assert bounds == [newer, newer, older, older]
+    plain = OpenAIModel("m", base_url=endpoint.base_url, key=KEY)
+    assert plain.fingerprint != model.fingerprint
+    model.close()
+    plain.close()
+    with pytest.raises(ConfigError, match=r"max_tokens 0 \(1 or more\)"):
+        OpenAIModel("m", base_url=endpoint.base_url, max_tokens=0)
 
 
 @pytest.mark.parametrize("status", [400, 422])

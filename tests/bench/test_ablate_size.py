@@ -1,0 +1,259 @@
+"""The ablation runner over data sets of the size and in the forms in which they are published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import index_jobs
+from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
+from bench.ablate import main, with_models, without_settings
+from bench.ablation.cells import cell_files, read_cell
+from bench.ablation.estimate import estimate
+from bench.ablation.suite import AgentRuns, ModelEntry, load_suite
+from tests.support.scripted_model import ScriptedModel
+
+SUITES = Path(__file__).parents[2] / "bench" / "suites"
+NAMES = {path.stem: path for path in sorted(SUITES.glob("*.yaml"))}
+QUESTIONS = 1_000
+
+Rows = list[dict[str, Any]]
+
+
+def towns(count: int) -> tuple[list[str], Rows]:
+    """Return as many texts as questions about them, in the shape of A-RAG and GraphRAG-Bench."""
+    texts = [f"Town {n} lies on river {n % 97}. Its mayor is Ada Lane {n}." for n in range(count)]
+    questions = [
+        {"id": f"q{n}", "source": "Towns", "question": f"Who is the mayor of town {n}?",
+         "answer": f"Ada Lane {n}", "question_type": "Fact Retrieval", "evidence": texts[n]}
+        for n in range(count)
+    ]  # fmt: skip
+    return texts, questions
+
+
+def write(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def arag_form(folder: Path, name: str) -> None:
+    texts, questions = towns(QUESTIONS)
+    write(folder / "chunks.json", [f"{number}:{text}" for number, text in enumerate(texts)])
+    write(folder / "questions.json", questions)
+    (folder / "index").mkdir(exist_ok=True)
+    (folder / "index" / "sentence_index.pkl").write_bytes(b"vectors of A-RAG's own program")
+
+
+def hipporag_form(folder: Path, name: str) -> None:
+    texts, questions = towns(QUESTIONS)
+    corpus = [{"title": f"Town {n}", "text": text, "idx": n} for n, text in enumerate(texts)]
+    write(folder / f"{name}_corpus.json", corpus)
+    records = [
+        {"_id": row["id"], "question": row["question"], "answer": row["answer"], "type": "bridge",
+         "supporting_facts": [[f"Town {n}", 0]], "context": [[f"Town {n}", [texts[n]]]]}
+        for n, row in enumerate(questions)
+    ]  # fmt: skip
+    write(folder / f"{name}.json", records)
+
+
+def graphrag_bench_form(folder: Path, name: str) -> None:
+    texts, questions = towns(QUESTIONS)
+    books = [
+        {"corpus_name": f"Novel-{part}", "context": " ".join(texts[part::10])} for part in range(10)
+    ]
+    write(folder / "Corpus" / f"{name}.json", books)
+    write(folder / "Questions" / f"{name}_questions.json", questions)
+
+
+FORMS: dict[str, Callable[[Path, str], None]] = {
+    "chunks": arag_form,
+    "hotpotqa": hipporag_form,
+    "novel": graphrag_bench_form,
+}
+
+
+def suite_of(name: str, **experiment: Any) -> dict[str, Any]:
+    return {
+        "name": f"size_{name}",
+        "description": "One preset twice.",
+        "experiment": {
+            "kind": "agent",
+            "sets": [name],
+            "presets": ["logical_read", {"preset": "direct_answer", "label": "no search"}],
+            "models": ["scripted"],
+            "questions": QUESTIONS,
+            "workers": 4,
+            **experiment,
+        },
+        "comparison": {
+            "factor": "preset",
+            "pairs": [["logical_read", "no search"]],
+            "primary": "F1",
+        },
+    }
+
+
+def answers(entry: ModelEntry, seed: int | None) -> ChatModel:
+    return ScriptedModel(lambda request: ModelReply("Answer: Ada", usage=Usage(1, 1, "endpoint")))
+
+
+def command(folder: Path, suite: dict[str, Any], *more: str) -> list[str]:
+    path = folder / f"{suite['name']}.yaml"
+    path.write_text(yaml.safe_dump(suite))
+    folders = ["--work", str(folder / "work"), "--data", str(folder / "data")]
+    return [str(path), *folders, "--no-plots", *more]
+
+
+def asked(folder: Path) -> list[list[str]]:
+    cells = [read_cell(path)[1] for path in cell_files(folder / "cells")]
+    return [[row.question_id for row in rows] for rows in cells]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_published_set_of_a_thousand_questions_is_asked_whole_or_from_its_beginning(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    FORMS[name](tmp_path / "published", name)
+    arguments = command(tmp_path, suite_of(name), "--set", f"{name}={tmp_path / 'published'}")
+    assert main([*arguments, "--only", "preset=no search"], answers) == 0, capsys.readouterr().err
+    (whole,) = asked(tmp_path / "work" / f"size_{name}")
+    assert whole == [f"q{number}" for number in range(QUESTIONS)]
+    assert main([*arguments, "--questions", "first 300", "--limit", "20"], answers) == 0
+    first = asked(tmp_path / "work" / f"size_{name}-questions-first-300-limit-20")
+    assert first == [[f"q{number}" for number in range(20)]] * 2
+    assert main([*arguments, "--questions", "first 400", "--dry-run"], answers) == 0
+    # 400 questions, of which each takes a request without a search and six with five searches.
+    assert "Estimate for scripted: about 2,800 requests" in capsys.readouterr().out
+
+
+def test_a_set_that_is_not_as_published_names_the_forms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = command(tmp_path, suite_of("musique"), "--set", f"musique={tmp_path}")
+    assert main(suite, answers) == 1
+    errors = capsys.readouterr().err
+    assert 'There are no corpus and questions of the data set "musique".' in errors
+    assert "chunks.json and questions.json, or musique_corpus.json and musique.json" in errors
+    with pytest.raises(SystemExit):
+        main([*suite, "--set", "musique"], answers)
+    assert "musique is not NAME=FOLDER" in capsys.readouterr().err
+
+
+def test_a_given_index_serves_all_sets_and_nothing_is_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arag_form(tmp_path / "published", "one")
+    location = tmp_path / "published" / "owners-index"
+    index_jobs.build_index([str(tmp_path / "published" / "chunks.json")], location)
+    (tmp_path / "published" / "chunks.json").unlink()
+    before = sorted(path.stat().st_mtime_ns for path in location.rglob("*"))
+    suite = suite_of("one", sets=["one", "other"], questions="first 5")
+    places = [f"--set={name}={tmp_path / 'published'}" for name in ("one", "other")]
+    arguments = command(tmp_path, suite, *places, "--index", str(location))
+    assert main(arguments, answers) == 0, capsys.readouterr().err
+    assert asked(tmp_path / "work" / "size_one") == [["q0", "q1", "q2", "q3", "q4"]] * 4
+    assert not (tmp_path / "work" / "sets").exists()
+    assert sorted(path.stat().st_mtime_ns for path in location.rglob("*")) == before
+    packed = suite_of("one", passages=["packed 500"])
+    assert main(command(tmp_path, packed, *places, "--index", str(location)), answers) == 1
+    assert 'The data set "one" has an index, and no corpus' in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write every data set that a suite names, with 1,000 questions, in A-RAG's form."""
+    data = tmp_path_factory.mktemp("all") / "data"
+    for path in NAMES.values():
+        for name in load_suite(path).experiment.sets:
+            arag_form(data / name, name)
+    return data
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, path in NAMES.items() if "kind: agent" in path.read_text()]
+)
+def test_every_suite_estimates_its_calls_tokens_and_cost_without_a_key(
+    name: str, published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("some-model: {prompt: 1, completion: 10}\n")
+    arguments = ["--data", str(published), "--work", str(tmp_path), "--prices", str(prices)]
+    arguments += ["--no-plots", "--dry-run", "--model", "some-model", "--judge", "some-model"]
+    arguments += ["--index", "https://nowhere.invalid/kilt"] if "kilt" in name else []
+    arguments += ["--leave-out", "temperature"]
+    assert main([str(NAMES[name]), *arguments]) == 0, capsys.readouterr().err
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in lines if line.startswith("Estimate for some-model: about ")]
+    assert "prompt tokens (at most" in line
+    assert line.endswith(" USD.")
+    assert lines[-1].endswith(" cells, nothing was run.")
+
+
+def test_an_estimate_repeats_earlier_replies_and_keeps_the_bounds_of_the_preset() -> None:
+    from arag_search.agent.presets import changed_preset, load_preset
+
+    preset = load_preset("direct_answer")
+    (alone,) = estimate(preset, "m", 10, None)
+    assert (alone.requests, alone.most_requests) == (10, 10)
+    assert alone.prompt_tokens == alone.most_prompt_tokens
+    two = changed_preset(load_preset("logical_read"), {"max_loops": 1}, "here")
+    searching, judging = estimate(two, "m", 10, "j")
+    assert (searching.requests, judging.requests, judging.model) == (20, 10, "j")
+    first = (searching.prompt_tokens - 10 * 1_300) // 20
+    assert searching.prompt_tokens == 10 * (first + first + 1_300)
+
+
+def test_other_models_keep_the_efforts_and_seeds_of_a_suite() -> None:
+    suite = with_models(load_suite(NAMES["reasoning_effort"]), ["one", "other"])
+    assert isinstance(suite.experiment, AgentRuns)
+    efforts = [(entry.model, entry.reasoning_effort) for entry in suite.experiment.models]
+    assert efforts == [
+        (model, effort) for effort in ("low", "medium", "high") for model in ("one", "other")
+    ]
+    assert suite.experiment.seeds == (1, 2, 3)
+    assert ("other, high effort", "other, medium effort") in suite.comparison.pairs
+    assert len(suite.comparison.pairs) == 4
+    main_suite = with_models(load_suite(NAMES["arag_main"]), ["gpt-4o-mini"])
+    plain = without_settings(main_suite, ["reasoning_effort"])
+    assert isinstance(plain.experiment, AgentRuns)
+    (entry,) = plain.experiment.models
+    assert (entry.level, entry.temperature, entry.max_tokens) == ("gpt-4o-mini", 0.0, 16384)
+    assert plain.comparison.policy == {"model": "gpt-4o-mini"}
+    judged = without_settings(load_suite(NAMES["logicalrag_main"]), ["temperature"])
+    assert isinstance(judged.experiment, AgentRuns)
+    assert judged.experiment.judge is not None
+    assert judged.experiment.judge.temperature is None
+
+
+def test_an_index_too_large_to_read_measures_all_but_named_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hipporag_form(tmp_path / "data" / "towns", "towns")
+    suite = suite_of("towns", questions="first 3")
+    suite["measures"] = ["EvidenceRecall", "RetrievedTokens"]
+
+    def searching(entry: ModelEntry, seed: int | None) -> ChatModel:
+        def reply(request: ModelRequest) -> ModelReply:
+            usage = Usage(1, 1, "endpoint")
+            if request.tools and request.messages[-1].role != "tool":
+                call = ToolCall("1", "logical_search", '{"query": "town AND 0"}')
+                return ModelReply("", (call,), usage=usage)
+            return ModelReply("Answer: Ada Lane 0", usage=usage)
+
+        return ScriptedModel(reply)
+
+    values: list[Any] = []
+    for bound, folder in ((500_000, "small"), (10, "large")):
+        monkeypatch.setattr("bench.ablation.agent_runs.MAX_READ_PASSAGES", bound)
+        arguments = [*command(tmp_path, suite), "--work", str(tmp_path / folder)]
+        assert main(arguments, searching) == 0, capsys.readouterr().err
+        cells = [read_cell(path) for path in cell_files(tmp_path / folder / "size_towns" / "cells")]
+        (rows,) = [rows for cell, rows in cells if cell.key["preset"] == "logical_read"]
+        values.append([(row.values["EvidenceRecall"], row.values["EM"]) for row in rows])
+        assert all(row.values["RetrievedTokens"] for row in rows)
+    assert values == [[(1, 1), (0, 0), (0, 0)], [(None, 1), (None, 0), (None, 0)]]
