@@ -41,7 +41,7 @@ from arag_search.agent.models.base import (
     Verdict,
 )
 from arag_search.agent.presets import Preset, read_route, route_by_rules
-from arag_search.agent.prompts import prompt_text
+from arag_search.agent.prompts import PASSAGES_ABOVE, QUESTION_BELOW, prompt_text
 from arag_search.agent.record import MemoryState, Outcome, Record, Route, Step
 from arag_search.agent.state import PendingCall, State, message_tokens
 from arag_search.agent.toolbox import (
@@ -114,7 +114,7 @@ class Agent:
         self.calls = CallRunner(
             tools_of(preset, index),
             guarded=preset.loop_guards,
-            max_calls=preset.max_loops,
+            max_calls=preset.max_loops if preset.replies is None else None,
         )
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
@@ -329,14 +329,17 @@ class Agent:
         return _Ended(reply.text, "failed", _failure(error))
 
     def _add_given(self, state: State, given: Given) -> Step:
-        """Add the results of a search for the question below it, and record the search as a
-        step."""
+        """Add the results of a search for the question below it, or above it as in A-RAG's
+        Naive RAG, and record the search as a step."""
         began = time.perf_counter()
         search, arguments = given.tool, given.arguments_for(state.question)
         result = search.run(arguments, state.read_set)
         state.shown_ids.update(result.ids)
         asked = state.messages[-1]
-        state.replace(-1, Message(asked.role, f"{asked.content}\n\n{result.text}"))
+        text = f"{asked.content}\n\n{result.text}"
+        if self.preset.replies == "A-RAG":
+            text = f"{PASSAGES_ABOVE}{result.text}{QUESTION_BELOW}{asked.content}"
+        state.replace(-1, Message(asked.role, text))
         number = len(state.steps) + 1
         step = _step_of(number, search.name, arguments, "", result, began)
         state.steps.append(step)
@@ -526,7 +529,8 @@ class Agent:
         After a context-length error, the newest tool result is left out, then the older half of the
         results too, then all of them. Raises the last error if even that is too long.
         """
-        state.add(Message("user", prompt_text("forced_answer")))
+        demand = "forced_answer" if self.preset.answer_form else "forced_answer_free"
+        state.add(Message("user", prompt_text(demand)))
         if too_long is None:
             try:
                 return self._final_reply(state)

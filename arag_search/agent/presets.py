@@ -35,6 +35,7 @@ from arag_search.tools.base import (
     Description,
     DocumentSettings,
     Paper,
+    ReplyPaper,
     allowed_text,
 )
 from arag_search.tools.registry import DOCUMENT_TOOLS, OTHER_NAMES, TOOLS
@@ -43,7 +44,7 @@ from arag_search.vectors.base import VectorUnit
 DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"
 """The key of a file that names the preset to take the other keys from; a Preset has no such key."""
-REPLIES_VERSION = 2
+REPLIES_VERSION = 3
 """The version of replies: increase it when tools answer the same call, or describe themselves,
 differently."""
 _BLOCK = "documents"
@@ -146,6 +147,15 @@ class Preset(BaseModel):
         description="The paper whose tool descriptions, arguments and query language this preset "
         "keeps.",
     )
+    replies: ReplyPaper | None = Field(
+        default=None,
+        description="The paper whose replies searches and chunk_read give: ids and text, without "
+        "counts, notes or mended queries, and only the paper's arguments; null for ours.",
+    )
+    answer_form: bool = Field(
+        default=True,
+        description="Whether the answer is asked for in lines: answer, explanation, sources.",
+    )
     documents: DocumentSettings | None = Field(
         default=None,
         description="How document tools work, and the loop around them: a block of keys.",
@@ -214,7 +224,8 @@ class Preset(BaseModel):
         return system_prompt(
             self.prompt,
             plan_first=self.plan_first,
-            with_tools=bool(self.tools),
+            tools=self.tools,
+            answer_form=self.answer_form,
             max_loops=self.max_loops,
             calls_a_turn=self.calls_a_turn,
             scored=self.cites_documents,

@@ -37,6 +37,8 @@ Status = Literal["ok", "empty", "error"]
 Description = Literal["full", "syntax"]
 Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG", "Pi-Serini"]
 """The papers whose systems presets reproduce."""
+ReplyPaper = Literal["A-RAG", "LogicalRAG"]
+"""The papers in whose style tools can reply."""
 
 DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
@@ -93,7 +95,8 @@ class ReadSet:
     reads. ``is_kept`` says that everything shown is still visible to the model, which is unknown
     for clients of a server. ``searches`` are the numbered ones, None where replies carry no
     numbers. ``references`` name the documents, ``windows`` are their lines that
-    were opened and are still visible, and ``step`` is the number of the current call.
+    were opened and are still visible, and ``step`` is the number of the current call. ``read`` are
+    the ids of passages that were asked for, in presets that reply as A-RAG (its context tracker).
     """
 
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
@@ -102,6 +105,7 @@ class ReadSet:
     references: References = field(default_factory=References)
     windows: list[Window] = field(default_factory=list[Window])
     step: int = 0
+    read: set[str] = field(default_factory=set[str])
 
     def copy(self) -> ReadSet:
         """Return a copy that can be changed independently. References and numbers of searches are
@@ -114,6 +118,7 @@ class ReadSet:
             self.references,
             list(self.windows),
             self.step,
+            set(self.read),
         )
 
     def window(self, reference: str, first: int, last: int) -> Window | None:
@@ -127,12 +132,14 @@ class ReadSet:
         """Count passages, and the windows of references, as no longer visible."""
         for chunk in passages:
             self.seen.pop(chunk, None)
+        self.read.difference_update(passages)
         self.windows = [window for window in self.windows if window.reference not in references]
 
     def add(self, other: ReadSet) -> None:
         """Add everything that another set counts as shown."""
         for chunk, checksums in other.seen.items():
             self.seen.setdefault(chunk, set()).update(checksums)
+        self.read |= other.read
         self.windows += [window for window in other.windows if window not in self.windows]
 
 
@@ -158,6 +165,7 @@ class ToolSettings(Protocol):
     where: bool
     meaning: bool
     reproduces: Paper | None
+    replies: ReplyPaper | None
     loop_guards: bool
     documents: DocumentSettings | None
 

@@ -20,6 +20,7 @@ from arag_search.tools.base import (
     Arguments,
     Paper,
     ReadSet,
+    ReplyPaper,
     Tool,
     ToolResult,
     ToolSettings,
@@ -27,6 +28,7 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
+from arag_search.tools.paper_replies import read_reply
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
     NOT_SHOWN,
@@ -69,7 +71,8 @@ class ChunkRead(Tool):
     says where to continue.
 
     The reply says for every chunk what is left out, and leaves out sentences that are still
-    visible. Unless the tool ``reproduces`` that of a paper, it can show a part of a chunk.
+    visible. Unless the tool ``reproduces`` that of a paper, it can show a part of a chunk. With
+    ``replies``, it shows whole chunks as this paper does.
     """
 
     name = "chunk_read"
@@ -81,13 +84,16 @@ class ChunkRead(Tool):
         *,
         max_result_tokens: int = DEFAULT_RESULT_TOKENS,
         reproduces: Paper | None = None,
+        replies: ReplyPaper | None = None,
     ) -> None:
+        hidden = () if reproduces is None else ("to_sentence", "near")
         super().__init__(
             index,
-            description=described(self.name, index, reproduces),
+            description=described(self.name, index, reproduces, ours=replies is None),
             max_result_tokens=max_result_tokens,
-            hidden=() if reproduces is None else ("to_sentence", "near"),
+            hidden=hidden if replies is None else ("from_sentence", "to_sentence", "near"),
         )
+        self.replies: ReplyPaper | None = replies
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> ChunkRead:
@@ -95,6 +101,7 @@ class ChunkRead(Tool):
             index,
             max_result_tokens=settings.max_result_tokens,
             reproduces=settings.reproduces,
+            replies=settings.replies,
         )
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
@@ -104,6 +111,9 @@ class ChunkRead(Tool):
         if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
             return error_result(wrong)
         stored = self.index.read(ids)
+        if self.replies is not None:
+            chunks = {chunk.id: chunk for chunk in stored if chunk is not None}
+            return read_reply(ids, chunks, read_set, self.replies, self.max_result_tokens)
         unknown = [id for id, chunk in zip(ids, stored, strict=True) if chunk is None]
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"

@@ -29,14 +29,16 @@ _EMPTY_LINES = re.compile(r"\n{3,}")
 
 def described(name: str, index: Index, reproduces: Paper | None = None, **features: bool) -> str:
     """Return the description of a tool over an index. ``features`` are those of the tool itself. A
-    tool that ``reproduces`` that of a paper's preset keeps its text.
+    tool that ``reproduces`` that of a paper has a text of its own, with what the paper says to
+    models, in our words; ``ours`` is what our replies and arguments add.
 
     With fields, the description has at most MAX_DESCRIPTION_TOKENS tokens: to fit, it drops values
     first, then the last fields. Reads the values once for an index, see ``Index.metadata_fields``.
     """
     if reproduces is not None:
-        return describe(f"papers/{name}")
-    text = _with_features(describe(name), {**_features_of(index), **features})
+        sentences = index.manifest.has_sentences
+        return with_features(describe(f"papers/{name}"), {"sentences": sentences, **features})
+    text = with_features(describe(name), {**_features_of(index), **features})
     if _FIELDS not in text:
         return text
     room = MAX_DESCRIPTION_TOKENS - count_tokens(text.replace(_FIELDS, ""))
@@ -103,7 +105,7 @@ def _features_of(index: Index) -> dict[str, bool]:
     }
 
 
-def _with_features(text: str, features: Mapping[str, bool]) -> str:
+def with_features(text: str, features: Mapping[str, bool]) -> str:
     """Resolve the conditions of a description, the inner ones first."""
     while (
         resolved := _CONDITION.sub(

@@ -47,6 +47,7 @@ class KeywordSearch(SearchTool):
 
     name = "keyword_search"
     arguments = KeywordSearchArguments
+    of_paper = ("keywords", "top_k")
 
     def __init__(
         self,
@@ -57,7 +58,9 @@ class KeywordSearch(SearchTool):
         refinements: bool = False,
         reproduces: Paper | None = None,
     ) -> None:
-        text = described(self.name, index, reproduces)
+        ours = style is None or style.is_ours
+        whole = style is not None and style.full_text
+        text = described(self.name, index, reproduces, whole=whole, ours=ours)
         hidden = () if refinements else ("show",)
         super().__init__(index, description=text, style=style, hidden=hidden)
         self.matching: Matching = matching
@@ -79,7 +82,7 @@ class KeywordSearch(SearchTool):
             offset=arguments.offset,
             show=arguments.show,
             matching=self.matching,
-            branches=True,
+            branches=self.style.is_ours,
         )
 
     def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from typing import Literal
+from collections.abc import Collection
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,15 +23,12 @@ from arag_search.tools.base import (
     ReadSet,
     ToolResult,
     ToolSettings,
-    describe,
     error_result,
     not_run,
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.rendering import meant_id
 from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
-
-_ON_GRANULARITY = re.compile(r'(\n- | )granularity "sentence" .*? counts sentences\.')
 
 
 class LogicalSearchArguments(Arguments):
@@ -68,6 +65,7 @@ class LogicalSearch(SearchTool):
 
     name = "logical_search"
     arguments = LogicalSearchArguments
+    of_paper: ClassVar[Collection[str]] = ("query", "default_operator")
 
     def __init__(
         self,
@@ -88,11 +86,13 @@ class LogicalSearch(SearchTool):
             hidden.append("default_operator")
         if not index.manifest.has_sentences:
             hidden.append("granularity")
-        if reproduces is None:
-            advice = description == "full"
-            text = described(self.name, index, operators=operators, advice=advice)
-        else:
-            text = _papers_description(index, description, operators)
+        ours = style is None or style.is_ours
+        advice = description == "full"
+        text = described(
+            self.name, index, reproduces, operators=operators, advice=advice, ours=ours
+        )
+        if reproduces is not None and ours:
+            text += f"\nFields of this index: {index.manifest.query_schema.describe()}."
         super().__init__(index, description=text, style=style, hidden=hidden)
         self.operators = operators
         self.published = reproduces is not None
@@ -142,17 +142,10 @@ class LogicalSearch(SearchTool):
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
             relax=self.style.relax,
-            branches=True,
+            branches=self.style.is_ours,
+            feedback=self.style.is_ours,
             show=arguments.show,
             after=self._after(arguments.after),
             published=self.published,
             earlier=read_set.searches.by_number if read_set.searches else None,
         )
-
-
-def _papers_description(index: Index, description: Description, operators: bool) -> str:
-    """Return the description for presets that reproduce a paper."""
-    text = describe(f"papers/logical_search_{description}" + ("" if operators else "_no_operators"))
-    if not index.manifest.has_sentences:
-        text = _ON_GRANULARITY.sub("", text)
-    return f"{text}\nFields of this index: {index.manifest.query_schema.describe()}."

@@ -184,6 +184,11 @@ class Block(ABC):
         return self.cut if self.cut is not None else self.uncut_body
 
     @property
+    def retrieved_title(self) -> str:
+        """The title that counts as retrieved."""
+        return shown_title(self.title)
+
+    @property
     @abstractmethod
     def uncut_body(self) -> str:
         """The text to show, whole."""
@@ -424,4 +429,4 @@ def bounded(text: str, max_tokens: int) -> str:
 
 def retrieved_tokens(blocks: Sequence[Block]) -> int:
     """Return the tokens of titles and text in the blocks."""
-    return count_all(text for block in blocks for text in (shown_title(block.title), block.body))
+    return count_all(text for block in blocks for text in (block.retrieved_title, block.body))

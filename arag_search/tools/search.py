@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
@@ -19,6 +19,7 @@ from arag_search.tools.base import (
     MAX_TITLES,
     MAX_TOOL_OFFSET,
     ReadSet,
+    ReplyPaper,
     Tool,
     ToolResult,
     ToolSettings,
@@ -35,6 +36,7 @@ from arag_search.tools.marked import (
     marked_block,
     note_seen,
 )
+from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, PaperBlock
 from arag_search.tools.rendering import (
     Block,
     Fitted,
@@ -65,7 +67,8 @@ class ReplyStyle:
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
     ``max_offset`` is the largest offset that a caller may pass; 0 if there is no paging. Passages
     of at most ``whole_up_to_tokens`` are shown whole, and with ``relax`` a query that matches
-    nothing shows the nearest passages.
+    nothing shows the nearest passages. With ``paper``, replies are those of a paper instead: see
+    ``paper_replies``.
     """
 
     full_text: bool = False
@@ -73,6 +76,7 @@ class ReplyStyle:
     max_offset: int = MAX_TOOL_OFFSET
     whole_up_to_tokens: int = 0
     relax: bool = False
+    paper: ReplyPaper | None = None
 
     @staticmethod
     def of(settings: ToolSettings) -> ReplyStyle:
@@ -82,7 +86,13 @@ class ReplyStyle:
             max_result_tokens=settings.max_result_tokens,
             whole_up_to_tokens=settings.whole_up_to_tokens,
             relax=settings.relax,
+            paper=settings.replies,
         )
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether replies say more than a paper's: how a query was understood, and what helps."""
+        return self.paper is None
 
     @property
     def bound(self) -> int:
@@ -95,6 +105,9 @@ class ReplyStyle:
 class SearchTool(Tool):
     """A tool that searches for passages."""
 
+    of_paper: ClassVar[Collection[str]] = ()
+    """The arguments that the tool has in its paper."""
+
     def __init__(
         self,
         index: Index,
@@ -104,6 +117,9 @@ class SearchTool(Tool):
         hidden: Sequence[str] = (),
     ) -> None:
         self.style = style or ReplyStyle()
+        if not self.style.is_ours:
+            others = [name for name in self.arguments.model_fields if name not in self.of_paper]
+            hidden = [*hidden, *others]
         super().__init__(
             index,
             description=description,
@@ -115,7 +131,7 @@ class SearchTool(Tool):
         try:
             result = self._search(arguments, read_set)
         except QueryError as error:
-            return error_result(str(error))
+            return error_result(str(error) if self.style.is_ours else NOT_READABLE)
         return reply(result, self.style, read_set, self._number(arguments, result, read_set))
 
     @abstractmethod
@@ -132,6 +148,8 @@ def reply(
     result: SearchResult, style: ReplyStyle, read_set: ReadSet, number: int | None = None
 ) -> ToolResult:
     """Return the bounded text of a search result, which begins with its ``number``."""
+    if style.paper is not None:
+        return _paper_reply(result, style.paper, style)
     label = f"#{number}: " if number else ""
     understood = _understood(result, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
@@ -155,6 +173,15 @@ def reply(
     fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     for kept in fitted.blocks:
         note_seen(kept, read_set)
+    return _tool_result(fitted, result)
+
+
+def _paper_reply(result: SearchResult, paper: ReplyPaper, style: ReplyStyle) -> ToolResult:
+    """Return the passages of a search, best first, and nothing about the search."""
+    blocks = [PaperBlock.of_hit(hit, paper, whole=style.full_text) for hit in result.hits]
+    if not blocks:
+        return _tool_result(Fitted(NOTHING_FOUND, [], ()), result)
+    fitted = fit(lambda _: ("", ""), blocks, style.bound, whole=style.full_text)
     return _tool_result(fitted, result)
 
 

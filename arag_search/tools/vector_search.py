@@ -47,9 +47,17 @@ class VectorSearchTool(SearchTool):
         reproduces: Paper | None = None,
     ) -> None:
         style = replace(style or ReplyStyle(), **self.style_changes)
-        features = {"where": where, "meaning": self.takes_meaning, "whole": style.full_text}
-        text = described(self.name, index, reproduces, **features)
-        if reproduces is not None and "filter" in self.arguments.model_fields:
+        text = described(
+            self.name,
+            index,
+            reproduces,
+            where=where,
+            meaning=self.takes_meaning,
+            whole=style.full_text,
+            ours=style.is_ours,
+        )
+        has_filter = style.is_ours and "filter" in self.arguments.model_fields
+        if reproduces is not None and has_filter:
             fields = replace(index.manifest.query_schema, metadata_only=True).describe()
             text = f"{text}\nFields for filter: {fields}."
         super().__init__(
@@ -72,7 +80,7 @@ class VectorSearchTool(SearchTool):
         """Return what every search by vectors takes."""
         return {
             "where": none_if_empty(arguments.where),
-            "names": True,
+            "names": self.style.is_ours,
             "relax": self.style.relax,
         }
 
@@ -97,6 +105,7 @@ class SemanticSearch(VectorSearchTool):
 
     name = "semantic_search"
     arguments = SemanticSearchArguments
+    of_paper = ("query", "top_k")
 
     def _search(self, arguments: SemanticSearchArguments, read_set: ReadSet) -> SearchResult:
         return self.index.semantic_search(
@@ -139,6 +148,7 @@ class HybridSearch(VectorSearchTool):
 
     name = "hybrid_search"
     arguments: ClassVar[type[Arguments]] = HybridSearchArguments
+    of_paper = ("query", "max_results")
     vectors: VectorUnit = "passage"
 
     @classmethod
@@ -186,6 +196,7 @@ class NaiveEmbeddingSearch(VectorSearchTool):
 
     name = "naive_embedding_search"
     arguments = NaiveEmbeddingSearchArguments
+    of_paper = ("query", "top_k")
     style_changes = {"full_text": True, "max_offset": 0}  # noqa: RUF012
 
     def _search(self, arguments: NaiveEmbeddingSearchArguments, read_set: ReadSet) -> SearchResult:

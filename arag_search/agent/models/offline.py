@@ -17,7 +17,7 @@ from typing import Any
 
 from arag_search.agent.answers import NOT_FOUND, has_answer_line
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
-from arag_search.agent.prompts import prompt_text
+from arag_search.agent.prompts import PASSAGES_ABOVE, QUESTION_BELOW, prompt_text
 from arag_search.tools.document_search import GO_DEEPER
 from arag_search.tools.references import FORM
 from arag_search.tools.registry import DOCUMENT_TOOLS, FOUND_BY_SEARCH, READ_TOOLS, TOOLS
@@ -170,7 +170,8 @@ class OfflineModel:
 
 def _asked(messages: Sequence[Message]) -> tuple[str, int]:
     """Return the question, and the number of the message after it: the last message of the user
-    before the first call after the last answer. Text that is given with it is below it."""
+    before the first call after the last answer. Text that is given with it is below it, or above
+    it under a heading."""
     begin = 0
     for at, message in enumerate(messages[:-1]):
         is_answer = message.role == "assistant" and has_answer_line(message.content)
@@ -182,6 +183,8 @@ def _asked(messages: Sequence[Message]) -> tuple[str, int]:
             break
         if message.role == "user":
             text, start = message.content, at + 1
+    if text.startswith(PASSAGES_ABOVE):
+        return text.rpartition(QUESTION_BELOW)[2], start
     return text.split("\n\n")[0], start
 
 
@@ -289,7 +292,9 @@ def _shown(messages: Sequence[Message], start: int) -> list[_Passage]:
     passages: dict[str, _Passage] = {}
     for at, message in enumerate(messages):
         if at == start - 1:
-            given = message.content.partition("\n\n")[2]
+            is_above = message.content.startswith(PASSAGES_ABOVE)
+            given = message.content if is_above else message.content.partition("\n\n")[2]
+            given = given.rpartition(QUESTION_BELOW)[0] if is_above else given
             _note(passages, given, "search" if FORM.search(given) else "chunk_read")
         elif message.role == "tool":
             _note(passages, message.content, names.get(message.tool_call_id or "", ""))

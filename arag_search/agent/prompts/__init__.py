@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 
+from arag_search.tools.index_description import with_features
+from arag_search.tools.registry import TOOLS
+
 SYSTEM_PROMPTS = (
     "arag",
+    "arag_paper",
     "logical_read",
     "logicalrag",
     "agentic_hybrid",
@@ -19,6 +24,10 @@ SYSTEM_PROMPTS = (
     "memory_agent",
 )
 """The prompts that a preset may name; the other files are parts that the loop adds."""
+
+PASSAGES_ABOVE = "Passages:\n"
+QUESTION_BELOW = "\n\nQuestion: "
+"""The headings of a message with passages above the question (A-RAG's Naive RAG)."""
 
 
 def prompt_text(name: str) -> str:
@@ -33,19 +42,27 @@ def system_prompt(
     name: str,
     *,
     plan_first: bool,
-    with_tools: bool,
+    tools: Collection[str],
     max_loops: int,
     calls_a_turn: int = 1,
     scored: bool = False,
+    answer_form: bool = True,
 ) -> str:
     """Return the first message of a question. The part about tools is left out if there are none.
-    With ``scored``, the message asks for documents with scores as sources."""
-    parts = [prompt_text(name)]
-    if with_tools and plan_first:
+    With ``scored``, the message asks for documents with scores as sources; without ``answer_form``,
+    for no form of the answer. A prompt of this package may have parts for single tools, in the
+    notation of tool descriptions."""
+    text = prompt_text(name)
+    if name in SYSTEM_PROMPTS:
+        text = with_features(text, {tool: tool in tools for tool in TOOLS})
+    parts = [text]
+    if tools and plan_first:
         parts.append(prompt_text("plan"))
+    if not answer_form:
+        return "\n\n".join(parts)
     if scored:
         parts.append(prompt_text("answer_form_scored"))
-    elif with_tools:
+    elif tools:
         budget = f"{max_loops} tool calls"
         if calls_a_turn > 1:
             budget = f"{max_loops} turns of tool calls, up to {calls_a_turn} calls in each"

@@ -34,7 +34,8 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, reproduces, documents"
+    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, reproduces, replies, "
+    "answer_form, documents"
 )
 ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
 TOOLS = (
@@ -55,6 +56,7 @@ SHIPPED = [
     "arag_full",
     "arag_logical",
     "arag_naive",
+    "arag_paper",
     "arag_without_chunk_read",
     "arag_without_keyword",
     "arag_without_semantic",
@@ -64,6 +66,7 @@ SHIPPED = [
     "logical_read",
     "logicalrag",
     "logicalrag_no_operators",
+    "logicalrag_paper",
     "logicalrag_syntax_only",
     "memory_agent",
     "naive_rag",
@@ -71,6 +74,16 @@ SHIPPED = [
     "pi_serini",
     "single_shot_search",
 ]
+EXTENDING = {
+    "agentic_hybrid": "logicalrag_paper",
+    "arag_naive": "arag_paper",
+    "arag_without_chunk_read": "arag_paper",
+    "arag_without_keyword": "arag_paper",
+    "arag_without_semantic": "arag_paper",
+    "logicalrag_no_operators": "logicalrag_paper",
+    "logicalrag_syntax_only": "logicalrag_paper",
+}
+STRICT = {*EXTENDING, "arag_paper", "logicalrag_paper", "naive_rag"}
 SEVERAL_CALLS = {"arag_logical", "logical_hybrid", "logical_read"}
 DOCUMENTS = {
     name for name in SHIPPED if name.startswith(("agentic_", "oracle", "pi_", "single"))
@@ -103,11 +116,14 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
         assert load_preset(name).name == name
 
 
-@pytest.mark.parametrize("name", sorted({*SHIPPED} - DOCUMENTS - {"memory_agent"}))
+@pytest.mark.parametrize("name", sorted({*SHIPPED} - DOCUMENTS - {*EXTENDING} - {"memory_agent"}))
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
-    assert (keys if name in SEVERAL_CALLS else f"{keys}, documents") == KEYS
+    left_out = {"documents"} - ({"documents"} if name in SEVERAL_CALLS else set[str]())
+    left_out |= {"replies"} if name not in STRICT else set[str]()
+    left_out |= {"answer_form"} if name != "arag_paper" else set[str]()
+    assert keys == ", ".join(key for key in KEYS.split(", ") if key not in left_out)
     assert load_preset(name).calls_a_turn == (8 if name in SEVERAL_CALLS else 1)
 
 
@@ -121,7 +137,7 @@ def test_only_a_preset_of_single_calls_asks_for_one_call_at_a_time(name: str) ->
 def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
     lines = (preset_folder() / "agentic_rag.yaml").read_text("utf-8").splitlines()
     keys = [line.split(":")[0] for line in lines if not line.startswith(("#", " "))]
-    assert ", ".join(keys) == KEYS
+    assert ", ".join(keys) == KEYS.replace("replies, answer_form, ", "")
     inner = [line.split(":")[0].strip() for line in lines if line.startswith(" ")]
     assert inner == list(DocumentSettings.model_fields)
     assert load_preset("agentic_rag").documents == DocumentSettings()
@@ -169,6 +185,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_full": ["keyword_search", "semantic_search", "chunk_read"],
         "arag_logical": ["logical_search", "semantic_search", "chunk_read"],
         "arag_naive": ["naive_embedding_search", "chunk_read"],
+        "arag_paper": ["keyword_search", "semantic_search", "chunk_read"],
         "arag_without_chunk_read": ["keyword_search", "semantic_search"],
         "arag_without_keyword": ["semantic_search", "chunk_read"],
         "arag_without_semantic": ["keyword_search", "chunk_read"],
@@ -178,6 +195,7 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "logical_read": ["logical_search", "chunk_read", "words"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
+        "logicalrag_paper": ["logical_search"],
         "logicalrag_syntax_only": ["logical_search"],
         "memory_agent": [],
         "naive_rag": [],
@@ -192,7 +210,11 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.max_loops == loops
         assert (preset.memory_tokens, preset.recall_examples) == memory
         shows_text = preset.full_text or name == "connector"
-        assert preset.max_result_tokens == (12_000 if shows_text else 4_000)
+        of_arag = name == "arag_paper" or EXTENDING.get(name) == "arag_paper"
+        assert preset.max_result_tokens == (32_000 if of_arag else 12_000 if shows_text else 4_000)
+        assert preset.answer_form is not of_arag
+        assert preset.matching == ("substring" if of_arag else "token")
+        assert preset.replies == (preset.reproduces if name in STRICT else None)
         assert preset.token_budget == 128_000
         assert preset.vectors == "passage"
         assert preset.given_passages == (5 if name == "naive_rag" else 0)
@@ -201,14 +223,32 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.where is preset.meaning is (name == "logical_hybrid")
 
 
-def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
-    logicalrag = load_preset("logicalrag").model_dump(exclude={"name", "description"})
-    for name, key in (
-        ("logicalrag_no_operators", "operators"),
-        ("logicalrag_syntax_only", "tool_description"),
+def test_the_conditions_of_a_paper_differ_in_what_they_leave_out_or_change() -> None:
+    for name, base, *keys in (
+        ("logicalrag", "logicalrag_paper", "replies"),
+        ("logicalrag_no_operators", "logicalrag_paper", "operators"),
+        ("logicalrag_syntax_only", "logicalrag_paper", "tool_description"),
+        ("agentic_hybrid", "logicalrag_paper", "tools", "prompt"),
+        ("arag_naive", "arag_paper", "tools", "full_text"),
+        ("arag_without_keyword", "arag_paper", "tools"),
+        ("arag_without_semantic", "arag_paper", "tools"),
+        ("arag_without_chunk_read", "arag_paper", "tools", "full_text"),
     ):
+        of_base = load_preset(base).model_dump(exclude={"name", "description"})
         other = load_preset(name).model_dump(exclude={"name", "description"})
-        assert [option for option in logicalrag if logicalrag[option] != other[option]] == [key]
+        assert [key for key in of_base if of_base[key] != other[key]] == keys, name
+
+
+def test_a_prompt_names_only_the_tools_of_its_preset() -> None:
+    for name in sorted(STRICT - {"naive_rag"}):
+        preset = load_preset(name)
+        named = {tool for tool in registry.TOOLS if f"- {tool} " in preset.system_prompt}
+        assert named <= {*preset.tools}, name
+        assert (named == {*preset.tools}) is (preset.replies == "A-RAG")
+        assert ("Answer:" in preset.system_prompt) is (preset.replies == "LogicalRAG")
+        assert not re.search(r"[{}]", preset.system_prompt)
+    assert "apart" not in load_preset("arag_naive").system_prompt
+    assert "apart" in load_preset("arag_paper").system_prompt
 
 
 def test_a_tool_may_have_the_name_of_a_rag(tmp_path: Path) -> None:
@@ -331,7 +371,8 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "reproduces", "documents"
+        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "reproduces", "replies",
+        "answer_form", "documents",
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
@@ -444,8 +485,8 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         ("operators: {1: 2}", "{1: 2}. Allowed: true or false."),
         (
             "prompt: other",
-            '"other". Allowed: arag, logical_read, logicalrag, agentic_hybrid, naive_rag, '
-            "direct_answer, agentic_rag, agentic_logical, single_shot, pi_serini, "
+            '"other". Allowed: arag, arag_paper, logical_read, logicalrag, agentic_hybrid, '
+            "naive_rag, direct_answer, agentic_rag, agentic_logical, single_shot, pi_serini, "
             "memory_agent, or the name of an .md file beside the preset.",
         ),
         (
@@ -564,7 +605,8 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
         ),
         named("", "logical_search, chunk_read, words; 15 turns, prompt logical_read"),
     ]
-    at = lines.index(named("arag_full", "A-RAG: keywords, meaning, and reading in full."))
+    about = "A-RAG with our replies: keywords, meaning, and reading in full."
+    at = lines.index(named("arag_full", about))
     assert lines[at + 1] == named(
         "", "keyword_search, semantic_search, chunk_read; 15 turns, prompt arag; needs vectors"
     )
