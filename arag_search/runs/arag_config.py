@@ -42,11 +42,15 @@ class LlmSettings(_Section):
 
 
 class _AgentSettings(_Section):
+    """The bounds of the loop."""
+
     max_loops: int | None = None
     max_token_budget: int | None = None
 
 
 class _DataSettings(_Section):
+    """The files."""
+
     chunks_file: Path | None = None
     questions_file: Path | None = None
     index_dir: Path | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import Command
+from tests.support.endpoint import completion, running_endpoint
 
 CONFIG = """
 llm: {temperature: 0.0, max_tokens: 16384, reasoning_effort: medium}
@@ -69,6 +70,32 @@ def test_vectors_bring_the_search_by_meaning_back(arag: Command) -> None:
     assert (ran.code, "There are no vectors" in ran.err) == (0, False)
     assert json.loads(Path("results/run.json").read_text())["preset"] == "arag_full"
     assert not Path("data/index").exists()
+
+
+def test_the_variables_and_settings_of_a_rag_reach_the_endpoint(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_endpoint() as endpoint:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("ARAG_API_KEY", "ours")
+        monkeypatch.setenv("ARAG_BASE_URL", endpoint.base_url)
+        monkeypatch.setenv("ARAG_MODEL", "gpt-5-mini")
+        read = ("read_chunk", json.dumps({"chunk_ids": ["1"]}))
+        endpoint.reply_with(completion(None, read), completion("He died in Paris."))
+        command = (*LIKE_A_RAG[: LIKE_A_RAG.index("--workers")], "--limit", "1")
+        assert arag(*command, "--reasoning-effort", "low").code == 0
+        asked = endpoint.requests[0]
+        assert (asked["model"], asked["temperature"]) == ("gpt-5-mini", 0.0)
+        assert asked["reasoning_effort"] == "low"  # an option takes precedence over the file
+        assert endpoint.keys[0] == "Bearer ours"
+    (line,) = Path("results/predictions.jsonl").read_text().splitlines()
+    prediction = json.loads(line)
+    assert (prediction["pred_answer"], prediction["chunks_read_ids"]) == (
+        "He died in Paris.", ["1"],
+    )  # fmt: skip
+    assert prediction["trajectory"][0]["tool_name"] == "read_chunk"
+    scored = arag("score", "results/predictions.jsonl", "--measure", "ToolCalls:read_chunk")
+    assert "ToolCalls:chunk_read" in scored.out
 
 
 def test_predictions_are_written_without_a_configuration_too(arag: Command) -> None:

@@ -136,6 +136,12 @@ def test_the_json_of_ask_is_the_record_and_is_appended_to_a_file(
     assert [step["tool_name"] for step in second["trajectory"]] == ["logical_search", "chunk_read"]
 
 
+def test_the_cost_of_reading_in_order_is_said_first(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--preset", "memory_agent", "--model", "offline")
+    assert done.code == 0
+    assert re.match(r"memory_agent reads (\d+) passages for each question: \d+ calls, ", done.err)
+
+
 def test_without_settings_plain_rules_answer_and_say_so(arag: Command) -> None:
     done = arag("ask", "sample", *QUESTION.split())
     assert (done.code, done.err) == (0, "")

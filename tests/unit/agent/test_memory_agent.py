@@ -114,6 +114,7 @@ def test_rare_terms_weigh_more_and_the_question_counts() -> None:
     assert texts.nearest(3, "opera opera", 1) == [0]
     assert texts.nearest(0, "doge", 3) == []
     assert TfIdf(["a b", "c d"]).nearest(1, "zebra", 3) == []
+    assert TfIdf(["the lion", "doge lion", "the poet"]).nearest(2, "doge", 2) == [1, 0]
 
 
 def test_braces_in_texts_are_texts(ask: Ask) -> None:
