@@ -59,6 +59,7 @@ MARKS: Mapping[tuple[str, str], str] = {
         "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
         "needs a model key or a local server",
+    ("configs/README.md", "arag-search score sample-run --judge gpt-5-mini"): "needs a model key",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     (OPERATORS, "arag-search opensearch up "):
         "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
