@@ -74,6 +74,14 @@ def score_command(
             help="Verdicts on each answer: the majority counts, or the mean of scores.", metavar="K"
         ),
     ] = 1,
+    judge_trajectories: Annotated[
+        bool,
+        typer.Option(
+            "--judge-trajectories",
+            help="Also let the model judge which searches were for the same fact and succeeded, "
+            "and why the first 100 wrong answers are wrong; prints what --trajectories does.",
+        ),
+    ] = False,
     judge_cache: Annotated[
         Path | None,
         typer.Option(
@@ -125,16 +133,29 @@ def score_command(
       arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
+      arag-search score runs/a --judge gpt-4o-mini --judge-trajectories --index my-index
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
     measures = parse_measures(measure or ())
     labels = None if judge_labels is None else read_labels(judge_labels)
     cache = judge_cache or (folder.parent if folder.is_file() else folder) / VERDICTS_FILE
+    if judge_trajectories and judge is None:
+        raise ArgumentError(
+            "--judge-trajectories is given without a model that judges.",
+            allowed="--judge MODEL --judge-trajectories",
+            do="Name the model with --judge.",
+        )
     with ExitStack() as stack:
         judges = NO_JUDGES
         if judge is not None:
             model = stack.enter_context(_judging_model(judge, base_url))
-            judges = Judges.of(model, measures, judge_repeats, VerdictCache(cache))
+            judges = Judges.of(
+                model,
+                measures,
+                judge_repeats,
+                VerdictCache(cache),
+                trajectories=judge_trajectories,
+            )
         opened = None
         if index is not None:
             opened = stack.enter_context(open_index(index))
@@ -150,7 +171,7 @@ def score_command(
         print_json(scored.to_json(), pretty=True)
         return 0
     print_text(measures_text(scored) if scored.measures else score_text(scored))
-    if trajectories:
+    if trajectories or judge_trajectories:
         print_text(details_text(scored))
     return 0
 

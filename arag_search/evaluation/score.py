@@ -17,6 +17,8 @@ from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
+from arag_search.evaluation.judging.failures import MAX_CASES, FailureJudge, FailureVerdict
+from arag_search.evaluation.judging.intents import IntentJudge, IntentMeasures, intent_measures
 from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, verdict_values
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_predictions, load_run
@@ -31,11 +33,12 @@ from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
+from arag_search.evaluation.unavailable import is_in_texts, texts_of
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 
-NOT_MEASURED = "not measured: it takes a model's verdict on each step"
+NOT_MEASURED = "not measured: it takes a model's verdicts (--judge, --judge-trajectories)"
 NOT_JUDGED = "not judged"
 
 _NEEDED = {
@@ -99,7 +102,9 @@ class Score:
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
     requested ``measures``, by question, and ``means`` their means over the same groups as rows.
     ``judged`` and ``factuality`` are the results of judges, if there were any. ``located`` is the
-    evidence in the index that was given, None without one.
+    evidence in the index that was given, None without one. ``intents`` are measures of searches
+    for the same fact, and ``failure_verdicts`` A-RAG's categories of wrong answers by question;
+    None without their judges.
     """
 
     run: RunDescription
@@ -114,6 +119,8 @@ class Score:
     judged: Judged | None = None
     factuality: JudgedFactuality | None = None
     located: LocatedEvidence | None = None
+    intents: IntentMeasures | None = None
+    failure_verdicts: Mapping[str, FailureVerdict] | None = None
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
         """Return how often each category occurs, in the groups of the rows."""
@@ -144,12 +151,17 @@ class Score:
             "rows": [asdict(row) for row in self.rows],
             "questions": [asdict(question) for question in self.questions],
             "notes": list(self.notes),
-            "trajectories": {**asdict(self.trajectories), "success": NOT_MEASURED},
+            "trajectories": {
+                **asdict(self.trajectories),
+                "intents": NOT_MEASURED if self.intents is None else asdict(self.intents),
+            },
             "failures": {
                 "categories": FAILURES,
                 "by_type": self.failure_counts(),
                 "questions": dict(self.failures),
-                "categories_of_a_rag": NOT_MEASURED,
+                "categories_of_a_rag": NOT_MEASURED
+                if self.failure_verdicts is None
+                else {id: asdict(verdict) for id, verdict in self.failure_verdicts.items()},
             },
         }
         if self.measures:
@@ -201,7 +213,8 @@ def score_run(
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
     scores = tuple(score_question(question, records.get(question.id)) for question in asked)
-    located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
+    passages = None if index is None else Passages(index.scan())
+    located = None if passages is None else LocatedEvidence.of(asked, passages)
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = _judge_answers(judges.verdicts, asked, records, labels)
@@ -214,6 +227,7 @@ def score_run(
         verdicts={} if judged is None else verdict_values(judged.judgements, asked),
         factuality={} if factuality is None else means_of(factuality.answers),
     )
+    failures = _failures(run, scores, judged, located)
     return Score(
         run=run.description,
         rows=rows_of(scores),
@@ -227,13 +241,15 @@ def score_run(
         trajectories=trajectories(
             records[question.id] for question in asked if question.id in records
         ),
-        failures=_failures(run, scores, judged, located),
+        failures=failures,
         measures=measures,
         values=values if measures else {},
         means=means_by_type(scores, values, measures) if measures else (),
         judged=judged,
         factuality=factuality,
         located=located,
+        intents=_judge_intents(judges.intents, asked, records),
+        failure_verdicts=_judge_failures(judges.failures, run, failures, passages),
     )
 
 
@@ -294,6 +310,31 @@ def _judge_factuality(
         return None
     answers = judge.judge_all(questions, records)
     return JudgedFactuality(judge.model.name, judge.repeats, answers)
+
+
+def _judge_intents(
+    judge: IntentJudge | None, questions: Sequence[Question], records: Mapping[str, Record]
+) -> IntentMeasures | None:
+    return None if judge is None else intent_measures(judge.judge_all(questions, records).values())
+
+
+def _judge_failures(
+    judge: FailureJudge | None,
+    run: LoadedRun,
+    failures: Mapping[str, Failure],
+    passages: Passages | None,
+) -> dict[str, FailureVerdict] | None:
+    """Judge the wrong answers that a record has, beside their mechanical categories."""
+    if judge is None:
+        return None
+    wrong = [
+        question
+        for question in run.questions
+        if failures.get(question.id, "no answer") != "no answer"
+    ][:MAX_CASES]
+    texts = [] if passages is None else texts_of(passages.all)
+    in_corpus = {question.id: is_in_texts(question, texts) for question in wrong if texts}
+    return judge.judge_wrong(wrong, run.records, in_corpus)
 
 
 def _judge_notes(judged: Judged | None) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from arag_search.corpus import Chunk
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.description import answers_itself, is_yes_or_no
-from arag_search.evaluation.resolution import Passages, resolve_evidence
+from arag_search.evaluation.resolution import IndexedPassage, Passages, resolve_evidence
 from arag_search.evaluation.text_match import whole_words
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
@@ -89,16 +89,14 @@ def take_away(
             allowed="a corpus of more documents than hold the evidence",
             do="Choose fewer questions with --limit.",
         )
-    texts = [
-        text for passage in remaining for text in (whole_words(passage.chunk.title), passage.text)
-    ]
+    texts = texts_of(remaining)
     scope = Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),))
     return TakenAway(
         questions=tuple(
             replace(
                 question,
                 answerable=False,
-                type=STILL_PRESENT if _is_in_texts(question, texts) else GONE,
+                type=STILL_PRESENT if is_in_texts(question, texts) else GONE,
             )
             for question in chosen
         ),
@@ -127,7 +125,14 @@ def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
     return {id for piece in pieces for id in piece.chunk_ids}
 
 
-def _is_in_texts(question: Question, texts: Sequence[str]) -> bool:
+def texts_of(passages: Iterable[IndexedPassage]) -> list[str]:
+    """Return the titles and texts of passages, in whole words."""
+    return [
+        text for passage in passages for text in (whole_words(passage.chunk.title), passage.text)
+    ]
+
+
+def is_in_texts(question: Question, texts: Sequence[str]) -> bool:
     """Return whether any of the answers is in any of the texts."""
     answers = [words for answer in question.answers if (words := whole_words(answer))]
     return any(answer in text for text in texts for answer in answers)

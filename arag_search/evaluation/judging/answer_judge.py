@@ -1,14 +1,16 @@
 """The common part of judges of answers: requests, repeats, stored verdicts and many questions at
 once.
 
-A judge sees question, gold answers, short answer and explanation, never the trajectory. Verdicts
-are cached by request and model, so that a run is judged only once.
+A judge of answers sees question, gold answers, short answer and explanation, never the trajectory;
+those of searches and of failures see what their modules say. Verdicts are cached by request and
+model, so that a run is judged only once.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
@@ -31,6 +33,7 @@ _ASKS = 2
 
 Opinion = TypeVar("Opinion")
 """A judge's conclusion from the verdicts on one answer."""
+Vote = TypeVar("Vote", bound=str)
 
 
 class AnswerJudge(ABC, Generic[Opinion]):
@@ -112,6 +115,21 @@ class AnswerJudge(ABC, Generic[Opinion]):
         return hashlib.sha256(asked).hexdigest()
 
 
+def majority(votes: Sequence[Vote | None]) -> Vote | None:
+    """Return the vote that most repeats gave; None if there is a tie or no valid one."""
+    counts = Counter(vote for vote in votes if vote is not None).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return None
+    return counts[0][0]
+
+
+def request_of(prompt: str, shown: Mapping[str, object], question_id: str) -> ModelRequest:
+    """Return a request with a prompt and, as JSON, what the model is shown."""
+    text = orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
+    messages = [Message("system", prompt_text(prompt)), Message("user", text)]
+    return ModelRequest(messages, question_id=question_id)
+
+
 def judge_request(prompt: str, gold: str, question: Question, record: Record) -> ModelRequest:
     """Return the text that is shown to the model: a prompt, and the answer beside the gold answers,
     which are named ``gold``."""
@@ -121,7 +139,4 @@ def judge_request(prompt: str, gold: str, question: Question, record: Record) ->
         "answer of the candidate": record.answer_short,
         "explanation of the candidate": record.explanation,
     }
-    text = orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
-    return ModelRequest(
-        [Message("system", prompt_text(prompt)), Message("user", text)], question_id=question.id
-    )
+    return request_of(prompt, shown, question.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Literal
 
 from arag_search.agent.models.base import ModelRequest
 from arag_search.agent.record import Record
-from arag_search.evaluation.judging.answer_judge import AnswerJudge, judge_request
+from arag_search.evaluation.judging.answer_judge import AnswerJudge, judge_request, majority
 from arag_search.questions.question import Question
 
 Verdict = Literal["correct", "incorrect", "abstained"]
@@ -60,7 +59,7 @@ class Judge(AnswerJudge[Judgement]):
         votes: tuple[Verdict | None, ...] = tuple(
             None if vote is None else as_verdict(vote) for vote in given
         )
-        return Judgement(_majority(votes), votes)
+        return Judgement(majority(votes), votes)
 
 
 def verdict_values(
@@ -96,10 +95,3 @@ def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict |
 def as_verdict(text: str) -> Verdict | None:
     """Return the verdict with this name, None if there is none."""
     return next(filter(text.__eq__, VERDICTS), None)
-
-
-def _majority(votes: Sequence[Verdict | None]) -> Verdict | None:
-    counts = Counter[Verdict](vote for vote in votes if vote is not None).most_common(2)
-    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
-        return None
-    return counts[0][0]

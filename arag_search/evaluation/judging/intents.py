@@ -1,0 +1,204 @@
+"""How searches for the same fact overlap, and whether a failed one is made up for (LogicalRAG,
+Figure 1): a language model groups the searches of a record by intent, seeing their queries alone,
+and says which found something relevant to its query.
+
+The paper prints neither prompts nor every rule. Our choices: all passages that a reply shows are
+its top K; the overlap of two results is over the larger one, and a pair of two empty results is
+left out; a search that was refused or shows nothing has failed; a group counts in recovery if its
+verdicts decide it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+from arag_search.agent.record import Record, Step
+from arag_search.evaluation.judging.answer_judge import AnswerJudge, majority, request_of
+from arag_search.evaluation.trajectories import found_something, query_of, searches_of
+from arag_search.questions.question import Question
+from arag_search.tokens import cut_to
+
+MAX_PASSAGE_TOKENS = 1_500
+"""What the model sees of a passage."""
+_GROUP = re.compile(r"^[\s>#*_`-]*group[*_`]*\s*:[\s*_`]*([\d,\s]*\d)[\s*_`.]*$", re.I | re.M)
+_SEARCH = re.compile(
+    r"^[\s>#*_`-]*search[*_`]*\s*:[\s*_`]*(success|failure)[\s*_`.]*$", re.I | re.M
+)
+_GROUPS_AGAIN = "Your reply has no groups. End with a line for each group, such as: Group: 1, 2"
+_SEARCH_AGAIN = (
+    "Your reply does not end with a verdict. End with a line of its own: Search: success or failure"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """The searches of a record for the same fact, in order: their numbers among its searches, from
+    1, the ids of the passages that each showed, and whether each was a success, None if that was
+    not judged. Successes of an intent with one search are not judged."""
+
+    searches: tuple[int, ...]
+    results: tuple[tuple[str, ...], ...]
+    successes: tuple[bool | None, ...]
+
+    @property
+    def overlap(self) -> float | None:
+        """The mean over neighbouring searches of the share of passages in both results; None
+        without a pair of which at least one found something."""
+        pairs = [(set(first), set(second)) for first, second in pairwise(self.results)]
+        shares = [
+            len(first & second) / max(len(first), len(second))
+            for first, second in pairs
+            if first or second
+        ]
+        return fmean(shares) if shares else None
+
+    @property
+    def is_recovered(self) -> bool | None:
+        """Whether a later search succeeded after the first one failed; None if there is no later
+        one, if the first one did not fail, or if verdicts are missing that would decide it."""
+        first, *later = self.successes
+        if first is not False or not later:
+            return None
+        return True if True in later else None if None in later else False
+
+
+Intents = tuple[Intent, ...] | None
+"""The intents of a record, None if the model did not group its searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentMeasures:
+    """Measures over the intents of several records.
+
+    ``repeated`` counts the intents with several searches; ``overlap`` is the mean of their
+    overlaps, ``overlapping`` how many have one. ``failed`` counts those of them whose first search
+    failed, ``recovered`` those that then had a success; ``recovery`` is their share. Means and
+    shares are None if there is nothing to average. ``not_grouped`` counts records.
+    """
+
+    records: int
+    not_grouped: int
+    intents: int
+    repeated: int
+    overlapping: int
+    overlap: float | None
+    failed: int
+    recovered: int
+    recovery: float | None
+
+
+def intent_measures(records: Iterable[Intents]) -> IntentMeasures:
+    """Return the measures; every intent weighs the same."""
+    judged = list(records)
+    intents = [intent for of_record in judged for intent in of_record or ()]
+    repeated = [intent for intent in intents if len(intent.searches) > 1]
+    overlaps = [share for intent in repeated if (share := intent.overlap) is not None]
+    recovered = [is_so for intent in repeated if (is_so := intent.is_recovered) is not None]
+    return IntentMeasures(
+        records=len(judged),
+        not_grouped=judged.count(None),
+        intents=len(intents),
+        repeated=len(repeated),
+        overlapping=len(overlaps),
+        overlap=fmean(overlaps) if overlaps else None,
+        failed=len(recovered),
+        recovered=sum(recovered),
+        recovery=fmean(recovered) if recovered else None,
+    )
+
+
+class IntentJudge(AnswerJudge[Intents]):
+    """A judge of searches: it groups those of a record, and judges those that share a group, by the
+    majority of its verdicts."""
+
+    def judges(self, question: Question) -> bool:
+        """See AnswerJudge. No gold answer is needed."""
+        del question
+        return True
+
+    def judge(self, question: Question, record: Record) -> Intents:
+        """See AnswerJudge. The model is not asked to group a single search."""
+        steps = searches_of(record)
+        groups: tuple[tuple[int, ...], ...] | None = ((1,),) if steps else ()
+        if len(steps) > 1:
+            groups = self._groups(question.id, [query_of(step) for step in steps])
+        if groups is None:
+            return None
+        texts = _texts_of(record)
+        return tuple(
+            Intent(
+                group,
+                tuple(steps[number - 1].hit_ids for number in group),
+                tuple(
+                    self._success(question.id, steps[number - 1], texts) if len(group) > 1 else None
+                    for number in group
+                ),
+            )
+            for group in groups
+        )
+
+    def _groups(self, id: str, queries: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:
+        shown = {str(number): query for number, query in enumerate(queries, 1)}
+        verdict = self._verdict("judge_intents", shown, id, _read_groups, _GROUPS_AGAIN)
+        return None if verdict is None else grouped(verdict, len(queries))
+
+    def _success(self, id: str, step: Step, texts: Mapping[str, str]) -> bool | None:
+        if not found_something(step):
+            return False
+        passages = [
+            {"title": title, "text": cut_to(text or texts.get(passage, ""), MAX_PASSAGE_TOKENS)}
+            for passage, title, text in step.shown_passages()
+            if passage in step.hit_ids
+        ]
+        shown = {"query": query_of(step), "passages": passages}
+        verdict = self._verdict("judge_search", shown, id, _read_search, _SEARCH_AGAIN)
+        return None if verdict is None else verdict == "success"
+
+    def _verdict(
+        self,
+        prompt: str,
+        shown: Mapping[str, object],
+        id: str,
+        read: Callable[[str], str | None],
+        again: str,
+    ) -> str | None:
+        return majority(self.votes(request_of(prompt, shown, id), read, again))
+
+
+def grouped(verdict: str, searches: int) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of a verdict such as "1,3;2", with every search in exactly one: the first
+    group that names it, or one of its own. They are in the order of their first searches."""
+    left = set(range(1, searches + 1))
+    groups: list[tuple[int, ...]] = []
+    for group in verdict.split(";"):
+        numbers = sorted(left & {int(number) for number in group.split(",")})
+        left.difference_update(numbers)
+        if numbers:
+            groups.append(tuple(numbers))
+    return tuple(sorted([*groups, *((number,) for number in left)]))
+
+
+def _read_groups(reply: str) -> str | None:
+    """Return the groups of a reply as a verdict, None if there are none."""
+    groups = [re.findall(r"\d{1,4}", numbers) for numbers in _GROUP.findall(reply)]
+    return ";".join(",".join(numbers) for numbers in groups) or None
+
+
+def _read_search(reply: str) -> str | None:
+    """Return the last verdict in a reply that is on a line of its own."""
+    given = _SEARCH.findall(reply)
+    return given[-1].lower() if given else None
+
+
+def _texts_of(record: Record) -> dict[str, str]:
+    """Return the longest text that the record shows of each passage: a later reply may leave out
+    what was shown before."""
+    texts: dict[str, str] = {}
+    for step in record.trajectory:
+        for id, _, text in step.shown_passages():
+            texts[id] = max(texts.get(id, ""), text, key=len)
+    return texts
