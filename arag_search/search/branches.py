@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from arag_search.engines.base import (
     MAX_TOTAL,
@@ -44,14 +43,6 @@ MAX_TITLES = 3
 """The most passages elsewhere of a condition that are named."""
 _NEXT_TO_NOTHING = 3
 _MAX_READ = 6
-
-
-class Told(NamedTuple):
-    """What is told of the parts of a query: their counts, and their best passages that the page
-    lacks."""
-
-    counts: tuple[ClauseCount, ...] = ()
-    passages: tuple[BranchHit, ...] = ()
 
 
 class Branches:
@@ -97,9 +88,9 @@ class Branches:
 
     def told(
         self, shown: Page, counted: Sequence[int], pages: Sequence[Page], engine: SearchEngine
-    ) -> Told:
-        """Return what is told of the parts, given the page of the query and the answers to
-        ``queries`` and ``requests``.
+    ) -> tuple[tuple[ClauseCount, ...], tuple[BranchHit, ...]]:
+        """Return the counts of the parts, and their best passages that the page lacks, given the
+        page of the query and the answers to ``queries`` and ``requests``.
 
         Alternatives are not counted if the page shows all of their passages. What else the
         conditions of an AND find, if it finds next to nothing, takes a request more.
@@ -142,7 +133,7 @@ class Branches:
             )
             for part in dict.fromkeys(listed)
         )
-        return Told(counted_parts, tuple(passages.values()))
+        return counted_parts, tuple(passages.values())
 
     def exclusion_note(self, shown: Page, counted: Sequence[int]) -> str:
         """Return the note on NOTs that remove more than half, given the page of the query and the

@@ -118,60 +118,53 @@ def feedback(
         clauses = query.children[:MAX_CLAUSES]
     elif isinstance(query, And):  # what is preferred or demoted does not decide what matches
         clauses = (*query.positive, *query.excluded)[:MAX_CLAUSES]
-    queries: list[tuple[Node, Granularity]] = []
-    rows: list[tuple[str, bool, bool]] = []
+    parts: dict[Node, bool] = {}  # whether it is excluded
     for clause in clauses:
         node = clause.child if isinstance(clause, Not) else clause
-        if isinstance(query, And) and has_patterns(node):
-            continue
-        queries.append((node, granularity))
-        rows.append((str(node), isinstance(node, Leaf), isinstance(clause, Not)))
-    known = {row[0] for row in rows}
-    within = {
-        str(leaf): leaf
+        if not (isinstance(query, And) and has_patterns(node)):
+            parts.setdefault(node, isinstance(clause, Not))
+    inner = dict.fromkeys(
+        leaf
         for clause in clauses
         if not isinstance(clause, Leaf)
         for leaf in leaves(clause)
-        if not isinstance(leaf, Regex)
-    }
-    for text in [text for text in within if text not in known][:MAX_CLAUSES]:
-        queries.append((within[text], granularity))
-        rows.append((text, True, False))
+        if not isinstance(leaf, Regex) and leaf not in parts
+    )
+    parts |= dict.fromkeys(list(inner)[:MAX_CLAUSES], False)
     rest = _without_each(query) if isinstance(query, And) and len(clauses) > 2 else []
     rest = [(clause, node) for clause, node in rest if not has_patterns(node)]
-    queries.extend((node, granularity) for _, node in rest)
-    is_widened = granularity == "sentence" and not has_patterns(query)
-    if is_widened:
-        queries.append((query, "chunk"))
+    in_chunks = [query] if granularity == "sentence" and not has_patterns(query) else []
     variants = case_variants(query)
-    queries.extend((variant, "chunk") for variant in variants)
-    queries.extend((phrase, granularity) for phrase in loosened)
-    counts = count(queries)
-    of_loosened = counts[len(counts) - len(loosened) :]
-    counts = counts[: len(counts) - len(loosened)]
-    alone = [ClauseCount(row[0], n, row[1], row[2]) for row, n in zip(rows, counts, strict=False)]
-    without = [
-        ClauseCount(str(clause), n, False)
-        for (clause, _), n in zip(rest, counts[len(rows) :], strict=False)
-        if n
+    queries: list[tuple[Node, Granularity]] = [
+        *((node, granularity) for node in (*parts, *(node for _, node in rest), *loosened)),
+        *((node, "chunk") for node in (*in_chunks, *variants)),
     ]
+    counts = dict(zip(queries, count(queries), strict=True))
+    alone = [
+        ClauseCount(str(node), counts[node, granularity], isinstance(node, Leaf), excluded)
+        for node, excluded in parts.items()
+    ]
+    without = [ClauseCount(str(clause), counts[node, granularity], False) for clause, node in rest]
     nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
     unmatched = [
         leaf
         for leaf in positive_leaves(query)
         if isinstance(leaf, MetadataLeaf) and str(leaf) in nowhere
     ]
-    of_variants = zip(variants, counts[len(counts) - len(variants) :], strict=True)
-    missing = missing_values(
-        unmatched, [(variant, chunks) for variant, chunks in of_variants if chunks], read_values
+    of_variants = [(variant, counts[variant, "chunk"]) for variant in variants]
+    missing = missing_values(unmatched, [pair for pair in of_variants if pair[1]], read_values)
+    near = [
+        ClauseCount(str(phrase), counts[phrase, granularity], True)
+        for phrase in loosened
+        if str(replace(phrase, slop=0)) in nowhere
+    ]
+    return Feedback(
+        tuple(alone),
+        tuple(row for row in without if row.count),
+        counts[query, "chunk"] if in_chunks else None,
+        missing,
+        tuple(row for row in near if row.count),
     )
-    in_chunks = counts[len(rows) + len(rest)] if is_widened else None
-    near = tuple(
-        ClauseCount(str(phrase), n, True)
-        for phrase, n in zip(loosened, of_loosened, strict=True)
-        if n and str(replace(phrase, slop=0)) in nowhere
-    )
-    return Feedback(tuple(alone), tuple(without), in_chunks, missing, near)
 
 
 def exclusion_queries(query: Node, has_sentences: bool) -> list[tuple[Node, Granularity]]:

@@ -22,10 +22,8 @@ from itertools import combinations
 from pathlib import Path
 from random import Random
 
-import numpy as np
-
 from arag_search.corpus import Chunk
-from arag_search.evaluation.bootstrap import LEVEL, SEED, intervals, resampled_means
+from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
@@ -41,6 +39,7 @@ from bench.data import corpus_file, sets_in
 from bench.quality.data_sets import SETS
 from bench.quality.packages import copied_library, definitions_in, index_files
 from bench.quality.question_words import words_query
+from bench.report.estimates import means
 from bench.report.rounds import interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
@@ -207,15 +206,12 @@ def _first(index: Index, query: str, count: int = CUT) -> Sequence[SearchHit]:
 
 def _compared(name: str, measure: str, values: Sequence[Sequence[float]]) -> Figure:
     """Estimate a measure by forms, as written, and the difference."""
-    table = np.array([[*pair, pair[0] - pair[1]] for pair in values])
-    means = resampled_means(table, [None] * len(values), name)
-    names = ("forms", "written", "difference")
-    estimates = intervals(list(table.mean(axis=0)), means, [LEVEL] * len(names))
-    rows = [
-        Row(f"{what}, {measure}", estimate.value, "", estimate.low, estimate.high)
-        for what, estimate in zip(names, estimates, strict=True)
-    ]
-    return Figure(name, tuple(rows), {"questions": len(values)})
+    columns = {
+        f"forms, {measure}": [forms for forms, _ in values],
+        f"written, {measure}": [written for _, written in values],
+        f"difference, {measure}": [forms - written for forms, written in values],
+    }
+    return Figure(name, means(columns, name), {"questions": len(values)})
 
 
 # Misspelt titles

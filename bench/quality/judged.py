@@ -9,10 +9,8 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from arag_search.cli.queries import read_queries
-from arag_search.evaluation.bootstrap import LEVEL, SEED, intervals, resampled_means
+from arag_search.evaluation.bootstrap import LEVEL, SEED
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.query.problems import QueryError
@@ -24,8 +22,9 @@ from bench import BenchError
 from bench.data import corpus_file
 from bench.quality.data_sets import drawn, open_kept
 from bench.quality.question_words import words_query
+from bench.report.estimates import means
 from bench.report.fingerprints import encoder_of, questions_of
-from bench.report.rows import Figure, Row, circumstances, corpus_of, show
+from bench.report.rows import Figure, circumstances, corpus_of, show
 from bench.workbench import say
 
 DEPTH = 100
@@ -148,22 +147,15 @@ def figure_of(
         raise BenchError("No need has a relevant document.", where=name)
     measures = list(values[REFERENCE][ids[0]])
     table = {
-        f"{search}, {measure}": np.array([values[search][id][measure] for id in ids])
+        f"{search}, {measure}": [values[search][id][measure] for id in ids]
         for search in values
         for measure in measures
     }
     for search in values:
         if search != REFERENCE:
             for measure in measures:
-                reference = table[f"{REFERENCE}, {measure}"]
-                difference = table[f"{search}, {measure}"] - reference
-                table[f"{search} - {REFERENCE}, {measure}"] = difference
-    columns = np.stack(list(table.values()), axis=1)
-    draws = resampled_means(columns, [None] * len(ids), name)
-    means = list(map(float, columns.mean(axis=0)))
-    estimates = intervals(means, draws, [LEVEL] * len(means))
-    rows = [
-        Row(what, interval.value, "", interval.low, interval.high)
-        for what, interval in zip(table, estimates, strict=True)
-    ]
-    return Figure(f"judged: {name}", tuple(rows), {**details, "level": LEVEL, "needs": len(ids)})
+                table[f"{search} - {REFERENCE}, {measure}"] = [
+                    values[search][id][measure] - values[REFERENCE][id][measure] for id in ids
+                ]
+    rows = means(table, name)
+    return Figure(f"judged: {name}", rows, {**details, "level": LEVEL, "needs": len(ids)})

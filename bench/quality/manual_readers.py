@@ -103,12 +103,6 @@ class Tools:
             raise BenchError(f"{name} failed: {result.text}", where=str(arguments))
         return result
 
-    @property
-    def lists_lines(self) -> bool:
-        """Whether ``show: lines`` is there."""
-        show = self._tools["logical_search"].parameters["properties"]["show"]
-        return "lines" in show["enum"]
-
     def read(self, question: Question) -> Reading:
         """Answer a question: a search for the name, then its hits in full, first those that show a
         line that begins like its definition; for a list, pages."""
@@ -134,15 +128,16 @@ class Tools:
             yield passages_of(whole), reply.result_tokens
 
     def _pages(self, question: Question, read_set: ReadSet) -> Iterator[tuple[Segments, int]]:
-        arguments: dict[str, Any] = {"query": question.query, "top_k": 20}
-        if question.kind == "list":
-            arguments["granularity"] = "sentence"
-        if self.lists_lines:
-            arguments["show"] = "lines"
-            del arguments["top_k"]
-        offset = 0
+        granularity = "sentence" if question.kind == "list" else "chunk"
+        offset: int | None = 0
         while offset is not None:
-            result = self.search(read_set, **arguments, offset=offset)
+            result = self.search(
+                read_set,
+                query=question.query,
+                granularity=granularity,
+                show="lines",
+                offset=offset,
+            )
             yield passages_of(result), result.result_tokens
             more = re.search(r"offset=(\d+)", result.text.rpartition("\n")[2])
             offset = None if more is None else int(more[1])
@@ -219,17 +214,9 @@ class Grep:
         return "\n".join(names)[:MAX_CHARACTERS]
 
     def _run(self, *options: str) -> str:
-        command = (
-            str(self._command),
-            "--no-heading",
-            "--sort",
-            "path",
-            "-g",
-            self._files,
-            *options,
-        )
+        command = (str(self._command), "--no-heading", "--sort=path", "-g", self._files)
         done = subprocess.run(
-            (*command, "."),
+            (*command, *options, "."),
             cwd=self._folder,
             capture_output=True,
             encoding="utf-8",

@@ -236,30 +236,20 @@ def _restarts(tools: Tools, entries: Sequence[Entry]) -> Figure:
     """Count the settings that need a restart in one reply, by form of the call."""
     right = {entry.name for entry in entries if RESTART in entry.text}
     others = {entry.name for entry in entries if entry.id.startswith("GUC-")} - right
-    calls: dict[str, dict[str, Any]] = {"text": {"top_k": 20}}
-    if tools.lists_lines:
-        calls["lines"] = {"show": "lines"}
+    calls: dict[str, tuple[dict[str, Any], Target | None, Target | None]] = {
+        "text": ({"top_k": 20}, None, None),
+        "lines": ({"show": "lines"}, Target("at least", len(right)), Target("at most", 1500)),
+    }
     rows: list[Row] = []
-    for form, arguments in calls.items():
+    for form, (arguments, least, most) in calls.items():
         reply = tools.search(query=f'"{RESTART}"', granularity="sentence", **arguments)
         named = names_in([reply.text], right)
-        is_aim = form == list(calls)[-1]
         rows += [
-            counted(
-                f"{form}: named",
-                [name in named for name in sorted(right)],
-                Target("at least", len(right)) if is_aim else None,
-            ),
+            counted(f"{form}: named", [name in named for name in sorted(right)], least),
             Row(f"{form}: other settings named", len(names_in([reply.text], others)), ""),
-            Row(
-                f"{form}: tokens of the reply",
-                reply.result_tokens,
-                "",
-                target=Target("at most", 1500) if is_aim else None,
-            ),
+            Row(f"{form}: tokens of the reply", reply.result_tokens, "", target=most),
         ]
-    details = {} if tools.lists_lines else {"lines": "not available"}
-    return Figure("settings that need a restart, one call", tuple(rows), details)
+    return Figure("settings that need a restart, one call", tuple(rows))
 
 
 # Names of Python, identifiers of a library

@@ -99,12 +99,12 @@ def manual_version(folder: Path) -> str:
 
 
 @cache
-def manual_entries(folder: Path, pattern: str = "*.html") -> tuple[Entry, ...]:
+def manual_entries(folder: Path) -> tuple[Entry, ...]:
     """Return all entries of a manual in the order of their pages, a term before those within it;
     without indexes, which only list terms."""
     return tuple(
         entry
-        for path in sorted(folder.rglob(pattern))
+        for path in sorted(folder.rglob("*.html"))
         if "index" not in path.stem.replace("-index", "")
         for entry in entries_of(_read(path), path.relative_to(folder).as_posix())
     )

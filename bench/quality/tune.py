@@ -22,7 +22,7 @@ import numpy as np
 
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
-from arag_search.evaluation.bootstrap import LEVEL, SEED, intervals, resampled_means
+from arag_search.evaluation.bootstrap import LEVEL, SEED
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
@@ -34,8 +34,9 @@ from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchHit
 from bench import BenchError
 from bench.arguments import BenchParser
+from bench.report.estimates import means
 from bench.report.fingerprints import questions_of
-from bench.report.rows import Figure, Row, circumstances, corpus_of, show
+from bench.report.rows import Figure, circumstances, corpus_of, show
 from bench.workbench import say
 
 NAME = "tune"
@@ -113,17 +114,15 @@ def chosen(index: Index, questions: Sequence[Question]) -> Setting:
 
 def compared(index: Index, questions: Sequence[Question], best: Setting) -> Figure:
     """Measure the defaults and the best setting with their paired difference."""
-    sides = [values(index, questions, setting) for setting in (DEFAULTS, best)]
-    pairs = np.array([[side[question.id] for side in sides] for question in questions])
-    table = np.column_stack([pairs, pairs[:, 1] - pairs[:, 0]])
-    draws = resampled_means(table, [question.type for question in questions], NAME)
-    estimates = intervals(list(table.mean(axis=0)), draws, [LEVEL] * 3)
     measure = f"nDCG@{CUT}" if questions[0].relevant_documents else f"recall@{CUT}"
-    names = (f"defaults ({DEFAULTS})", f"best ({best})", "difference")
-    rows = tuple(
-        Row(f"{name}, {measure}", estimate.value, "", estimate.low, estimate.high)
-        for name, estimate in zip(names, estimates, strict=True)
-    )
+    sides = [values(index, questions, setting) for setting in (DEFAULTS, best)]
+    before, after = ([side[question.id] for question in questions] for side in sides)
+    columns = {
+        f"defaults ({DEFAULTS}), {measure}": before,
+        f"best ({best}), {measure}": after,
+        f"difference, {measure}": [new - old for old, new in zip(before, after, strict=True)],
+    }
+    rows = means(columns, NAME, [question.type for question in questions])
     return Figure(NAME, rows, {"level": LEVEL, "measured": len(questions)})
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,14 +12,25 @@ from arag_search.evaluation.bootstrap import LEVEL, intervals, resampled_means
 from bench.report.rows import Row, Target
 
 
+def means(
+    columns: Mapping[str, Sequence[float]], name: str, types: Sequence[str | None] | None = None
+) -> tuple[Row, ...]:
+    """Return the mean of each column over questions with its bootstrap interval. ``name`` is that
+    of the draws, within ``types`` of questions if there are any."""
+    table = np.array(list(columns.values()), float).T
+    draws = resampled_means(table, types or [None] * len(table), name)
+    estimates = intervals(list(table.mean(axis=0)), draws, [LEVEL] * len(columns))
+    return tuple(
+        Row(what, estimate.value, "", estimate.low, estimate.high)
+        for what, estimate in zip(columns, estimates, strict=True)
+    )
+
+
 def mean(what: str, values: Sequence[float], target: Target | None = None) -> Row:
     """Return a mean with its bootstrap interval; without one for a single value."""
     if len(values) == 1:
         return Row(what, float(values[0]), "", target=target)
-    table = np.array(values, float)[:, None]
-    means = resampled_means(table, [None] * len(values), what)
-    (estimate,) = intervals(list(table.mean(axis=0)), means, [LEVEL])
-    return Row(what, estimate.value, "", estimate.low, estimate.high, target)
+    return replace(means({what: values}, what)[0], target=target)
 
 
 def counted(what: str, flags: Sequence[bool], target: Target | None = None) -> Row:
@@ -40,6 +52,6 @@ def ratio_of_means(
     upper, lower = table.mean(axis=0)
     if len(table) == 1:
         return Row(what, float(upper / lower), "x", target=target)
-    means = resampled_means(table, [None] * len(table), what)
-    low, high = np.quantile(means[:, 0] / means[:, 1], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    draws = resampled_means(table, [None] * len(table), what)
+    low, high = np.quantile(draws[:, 0] / draws[:, 1], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return Row(what, float(upper / lower), "x", float(low), float(high), target)

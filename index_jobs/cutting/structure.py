@@ -99,7 +99,7 @@ class Structure:
         self._starts = line_starts(text)
         self._root = _Node(0, len(sentences), "section")
         self._named: list[_Node] = []
-        self._lists: list[_Node] = []
+        in_lists = [0] * len(sentences)
         open_nodes = [self._root]
         for unit in outline:
             first, end = self._sentence_at(unit.first), self._sentence_before(unit.end)
@@ -113,7 +113,9 @@ class Structure:
             if unit.name:
                 self._named.append(node)
             if unit.kind == "index":
-                self._lists.append(node)
+                for number in range(node.first, node.end):
+                    in_lists[number] = sentences[number].tokens
+        self._tokens_in_lists = [0, *accumulate(in_lists)]
         self._firsts = [node.first for node in self._named]
 
     def _sentence_at(self, line: int) -> int:
@@ -191,12 +193,8 @@ class Structure:
 
     def is_index(self, first: int, end: int) -> bool:
         """Return whether nearly all of a passage is lists of links."""
-        inside = sum(
-            self._count(max(first, node.first), min(end, node.end))
-            for node in self._lists
-            if node.first < end and first < node.end
-        )
-        return bool(self._lists) and inside >= _SHARE_OF_PATH * self._count(first, end)
+        inside = self._tokens_in_lists[end] - self._tokens_in_lists[first]
+        return 0 < inside >= _SHARE_OF_PATH * self._count(first, end)
 
 
 def _is_kept(unit: _Node) -> bool:

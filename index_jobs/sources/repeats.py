@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -29,6 +29,7 @@ _COMMON = 8
 """A run in the sketches of more files belongs to none of them, such as the words of a licence."""
 _MAX_GROUPS = 3
 _WORD = re.compile(r"[^\W_]+")
+_DOT = re.compile(r"\.")
 
 
 class RepeatedFiles(NamedTuple):
@@ -69,34 +70,28 @@ class Repeats:
     def groups(self) -> list[RepeatedFiles]:
         """Return the greatest groups, at most three. Of a group, nearly all files that its pattern
         leaves out repeat others that it keeps. O(files x hashes), apart from many equal files."""
-        pairs = list(self._pairs())
+        patterns = {id: frozenset(_patterns(id)) for id in self._sketches}
+        totals = Counter(pattern for own in patterns.values() for pattern in own)
+        pairs = [both for pair in self._pairs() for both in (pair, pair[::-1])]
         groups: list[RepeatedFiles] = []
-        while pairs and len(groups) < _MAX_GROUPS:
-            repeated = {
-                (pattern, copy)
-                for id, other in pairs
-                for copy, original in ((id, other), (other, id))
-                for pattern in _patterns(copy)
-                if not _matcher(pattern)(original)
+        while len(groups) < _MAX_GROUPS:
+            originals: dict[str, dict[str, str]] = {}  # of each copy that a pattern leaves out
+            for copy, original in pairs:
+                for pattern in patterns[copy] - patterns[original]:
+                    originals.setdefault(pattern, {}).setdefault(copy, original)
+            counts = {
+                pattern: len(copies)
+                for pattern, copies in originals.items()
+                if len(copies) >= max(LEAST_FILES, _MOST * totals[pattern])
             }
-            counts = Counter(pattern for pattern, _ in repeated)
-            chosen = next(filter(self._is_mostly_repeated(counts), _in_order(counts)), None)
-            if chosen is None:
+            if not counts:
                 break
-            matches = _matcher(chosen)
-            both = [*pairs, *((other, id) for id, other in pairs)]
-            example = next(pair for pair in both if matches(pair[0]) and not matches(pair[1]))
+            # The greatest; of equal ones that of a folder.
+            chosen = min(counts, key=lambda at: (-counts[at], not at.endswith("/"), at))
+            example = next(iter(originals[chosen].items()))
             groups.append(RepeatedFiles(chosen, counts[chosen], *example))
-            pairs = [pair for pair in pairs if not (matches(pair[0]) or matches(pair[1]))]
+            pairs = [pair for pair in pairs if not any(chosen in patterns[id] for id in pair)]
         return groups
-
-    def _is_mostly_repeated(self, counts: Counter[str]) -> Callable[[str], bool]:
-        def is_so(pattern: str) -> bool:
-            if counts[pattern] < LEAST_FILES:
-                return False
-            return counts[pattern] >= _MOST * sum(map(_matcher(pattern), self._sketches))
-
-        return is_so
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
         """Yield each file that is a near-duplicate of an earlier one, with that."""
@@ -125,21 +120,7 @@ def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
 
 
 def _patterns(id: str) -> Iterator[str]:
-    """Yield the patterns of --exclude that a file could be left out by: folders, and its ending."""
+    """Yield the patterns of --exclude that leave a file out: its folders, and its endings."""
     *folders, name = id.split("/")
-    yield from (f"{folder}/" for folder in dict.fromkeys(folders))
-    dot = name.find(".", 1)
-    if dot > 0:
-        yield f"*{name[dot:]}"
-
-
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return whether ids are left out by a pattern."""
-    if pattern.endswith("/"):
-        return lambda id: f"/{pattern}" in f"/{id}"
-    return lambda id: id.endswith(pattern[1:])
-
-
-def _in_order(counts: Counter[str]) -> list[str]:
-    """Return the patterns, the greatest first; of equal ones those of folders."""
-    return sorted(counts, key=lambda at: (-counts[at], not at.endswith("/"), at))
+    yield from (f"{folder}/" for folder in folders)
+    yield from (f"*{name[dot.start() :]}" for dot in _DOT.finditer(name, 1))

@@ -18,8 +18,7 @@ _HEADER_LINES = 40
 
 _STRINGS = r"""|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?"""
 _SLASHES = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
-_TEMPLATES = r"|`(?:\\.|[^`\\])*+`?"
-_BRACE = r"\}"
+_HASH = r"(?<![^\s;])#[^\n]*" + _STRINGS
 _HIDDEN = "\x01"
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
@@ -41,122 +40,77 @@ _DECORATION = re.compile(r"@\w|#!?\[|\[\w|template\s*<|__attribute__")
 _CONTINUED = re.compile(r"[)\]]")
 _GENERIC = re.compile(r"<[^()<>]*(?:<[^()<>]*>[^()<>]*)*>\s*$")
 _SIGNS = re.compile(r"[(){};]")
-_LABEL = re.compile(r"\w+(?: slots)?\s*:$")
+_LABEL = re.compile(r"(?!(?:else|except|finally|try)\b)\w+(?: slots)?\s*:$")
+_END = re.compile(r"\}|end\b[;,)]*$")
 _TYPE = re.compile(r"[\w\s*&:<>,]+$")
 _HEADER_GOES_ON = re.compile(r"[{)\]:#]|where\b|throws\b")
 
 
-class _Language(NamedTuple):
-    """How the definitions of a language look.
-
-    ``hidden`` are comments, and then strings. ``definition`` has a keyword and a name, or a name
-    alone. ``end`` closes a body. With ``calls``, a function may be a name before a bracket:
-    anywhere but in functions, or, as "members", in classes only.
-    """
-
-    hidden: str
-    definition: str
-    end: str = _BRACE
-    calls: str = ""
-    is_c: bool = False
+def _keywords(words: str) -> str:
+    """Return the pattern of definitions that begin with one of these words, after modifiers."""
+    return (
+        r"(?:(?!return\b|new\b|else\b|throw\b|import\b)(?:[a-z-]+(?:\([\w ]*\))?|\"\S*)\s+)*"
+        rf"(?P<word>{'|'.join(words.split())})(?!\w)[\s*]*(?:<[^>]*>\s*)?"
+        r"(?P<owner>\([^()]*\)\s*)?(?P<name>[\w$`]+(?:(?:::|[.:-])[\w$]+)*[?!`]?)"
+    )
 
 
-_C = _Language(
-    _SLASHES + _STRINGS,
+_C = (
     r"(?:typedef\s+)?(?:template\s*<[^{;]*>\s*)?(?P<word>class|struct|union|enum)\s+"
-    r"(?:class\s+)?(?:[A-Z_]+\s+)?(?P<name>[\w:]+)\s*(?:final\s*)?(?:$|[:{])",
-    calls="anywhere",
-    is_c=True,
+    r"(?:class\s+)?(?:[A-Z_]+\s+)?(?P<name>[\w:]+)\s*(?:final\s*)?(?:$|[:{])"
 )
-_JAVA = _Language(
-    _SLASHES + _STRINGS,
-    r"(?:[a-z-]+\s+)*(?P<word>class|@?interface|enum|record|struct|namespace)\s+(?P<name>\w[\w.]*)",
-    calls="members",
+_JAVA = _keywords("class interface @interface enum record struct namespace")
+_FUNCTION_VALUE = (
+    r"|(?:export\s+)?(?:(?:const|let|var)\s+)?(?P<function>[\w$.]+)(?:\s*:[^=]*)?\s*=\s*"
+    r"(?:async\b\s*)?(?:function\b|\([^()]*\)[^=]*=>|[\w$]+\s*=>)"
 )
-_JS = _Language(
-    _SLASHES + _STRINGS + _TEMPLATES,
-    r"(?:(?:export|default|declare|abstract|async|const)\s+)*"
-    r"(?P<word>class|interface|namespace|module|enum|function|type)[\s*]+(?P<name>[\w$.]+)"
-    r"|(?:export\s+)?(?:(?:const|let|var)\s+)?(?P<function>[\w$.]+)(?:\s*:[^=]*)?\s*=\s*(?:async\b\s*)?"
-    r"(?:function\b|\([^()]*\)[^=]*=>|[\w$]+\s*=>)",
-    calls="members",
+_JS = _keywords("class interface namespace module enum function type") + _FUNCTION_VALUE
+_OTHERS = _keywords(
+    "class interface enum struct object trait protocol extension namespace fun func function def fn"
 )
-_KEYWORDS = _Language(
-    _SLASHES + _STRINGS,
-    r"(?:[a-z]+(?:\(\w+\))?\s+)*(?P<word>class|interface|enum|struct|object|trait|protocol"
-    r"|extension|namespace|fun|func|function|def|fn)\s+(?:<[^>]*>\s*)?(?P<name>[\w.`]+)",
-)
-_GO = _Language(
-    _SLASHES + _STRINGS + r"|`[^`]*+`?",
-    r"(?P<word>func|type)\s+(?P<owner>\([^()]*\)\s*)?(?P<name>\w+)",
-)
-_RUST = _Language(
-    _SLASHES + r"""|"(?:\\.|[^"\\])*+"?|'(?:\\[^'\n]+|[^\\'\n])'""",
-    r"(?:pub(?:\([^)]*\))?\s+)?(?:(?:default|const|async|unsafe|extern(?:\s+\S+)?)\s+)*"
-    r"(?:(?P<word>fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(?P<name>\w+)"
-    r"|(?P<block>impl)\b(?:\s*<[^{]*?>(?=\s))?\s+(?P<type>[^{]*))",
-)
-_PYTHON = _Language(
-    r"#[^\n]*"
-    r"""|\"""(?:\\.|[^\\])*?(?:\"""|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)""" + _STRINGS,
-    r"(?:async\s+)?(?P<word>def|class)\s+(?P<name>\w+)",
-    end="",
-)
-_SHELL = _Language(
-    r"(?<![^\s;])#[^\n]*" + _STRINGS,
-    r"(?:function\s+(?P<function>[\w:.-]+)|(?P<plain>[\w:.-]+)\s*\(\s*\))(?:\s|\(|\{|$)",
-)
-_SQL = _Language(
-    r"--[^\n]*|/\*.*?(?:\*/|\Z)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)|'[^'\n]*+'?",
+_IMPL = r"(?:(?:unsafe|default)\s+)*(?P<block>impl)\b(?:\s*<[^{]*?>(?=\s))?\s+(?P<type>[^{]*)|"
+_RUST = _IMPL + _keywords("fn struct enum union trait mod type macro_rules!")
+_SQL = (
     r"(?i:create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}?(?P<word>table|function|procedure|view|index"
-    r"|trigger|type|aggregate|operator|domain|schema)\s+(?:if\s+not\s+exists\s+)?(?P<name>[\w.\"]+))",
-    end="",
+    r"|trigger|type|aggregate|operator|domain|schema)\s+(?:if\s+not\s+exists\s+)?(?P<name>[\w.\"]+))"
 )
-_HASH = r"#[^\n]*" + _STRINGS
-_END = r"end\b"
-_PERL = _Language(_HASH, r"(?P<word>sub)\s+(?P<name>[\w:]+)")
-_RUBY = _Language(_HASH, r"(?P<word>def|class|module)\s+(?P<name>[\w.:?!]+)", _END)
-_ELIXIR = _Language(_HASH, r"(?P<word>defmodule|defp?|defmacrop?)\s+(?P<name>[\w.?!]+)", _END)
-_JULIA = _Language(
-    _HASH, r"(?:mutable\s+)?(?P<word>function|struct|module|macro)\s+(?P<name>[\w.!]+)", _END
+_PLAIN_FUNCTION = (
+    r"|(?:function\s+)?(?P<plain>[\w:.-]+)\s*(?:\(\s*\)(?:\s|\(|\{|$)|(?:<-|=)\s*function\b)"
 )
-_LUA = _Language(
-    r"--\[\[.*?(?:\]\]|\Z)|--[^\n]*" + _STRINGS,
-    r"(?:local\s+)?(?P<word>function)\s+(?P<name>[\w.:]+)",
-    _END,
-)
-_R = _Language(_HASH, r"(?P<function>[\w.]+)\s*(?:<-|=)\s*function\b")
-_POWERSHELL = _Language(_HASH, r"(?i:(?P<word>function|class)\s+(?P<name>[\w:-]+))")
+_SCRIPT = _keywords("function def defp class module struct macro defmodule defmacro defmacrop")
+_DOCSTRING = r"""|\"""(?:\\.|[^\\])*?(?:\"""|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"""
+_RUST_STRINGS = r"""|"(?:\\.|[^"\\])*+"?|'(?:\\[^'\n]+|[^\\'\n])'"""
+_SQL_HIDDEN = r"--[^\n]*|/\*.*?(?:\*/|\Z)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)|'[^'\n]*+'?"
 
 _LANGUAGES = {
     ending: language
-    for endings, language in (
-        ("c cc cpp cxx h hh hpp m mm", _C),
-        ("java cs dart", _JAVA),
-        ("js jsx mjs ts tsx vue", _JS),
-        ("kt php scala swift zig", _KEYWORDS),
-        ("go", _GO),
-        ("rs", _RUST),
-        ("py pyi pyx", _PYTHON),
-        ("sh bash", _SHELL),
-        ("sql", _SQL),
-        ("pl pm", _PERL),
-        ("rb", _RUBY),
-        ("ex", _ELIXIR),
-        ("jl", _JULIA),
-        ("lua", _LUA),
-        ("r", _R),
-        ("ps1", _POWERSHELL),
+    for endings, *language in (
+        ("c cc cpp cxx h hh hpp m mm", _SLASHES + _STRINGS, _C),
+        ("java cs dart", _SLASHES + _STRINGS, _JAVA),
+        ("js jsx mjs ts tsx vue", _SLASHES + _STRINGS + r"|`(?:\\.|[^`\\])*+`?", _JS),
+        ("kt php scala swift zig", _SLASHES + _STRINGS, _OTHERS),
+        ("go", _SLASHES + _STRINGS + r"|`[^`]*+`?", _keywords("func type")),
+        ("rs", _SLASHES + _RUST_STRINGS, _RUST),
+        ("py pyi pyx", r"#[^\n]*" + _DOCSTRING + _STRINGS, _keywords("def class")),
+        ("sql", _SQL_HIDDEN, _SQL),
+        ("lua", r"--\[\[.*?(?:\]\]|\Z)|--[^\n]*" + _STRINGS, _keywords("function")),
+        ("pl pm", _HASH, r"(?P<word>sub)\s+(?P<name>[\w:]+)"),
+        ("sh bash rb ex jl r ps1", _HASH, _SCRIPT + _PLAIN_FUNCTION),
     )
     for ending in endings.split()
 }
+"""For each ending: comments, and then strings, which are hidden; and the beginning of a definition,
+which has a keyword and a name, or a name alone."""
+
+_CALLS_IN_CLASSES = (_JAVA, _JS)
+"""Besides C: where a function may be a name before a bracket, here in classes only."""
 
 
 def outline(text: str, ending: str) -> Outline:
     """Return the outline of code, by the ending of its file, without its dot; empty for languages
     whose definitions are not recognised."""
     language = _LANGUAGES.get(ending)
-    return outline_of(text, _Definitions(text, language).parts) if language else ()
+    return outline_of(text, _Definitions(text, *language).parts) if language else ()
 
 
 class _Open(NamedTuple):
@@ -173,13 +127,13 @@ class _Open(NamedTuple):
 class _Definitions:
     """The definitions in a text of code."""
 
-    def __init__(self, text: str, language: _Language) -> None:
+    def __init__(self, text: str, hidden: str, definition: str) -> None:
         self.parts: list[Part] = []
-        self._language = language
-        self._definition = re.compile(language.definition)
-        self._end = re.compile(language.end) if language.end else None
-        hidden = re.sub(language.hidden, _hide, text, flags=re.DOTALL)
-        self._lines = [line.rstrip().expandtabs(4) for line in hidden.split("\n")]
+        self._definition = re.compile(definition)
+        self._is_c = definition == _C
+        self._has_members = definition in _CALLS_IN_CLASSES
+        code = re.sub(hidden, _hide, text, flags=re.DOTALL)
+        self._lines = [line.rstrip().expandtabs(4) for line in code.split("\n")]
         self._stack: list[_Open] = []
         self._last_code = -1
         self._read(text.split("\n"))
@@ -195,29 +149,25 @@ class _Definitions:
                 lead = (number if lead < 0 else lead) if is_comment else -1
                 lead_indent = 1 << 30
                 continue
-            is_directive = self._language.is_c and bare[0] == "#"
+            is_directive = self._is_c and bare[0] == "#"
             if bare[0] != _HIDDEN and not is_directive:
                 indent = len(line) - len(bare)
                 self._end_before(number, indent, bare)
                 if _DECORATION.match(bare) or self._is_type(bare):
                     lead = number if lead < 0 else lead
-                    lead_indent = 1 << 30 if self._language.is_c else indent
+                    lead_indent = 1 << 30 if self._is_c else indent
                 elif lead < 0 or (indent <= lead_indent and not _CONTINUED.match(bare)):
                     self._begin(number, indent, bare[:_LINE_CHARACTERS], lead)
                     lead = -1
             self._last_code = number
-            if self._language is _SQL and ";" in bare:
-                self._close_from(0)
 
     def _end_before(self, number: int, indent: int, bare: str) -> None:
         """Close the definitions that this line ends, or that end above it."""
         stack = self._stack
         while stack and indent <= stack[-1].indent and number > stack[-1].header:
-            if _CONTINUED.match(bare):
+            if _CONTINUED.match(bare) or _LABEL.match(bare):
                 return
-            if self._end is not None and _LABEL.match(bare):
-                return
-            ends = self._end is not None and self._end.match(bare)
+            ends = _END.match(bare)
             if ends and indent == stack[-1].indent:
                 self._last_code = number
             self._close_from(len(stack) - 1)
@@ -234,7 +184,7 @@ class _Definitions:
     def _is_type(self, bare: str) -> bool:
         """Return whether a line may be the type of a function of C whose name is on the next."""
         return (
-            self._language.is_c
+            self._is_c
             and _TYPE.match(bare) is not None
             and _LABEL.match(bare) is None
             and self._definition.match(bare) is None
@@ -248,7 +198,7 @@ class _Definitions:
             return
         header, mark = self._header(number, indent)
         is_declared = mark == ";" and (match is not None or len(bare.partition("(")[0].split()) > 1)
-        if mark != "{" and (self._language.is_c or not (is_declared or match is not None)):
+        if mark != "{" and (self._is_c or not (is_declared or match is not None)):
             return
         is_section = match is not None and name.split()[0].lower() in _SECTIONS
         first = lead if lead >= 0 else number
@@ -256,9 +206,9 @@ class _Definitions:
 
     def _called(self, bare: str, has_lead: bool) -> str:
         """Return the name of the function whose definition may begin in a line, if any."""
-        calls = self._language.calls
         inner = self._stack[-1] if self._stack else None
-        if not calls or (inner and not inner.is_section) or (calls == "members" and not inner):
+        may_call = inner.is_section if inner else self._is_c
+        if not may_call or not (self._is_c or self._has_members):
             return ""
         head, bracket, _ = bare.partition("(")
         head = _GENERIC.sub("", head)
@@ -275,8 +225,6 @@ class _Definitions:
     def _header(self, number: int, indent: int) -> tuple[int, str]:
         """Return the line where the header that begins in this line ends, and the sign that ends
         it, which is empty where none does."""
-        if self._language.end != _BRACE:
-            return number, ""
         depth = 0
         for following in range(number, min(number + _HEADER_LINES, len(self._lines))):
             line = self._lines[following][: _LINE_CHARACTERS * 4]

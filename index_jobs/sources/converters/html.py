@@ -67,11 +67,13 @@ _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+){1,9}")
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _END_IS_OPTIONAL = _VOID | frozenset(
     """
-    a body button colgroup dd dt head html li nobr optgroup option p rb rp rt rtc tbody td tfoot th
-    thead tr
+    a body button colgroup dd dt head html li nobr optgroup option p tbody td tfoot th thead tr
     """.split()  # noqa: SIM905
 )
 """Elements that never nest directly, because the next element of the same kind ends them."""
+
+_IN_RUBY = frozenset(("rb", "rp", "rt", "rtc"))
+"""Elements of which that is true only in ruby text."""
 
 _STYLE = frozenset("b big code em font i s small strike strong tt u".split())  # noqa: SIM905
 _NOTES = frozenset(
@@ -102,7 +104,6 @@ themes, MkDocs, Docusaurus, mdBook, Javadoc and mandoc."""
 _NAVIGATION = frozenset(("navigation", "contentinfo", "search"))
 """Roles of such elements; another is a banner, which within an article is its header."""
 
-_NEVER_FURNITURE = frozenset(("body", "main", "article"))
 _CONTENT = frozenset(("main", "article"))
 _LEFT_OUT = "navigation left out of pages"
 _LISTS = frozenset(("ul", "ol", "dl", "table", _INDEX))
@@ -121,6 +122,9 @@ _INDEX_SHARE = 0.8
 """A list of INDEX_LINES, of whose characters at least this share are in links, is an index."""
 
 _MAX_NAME_PIECES = 500
+_QUALIFIED_CHARACTERS = 500
+"""Up to which length a term is given its dotted name: time grows with its square."""
+
 _FIRST_BLANK_LINES = re.compile(r"\A\s*\n")
 _TITLE_END = re.compile(r"\s*[^\w\s]")
 _MAX_STEPS = 200_000_000
@@ -184,10 +188,12 @@ def _check_nesting(markup: str, where: str) -> None:
     elements, so work and memory grow with the product of tags and depth.
     """
     tags = depth = deepest = style_depth = deepest_style = 0
+    in_ruby = False
     for tag in _TAG.finditer(markup):
         tags += 1
         name = tag[2].lower()
-        if name in _END_IS_OPTIONAL:
+        in_ruby = not tag[1] if name == "ruby" else in_ruby
+        if name in _END_IS_OPTIONAL or (in_ruby and name in _IN_RUBY):
             continue
         step = -1 if tag[1] else 1
         depth = max(0, depth + step)
@@ -267,9 +273,11 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
         return ""
     classes = (attributes.get("class") or "").split()
     role = attributes.get("role") or ""
-    if _is_furniture(node, tag, classes, role):
-        text.furniture += 1
-        return ""
+    if tag != "body" and tag not in _CONTENT:
+        is_banner = role == "banner" and not text.contents
+        if role in _NAVIGATION or is_banner or not _FURNITURE.isdisjoint(classes):
+            text.furniture += 1
+            return ""
     if not _SIGNS.isdisjoint(classes):
         return ""
     if tag in ("div", "aside") and not _NOTES.isdisjoint(classes):
@@ -284,24 +292,10 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
     return tag
 
 
-def _is_furniture(node: LexborNode, tag: str, classes: list[str], role: str) -> bool:
-    """Return whether an element is part of the site rather than of the text."""
-    if tag in _NEVER_FURNITURE:
-        return False
-    if role in _NAVIGATION or not _FURNITURE.isdisjoint(classes):
-        return True
-    if role != "banner":
-        return False
-    outer = node.parent
-    while outer is not None and outer.tag not in _CONTENT:
-        outer = outer.parent
-    return outer is None
-
-
 def _qualified(term: str, id: str) -> str:
     """Return a term with the dotted name that its id gives it, as Sphinx does: below a class, a
     method stands without it."""
-    if not _DOTTED_NAME.fullmatch(id):
+    if not _DOTTED_NAME.fullmatch(id) or len(term) > _QUALIFIED_CHARACTERS:
         return term
     last = re.escape(id.rpartition(".")[2])
     return re.sub(rf"(?<!\w)(?:\w+\.)*{last}(?!\w)", id, term, count=1)
@@ -344,6 +338,9 @@ class _Text:
         self._row_is_empty = True
         self._preformatted = 0
         self._links = 0
+        self.contents = 0
+        """How many of the main part and articles of the page are open."""
+
         self.parts: list[Part | None] = []
         """The parts in the order in which they begin; None for those that are not units."""
 
@@ -381,6 +378,8 @@ class _Text:
             self._mark = "- "
         elif tag == "a":
             self._links += 1
+        elif tag in _CONTENT:
+            self.contents += 1
         elif heading := _HEADING.fullmatch(tag):
             self._mark = "#" * int(heading[1]) + " "
         if tag in _OUTLINED:
@@ -404,6 +403,8 @@ class _Text:
             self._preformatted -= 1
         elif tag == "a":
             self._links -= 1
+        elif tag in _CONTENT:
+            self.contents -= 1
 
     def add(self, text: str) -> None:
         """Add the text of a text node; white space is collapsed outside of ``<pre>``."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from arag_search.errors import SourceError
 from index_jobs.sources.converters.html import page_of
 from tests.support.converted import document_of, refusal_of, written
 
@@ -179,3 +180,12 @@ def test_a_binary_file_with_the_ending_of_a_page_is_refused(tmp_path: Path) -> N
 )
 def test_the_text_is_what_a_reader_sees_with_its_boundaries(body: str, text: str) -> None:
     assert page_of(body, "x").text == text
+
+
+def test_ruby_text_that_is_not_closed_and_long_terms_take_little_time() -> None:
+    """The parser nests readings outside of ruby text, which takes time by the square of them."""
+    with pytest.raises(SourceError, match="levels of nested elements"):
+        page_of("<rt>a" * 100_000, "x")
+    assert page_of("<ruby>" + "a<rt>b" * 20_000, "x").text.startswith("a")
+    page = page_of(f'<dl><dt id="a.b">{"a." * 200_000}<dd>x</dl>', "x")
+    assert page.outline[0].name.startswith("a.a.")
