@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -41,12 +41,23 @@ class KeywordSearchArguments(Arguments):
     show: Show = Field("text", description=SHOW)
 
 
+class PaperKeywordArguments(KeywordSearchArguments):
+    """The arguments in presets that reproduce A-RAG: the description repeats the limit of words."""
+
+    keywords: list[Keyword] = Field(
+        min_length=1,
+        max_length=MAX_KEYWORDS,
+        description='Keywords of one to three words, such as ["Antonio Vivaldi", "oratorio", '
+        '"1735"].',
+    )
+
+
 class KeywordSearch(SearchTool):
     """A search for exact keywords: with ``matching`` "token" it counts whole words, with
     "substring" it scans as A-RAG's own code does."""
 
     name = "keyword_search"
-    arguments = KeywordSearchArguments
+    arguments: ClassVar[type[Arguments]] = KeywordSearchArguments
     of_paper = ("keywords", "top_k")
 
     def __init__(
@@ -67,7 +78,8 @@ class KeywordSearch(SearchTool):
 
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> KeywordSearch:
-        return cls(
+        kind = cls if settings.reproduces is None else PaperKeywordSearch
+        return kind(
             index,
             matching=settings.matching,
             style=ReplyStyle.of(settings),
@@ -91,3 +103,9 @@ class KeywordSearch(SearchTool):
         except ArgumentError as error:
             problem = f'argument "keywords": {error.what} Allowed: {error.allowed}.'
             return error_result(not_run([problem]))
+
+
+class PaperKeywordSearch(KeywordSearch):
+    """The search of presets that reproduce A-RAG."""
+
+    arguments = PaperKeywordArguments

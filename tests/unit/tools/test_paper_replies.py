@@ -69,6 +69,15 @@ def test_the_arguments_are_those_of_the_papers(index: Index) -> None:
     ]
 
 
+def test_keywords_are_described_with_the_limit_of_words_that_the_paper_gives(index: Index) -> None:
+    for preset, is_told in (("arag_paper", True), ("arag_full", True), ("logical_read", False)):
+        chosen = load_preset(preset).model_copy(update={"tools": ("keyword_search",)})
+        tool = tools_of(chosen, index)["keyword_search"]
+        text = tool.parameters["properties"]["keywords"]["description"]
+        assert ("one to three words" in text) is is_told
+        assert ("one to three words" in tool.description) is is_told
+
+
 def test_a_logical_search_shows_titles_and_whole_passages_and_no_counts(index: Index) -> None:
     paper = tool_of("logicalrag_paper", "logical_search", index)
     ours = tool_of("logicalrag", "logical_search", index)
