@@ -86,8 +86,10 @@ class Repeats:
             }
             if not counts:
                 break
-            # The greatest; of equal ones that of a folder.
-            chosen = min(counts, key=lambda at: (-counts[at], not at.endswith("/"), at))
+            # The greatest, less what else it leaves out; of equal ones that of a folder.
+            chosen = min(
+                counts, key=lambda at: (totals[at] - 2 * counts[at], not at.endswith("/"), at)
+            )
             example = next(iter(originals[chosen].items()))
             groups.append(RepeatedFiles(chosen, counts[chosen], *example))
             pairs = [pair for pair in pairs if not any(chosen in patterns[id] for id in pair)]

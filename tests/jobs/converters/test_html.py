@@ -183,7 +183,7 @@ def test_the_text_is_what_a_reader_sees_with_its_boundaries(body: str, text: str
 
 
 def test_ruby_text_that_is_not_closed_and_long_terms_take_little_time() -> None:
-    """The parser nests readings outside of ruby text, which takes time by the square of them."""
+    # Outside of ruby text, the parser nests readings: time grows with the square of their number.
     with pytest.raises(SourceError, match="levels of nested elements"):
         page_of("<rt>a" * 100_000, "x")
     assert page_of("<ruby>" + "a<rt>b" * 20_000, "x").text.startswith("a")

@@ -47,6 +47,13 @@ def test_files_of_one_folder_in_two_formats_are_left_out_by_their_ending() -> No
     assert groups(files) == [("*.txt", 6)]
 
 
+def test_of_two_patterns_the_one_that_leaves_out_less_else_is_named() -> None:
+    files = {f"_sources/p{n}.rst.txt": as_source(page(n)) for n in range(8)}
+    files |= {f"p{n}.html": " ".join(page(n)) for n in range(8)}
+    files |= {"v3.1.html": " ".join(page(7)), "p8.html": " ".join(page(99))}
+    assert groups(files) == [("_sources/", 8)]
+
+
 def test_what_leaves_out_more_than_repeats_is_not_offered() -> None:
     files = {f"old/p{n}.md": " ".join(page(n)) for n in range(6)}
     files |= {f"new/p{n}.md": " ".join(page(n)) for n in range(6)}
