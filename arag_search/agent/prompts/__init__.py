@@ -36,9 +36,11 @@ def system_prompt(
     max_loops: int,
     calls_a_turn: int = 1,
     scored: bool = False,
+    confidence: bool = False,
 ) -> str:
     """Return the first message of a question. The part about tools is left out if there are none.
-    With ``scored``, the message asks for documents with scores as sources."""
+    With ``scored``, the message asks for documents with scores as sources; with ``confidence``, for
+    how sure the model is of its answer."""
     parts = [prompt_text(name)]
     if with_tools and plan_first:
         parts.append(prompt_text("plan"))
@@ -49,4 +51,6 @@ def system_prompt(
         if calls_a_turn > 1:
             budget = f"{max_loops} turns of tool calls, up to {calls_a_turn} calls in each"
         parts.append(prompt_text("answer_form").replace("{budget}", budget))
+    if confidence:
+        parts.append(prompt_text("confidence"))
     return "\n\n".join(parts)

@@ -34,7 +34,8 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, reproduces, documents"
+    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, confidence, "
+    "reproduces, documents"
 )
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
@@ -316,7 +317,8 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "reproduces", "documents"
+        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "confidence",
+        "reproduces", "documents",
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
