@@ -55,8 +55,9 @@ def questions_command(
 
     Files are JSON lines or a JSON array of {"id", "question", "answer"}, with "question_type",
     "answer_aliases", "supporting_titles", "supporting_passages", "evidence" and "hops" where known;
-    those of A-RAG, 2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, WixQA and FinanceBench
-    are read without conversion, and so is a folder of BEIR with queries.jsonl and qrels/*.tsv.
+    those of A-RAG, 2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, WixQA, FinanceBench
+    and BrowseComp-Plus (decrypted) are read as they are, and so is a folder of BEIR with
+    queries.jsonl and qrels/*.tsv.
 
     Examples:
 

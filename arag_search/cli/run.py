@@ -115,9 +115,9 @@ def run_command(
 
     Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
-    2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, BEIR, WixQA and FinanceBench are read
-    without conversion (arag-search questions FILE describes one). Questions without an id are q1,
-    q2, ... by their position.
+    2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, BEIR, WixQA, FinanceBench and
+    BrowseComp-Plus are read without conversion (arag-search questions FILE describes one).
+    Questions without an id are q1, q2, ... by their position.
 
     Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at
     --max-cost: recorded questions are skipped, failed ones are retried. All records in a folder are

@@ -14,13 +14,14 @@ from arag_search.evaluation.measures import Measure, Need, Outcome
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence, Passages
 from arag_search.questions.question import Question
+from arag_search.questions.record import GOLD_GRADE
 from arag_search.system.extras import missing_extra
 
 Grades = Mapping[str, int]
 """By document id; above 0 is relevant."""
 _CITED = "Cited"
 """Begins the names of measures of cited documents; the rest names the measure of a ranking."""
-_THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG"}
+_THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG", "GoldRecall": f"R(rel={GOLD_GRADE})"}
 
 
 def ranking_values(

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from arag_search.agent.answers import stated_confidence
 from arag_search.agent.context import SUMMARIZE
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
 from arag_search.evaluation.question_score import QuestionScore
+from arag_search.questions.record import GOLD_GRADE
 from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
@@ -210,6 +212,18 @@ ITERATIONS = _cost(
     "turns of the model in which it could call tools, that of the answer included",
     lambda of: of.record and of.record.loops,
 )
+CONFIDENCE = _register(
+    Kind(
+        "Confidence",
+        "share",
+        False,
+        None,
+        frozenset(),
+        None,
+        "how sure the model says it is of its answer; needs the key confidence of a preset",
+        lambda of: of.record and stated_confidence(of.record.answer),
+    )
+)
 STEPS = _cost("Steps", "steps", "tool calls", lambda of: of.score.steps)
 SECONDS = _cost("Seconds", "seconds", "time of model and tools", lambda of: of.score.seconds)
 COST = _cost(
@@ -219,6 +233,9 @@ COST = _cost(
     lambda of: of.score.cost_usd,
 )
 RECALL = _ranking("Recall", "relevant documents among the first k that were shown")
+GOLD_RECALL = _ranking(
+    "GoldRecall", f"documents of grade {GOLD_GRADE} or more among the first k that were shown"
+)
 PRECISION = _ranking("P", "share of the first k documents that is relevant")
 NDCG = _ranking("nDCG", "gain of the first k documents by grade and rank")
 RECIPROCAL_RANK = _ranking("RR", "1 / rank of the first relevant document")

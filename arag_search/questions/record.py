@@ -246,16 +246,19 @@ def _passage(value: object) -> GoldPassage | None:
 
 Shape = Literal[
     "plain", "MuSiQue", "2WikiMultiHopQA", "HotpotQA", "A-RAG or GraphRAG-Bench", "KILT", "BEIR",
-    "WixQA", "FinanceBench",
+    "WixQA", "FinanceBench", "BrowseComp-Plus",
 ]  # fmt: skip
 
 ALLOWED = (
     'JSON lines or one JSON array of {"question", "answer"}, with "id", "question_type", '
     '"answer_aliases", "supporting_titles" and "evidence" where known; question files of A-RAG, '
-    "2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, WixQA and FinanceBench as they are; "
+    "2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, WixQA, FinanceBench and "
+    "BrowseComp-Plus (decrypted) as they are; "
     "folders of BEIR"
 )
 
+GOLD_GRADE = 2
+"""The grade, from which on a relevant document holds the answer itself."""
 NO_ID = ""
 """The id of a question whose record has none, until the whole file is read."""
 _TYPES = ("question_type", "type")
@@ -270,6 +273,8 @@ def read_record(value: object, where: str) -> tuple[Shape, Question]:
     shape = shape_of(fields)
     if shape == "KILT":
         return shape, _kilt(fields)
+    if shape == "BrowseComp-Plus":
+        return shape, _browsecomp_plus(fields)
     fields.check(_REQUIRED, ALLOWED)
     if shape == "FinanceBench":
         return shape, _financebench(fields)
@@ -280,6 +285,8 @@ def shape_of(fields: Fields) -> Shape:
     """Return the shape of a record, recognised by the fields that only this shape has."""
     if fields.has("input") and not fields.has("question"):
         return "KILT"
+    if fields.has("query", "gold_docs"):
+        return "BrowseComp-Plus"
     if fields.has("financebench_id"):
         return "FinanceBench"
     if fields.has("article_ids"):
@@ -484,6 +491,23 @@ def _context_passage(value: object) -> GoldPassage | None:
         return None
     sentences = [sentence for sentence in cast(list[object], row[1]) if isinstance(sentence, str)]
     return GoldPassage(nfc(row[0]), nfc("".join(sentences)))
+
+
+def _browsecomp_plus(fields: Fields) -> Question:
+    """Return a question whose gold documents, which hold the answer, have the grade 2, and whose
+    other evidence has the grade 1."""
+    fields.check((("query",), ("answer",)), ALLOWED)
+    grades: dict[str, int] = {}
+    for name, grade in (("gold_docs", GOLD_GRADE), ("evidence_docs", 1)):
+        for document in fields.objects(name):
+            document.check((("docid",),), '"gold_docs" and "evidence_docs" of {"docid"}')
+            grades.setdefault(document.id(("docid",)), grade)
+    return Question(
+        id=fields.optional_id() or NO_ID,
+        text=fields.text("query"),
+        answers=(fields.text("answer"),),
+        relevant_documents=tuple(grades.items()),
+    )
 
 
 # KILT

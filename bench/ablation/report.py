@@ -11,6 +11,7 @@ from typing import Any
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from arag_search.system.durable import write_atomically
 from bench.ablation.analysis import Analysis, natural
+from bench.ablation.calibration import calibration_lines
 from bench.ablation.cells import Key
 from bench.ablation.design import ALPHA, Contrast, Design, Stratum
 from bench.ablation.measure import comparable
@@ -86,6 +87,7 @@ def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
         *(_stratum(analysis, stratum) for stratum in analysis.design.strata),
         [f"![{name}]({name})" for name in pictures],
         [""],
+        calibration_lines(analysis.sets),
         paper_lines(report.papers),
         ["## Fingerprints", "", *fingerprint_lines(_fingerprints(analysis)), ""],
     ]

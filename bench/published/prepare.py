@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.arguments import BenchParser
-from bench.published import bright, financebench, wixqa
+from bench.published import bright, browsecomp_plus, financebench, wixqa
 from bench.published.made import MadeSet
 
 MAKERS: Mapping[str, Callable[[Path, Path], Iterator[MadeSet]]] = {
     "bright": bright.make,
+    "browsecomp_plus": browsecomp_plus.make,
     "financebench": financebench.make,
     "wixqa": wixqa.make,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -218,9 +220,94 @@ def test_financebench_becomes_the_reports_that_are_asked_about_and_its_questions
         assert "[page 2]" in text.splitlines()
 
 
+SECRET = "A canary for this test, and for no data that is published."
+PAGES: Rows = [
+    {"docid": "11", "url": "https://site.example/ada",
+     "text": "---\ntitle: Ada Lane\ndate: 2020-01-02\n---\nAda Lane was mayor of Ely in 1931."},
+    {"docid": "12", "url": "https://site.example/ely", "text": "Ely is a town in the fens."},
+    {"docid": "13", "url": "https://site.example/fog", "text": "Fog is a cloud near the ground."},
+]  # fmt: skip
+
+
+def encrypted(value: Any) -> Any:
+    """Encrypt as the published data are: base64 of the bytes, each XORed with the next of the
+    repeated SHA-256 of the canary; ids of questions stay plain."""
+    if isinstance(value, dict):
+        fields: Mapping[str, Any] = value
+        return {key: item if key == "query_id" else encrypted(item) for key, item in fields.items()}
+    if isinstance(value, list):
+        parts: list[Any] = value
+        return [encrypted(part) for part in parts]
+    key = hashlib.sha256(SECRET.encode()).digest()
+    raw = str(value).encode()
+    return base64.b64encode(bytes(byte ^ key[at % 32] for at, byte in enumerate(raw))).decode()
+
+
+def write_browsecomp_plus(folder: Path) -> None:
+    row = {
+        "query_id": "769", "query": "Who led the town in the fens – 1931?", "answer": "Ada Lane",
+        "gold_docs": [PAGES[0]], "evidence_docs": [PAGES[0], PAGES[1]], "negative_docs": [PAGES[2]],
+    }  # fmt: skip
+    longer = {**row, "query_id": "770", "query": "How " + "very " * 40 + "long?"}
+    rows = [encrypted(row), encrypted(longer)]
+    write_parquet(folder / "queries" / "data" / "test-0.parquet", rows)
+    write_parquet(folder / "corpus" / "data" / "train-0.parquet", PAGES)
+    (folder / "canary.txt").write_text(f"{SECRET}\n")
+
+
+def test_browsecomp_plus_is_decrypted_with_the_canary_of_its_user(
+    downloaded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_browsecomp_plus(downloaded)
+    assert b"Ada Lane" not in (downloaded / "queries" / "data" / "test-0.parquet").read_bytes()
+    assert prepare("browsecomp_plus", downloaded) == 0, capsys.readouterr().err
+    folder = set_folder(downloaded.parent / "data", "browsecomp_plus")
+    assert capsys.readouterr().out == f"{folder}: 2 questions, 3 documents\n"
+    first, second = load_questions(questions_in(folder))
+    assert (first.id, first.text) == ("769", "Who led the town in the fens – 1931?")
+    assert first.answers == ("Ada Lane",)
+    assert first.relevant_documents == (("11", 2), ("12", 1))
+    assert second.text.endswith("very long?")
+    with open_index(folder / "index") as index:
+        (hit,) = index.logical_search('title:"ada lane"').hits
+        assert (hit.doc_id, hit.metadata["url"]) == ("11", "https://site.example/ada")
+        assert index.read([hit.id])[0].content.startswith("---\ntitle: Ada Lane\n")
+
+
+@pytest.mark.parametrize("canary", ["another canary", ""])
+def test_another_canary_is_refused_before_anything_is_written(
+    canary: str, downloaded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_browsecomp_plus(downloaded)
+    (downloaded / "canary.txt").write_text(canary)
+    assert prepare("browsecomp_plus", downloaded) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith("The row cannot be decrypted with this canary (UnicodeDecodeError).")
+    assert "test-0.parquet, row 1\n" in errors
+    assert "Do: Check canary.txt, or download the files again: hf download Tevatron/" in errors
+    assert not (downloaded.parent / "data").exists()
+
+
+def test_rows_of_browsecomp_plus_that_are_not_as_published_are_named(
+    downloaded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_browsecomp_plus(downloaded)
+    plain = {"query_id": "1", "query": "Not encrypted?", "answer": "No", "gold_docs": []}
+    write_parquet(downloaded / "queries" / "data" / "test-0.parquet", [plain])
+    assert prepare("browsecomp_plus", downloaded) == 1
+    assert "cannot be decrypted with this canary (Error)." in capsys.readouterr().err
+    write_parquet(
+        downloaded / "queries" / "data" / "test-0.parquet",
+        [encrypted({"query_id": "1", "query": "Who?", "answer": "Ada", "gold_docs": "11"})],
+    )
+    assert prepare("browsecomp_plus", downloaded) == 1
+    assert '"gold_docs" is no list.' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("published", "missing"),
     [
+        ("browsecomp_plus", "canary.txt"),
         ("bright", "examples/DOMAIN-*.parquet"),
         ("wixqa", "wix_kb_corpus/wix_kb_corpus.jsonl"),
         ("financebench", "data/financebench_open_source.jsonl"),

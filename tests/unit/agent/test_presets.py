@@ -34,8 +34,8 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, reproduces, replies, "
-    "answer_form, documents"
+    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, confidence, "
+    "reproduces, replies, answer_form, documents"
 )
 ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
 TOOLS = (
@@ -371,8 +371,8 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "reproduces", "replies",
-        "answer_form", "documents",
+        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "confidence",
+        "reproduces", "replies", "answer_form", "documents",
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]

@@ -21,7 +21,8 @@ from arag_search.tools.registry import TOOLS
 ALLOWED = (
     "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, EvidenceRecall, FullEvidence, "
     "TokensToEvidence, RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls, "
-    "ToolCalls:TOOL, SummarizeCalls, Iterations, Steps, Seconds, Cost, Recall@k, P@k, nDCG@k, "
+    "ToolCalls:TOOL, SummarizeCalls, Iterations, Confidence, Steps, Seconds, Cost, Recall@k, "
+    "GoldRecall@k, P@k, nDCG@k, "
     "RR@k, AP@k, Success@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
 )
 
@@ -96,7 +97,7 @@ def test_missing_quality_is_0_and_missing_cost_is_left_out() -> None:
     missing = {kind.name: kind.missing for kind in KINDS}
     assert {name for name, value in missing.items() if value is None} == {
         "RetrievedTokens", "PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls",
-        "SummarizeCalls", "Iterations", "Steps", "Seconds", "Cost",
+        "SummarizeCalls", "Iterations", "Confidence", "Steps", "Seconds", "Cost",
     }  # fmt: skip
     assert missing["TokensToEvidence"] == EVIDENCE_CAP_TOKENS == 8_000
     assert all(missing[kind.name] == 0 for kind in KINDS if kind.higher_is_better)

@@ -467,3 +467,20 @@ def test_judgements_without_a_header_and_folders_without_questions_are_rejected(
         "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv or qrels.jsonl, or one"
         " of these .tsv files"
     )
+
+
+# BrowseComp-Plus
+
+
+def test_gold_documents_of_browsecomp_plus_have_the_higher_grade() -> None:
+    record = {
+        "query_id": 769, "query": "Who?", "answer": "Ada",
+        "gold_docs": [{"docid": "11", "text": "Ada."}],
+        "evidence_docs": [{"docid": "12"}, {"docid": "11"}],
+    }  # fmt: skip
+    shape, question = read_record(record, "x")
+    assert shape == "BrowseComp-Plus"
+    grades = (("11", 2), ("12", 1))
+    assert question == Question("769", "Who?", ("Ada",), relevant_documents=grades)
+    with pytest.raises(QuestionsError, match=r'The record has no "docid"'):
+        read_record({**record, "gold_docs": [{"id": "11"}]}, "x")
