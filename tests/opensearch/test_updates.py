@@ -54,7 +54,7 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
         language=OPTIONS.language,
     )
     actions = ("add", "delete")
-    random_updates(5, opensearch.address, tmp_path, examples(20), options=options, actions=actions)
+    random_updates(5, opensearch.address, tmp_path, examples(10), options=options, actions=actions)
     with open_index(opensearch.address) as index:
         check_compact(index.engine.deletions(), index.location)
     assert opensearch.indexes() == opensearch.live(), "no lock remains"
