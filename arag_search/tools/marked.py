@@ -201,9 +201,9 @@ class MarkedBlock(Block):
             unit = self.outline.unit_of(number)
             before, name = name, unit.name if unit else ""
             if number > expected:
-                yield None, f"{' ' if at else ''}{self._gap(range(expected, number))} "
-                if unit and unit.first < number and name != before:
-                    yield None, f"\n{UNIT_MARK}{name}\n"
+                is_new = unit is not None and unit.first < number and name != before
+                then = f"\n{UNIT_MARK}{name}\n" if is_new else " "
+                yield None, f"{' ' if at else ''}{self._gap(range(expected, number))}{then}"
             text = self.sentences[number]
             follows = shown[at + 1] if at + 1 < len(shown) else None
             text = text if at and number == expected else text.lstrip()

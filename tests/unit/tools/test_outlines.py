@@ -61,7 +61,7 @@ def test_a_name_that_matches_brings_the_text_below_it_but_no_other_entry() -> No
 
 def test_a_sentence_in_an_entry_stands_below_the_name_of_the_entry() -> None:
     body = "\n".join(reply('"size of work_size"', top_k=1))
-    assert "(5 left out) \n> work_size (integer)\nA size of work_size." in body
+    assert "(5 left out)\n> work_size (integer)\nA size of work_size." in body
     sentence = "\n".join(reply('"size of work_size"', granularity="sentence"))
     assert "> work_size (integer)\nA size of work_size." in sentence
 
