@@ -83,19 +83,20 @@ def cut(
     if document.ready is not None:
         return list(document.ready[0]), document.ready[1]
     text = nfc(document.text)
+    starts = line_starts(text) if document.outline or document.is_file else []
     ends = document.sentence_ends
     if ends is None:
-        ends = _sentence_ends(text, document)
+        ends = _sentence_ends(text, starts, document)
     if document.passages:
         passages = [*_given(text, ends, document)]
     elif document.whole:
         passages = [_whole(text, ends)]
     elif document.outline and text:
-        passages = [*_outlined(text, ends, document, chunk_tokens)]
+        passages = [*_outlined(text, starts, ends, document, chunk_tokens)]
     else:
         passages = [*passages_of(text, ends, chunk_tokens)]
         if document.is_file:
-            passages = _with_lines(text, passages)
+            passages = _with_lines(starts, passages)
     parts = len(passages)
     chunks: list[Chunk] = []
     total = 0
@@ -125,14 +126,14 @@ def _metadata(document: Document, passage: Passage) -> Mapping[str, MetadataValu
     return document.metadata
 
 
-def _sentence_ends(text: str, document: Document) -> list[int]:
+def _sentence_ends(text: str, starts: Sequence[int], document: Document) -> list[int]:
     """Return the ends of the sentences of a document, none of which reaches over a unit."""
     outline = document.outline
     if not outline:
         return sentence_ends(text, nfc(document.title))
     code = is_code(document.id)
     ends = [] if code else sentence_ends(text, nfc(document.title))
-    return ends_of_lines(text, outline, ends, code)
+    return ends_of_lines(text, starts, outline, ends, code)
 
 
 def passages_of(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[Passage]:
@@ -150,13 +151,13 @@ def passages_of(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[P
 
 
 def _outlined(
-    text: str, ends: Sequence[int], document: Document, chunk_tokens: int
+    text: str, starts: Sequence[int], ends: Sequence[int], document: Document, chunk_tokens: int
 ) -> Iterator[Passage]:
     """Cut the text of a document with an outline into passages that know where they stand."""
     most = min(chunk_tokens, MAX_SENTENCES)
     target = min(STRUCTURE_TOKENS, most)
     sentences = list(_fitting(text, ends, most))
-    structure = Structure(text, document.outline, sentences)
+    structure = Structure(starts, document.outline, sentences)
     start = first = 0
     for group in structure.groups(target, most):
         for passage in _packed(text, start, group, sentences, target, most):
@@ -186,9 +187,8 @@ def _given(text: str, ends: Sequence[int], document: Document) -> Iterator[Passa
         start = end
 
 
-def _with_lines(text: str, passages: Sequence[Passage]) -> list[Passage]:
+def _with_lines(starts: Sequence[int], passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages of a file of prose with the numbers of their first lines."""
-    starts = line_starts(text)
     return [
         replace(passage, outline=PassageOutline(line=bisect_right(starts, passage.start)))
         for passage in passages

@@ -33,11 +33,13 @@ class Piece(NamedTuple):
     exact: bool = True
 
 
-def ends_of_lines(text: str, outline: Outline, ends: Sequence[int], code: bool) -> list[int]:
+def ends_of_lines(
+    text: str, starts: Sequence[int], outline: Outline, ends: Sequence[int], code: bool
+) -> list[int]:
     """Return the ends of sentences, which were found without the outline, with those that it adds.
-    In blocks, and everywhere in ``code``, sentences are lines, and so is a heading."""
-    starts = line_starts(text)
-    starts.append(len(text))
+    In blocks, and everywhere in ``code``, sentences are lines, and so is a heading. ``starts`` are
+    those of the lines."""
+    starts = [*starts, len(text)]
     last = len(starts) - 1
     verbatim = [(0, len(text))] if code else []
     marks = {0, len(text)}
@@ -92,11 +94,12 @@ class _Node:
 class Structure:
     """The units of a text over its sentences, which are numbered from 0."""
 
-    def __init__(self, text: str, outline: Outline, sentences: Sequence[Piece]) -> None:
+    def __init__(self, starts: Sequence[int], outline: Outline, sentences: Sequence[Piece]) -> None:
+        """Take the starts of the lines of a text, its outline, and its sentences."""
         self._ends = [piece.end for piece in sentences]
         self._tokens = [0, *accumulate(piece.tokens for piece in sentences)]
         self._sentences = sentences
-        self._starts = line_starts(text)
+        self._starts = starts
         self._root = _Node(0, len(sentences), "section")
         self._named: list[_Node] = []
         in_lists = [0] * len(sentences)
