@@ -141,19 +141,20 @@ class PassageOutline(NamedTuple):
         around = (unit for unit in reversed(self.units) if unit.first <= sentence < unit.end)
         return next(around, None)
 
+    def to_json(self) -> tuple[Any, ...]:
+        """Return the outline as values of JSON; none if it says nothing."""
+        return (self.path, self.line, tuple(map(tuple, self.units))) if any(self) else ()
+
+    @staticmethod
+    def of_json(*values: Any) -> PassageOutline:
+        """Return the outline of these values of JSON, NO_OUTLINE of none."""
+        if not values:
+            return NO_OUTLINE
+        path, line, units = values
+        return PassageOutline(path, line, tuple(PassageUnit(*unit) for unit in units))
+
 
 NO_OUTLINE = PassageOutline()
-
-
-def outline_of(path: str, line: int, units: Sequence[Any]) -> PassageOutline:
-    """Return the outline of a passage from values of JSON."""
-    return PassageOutline(path, line, tuple(PassageUnit(*unit) for unit in units))
-
-
-def outline_values(outline: PassageOutline) -> tuple[Any, ...]:
-    """Return the outline of a passage as values of JSON."""
-    return outline.path, outline.line, tuple(map(tuple, outline.units))
-
 
 PATH_MARK = " > "
 HEADING_MARK = "\ud800"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from arag_search.corpus import NO_OUTLINE, Chunk, Document, outline_values
+from arag_search.corpus import NO_OUTLINE, Chunk, Document
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.manifest import FOLD_CHARACTERS, Manifest
 from arag_search.search.documents import IndexDocument
@@ -40,8 +40,8 @@ def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
 
 def _passage(chunk: Chunk) -> dict[str, Any]:
     """Return where a passage ends and stands, as the format ``documents`` has it."""
-    path, line, units = outline_values(chunk.outline)
-    values = {"path": path, "line": line, "units": units}
+    names = ("path", "line", "units")
+    values: dict[str, Any] = dict(zip(names, chunk.outline.to_json(), strict=False))
     if chunk.metadata.get(PASSAGE_KIND) == "index":
         values["index"] = True
     shown = {name: value for name, value in values.items() if value}

@@ -16,7 +16,6 @@ from arag_search.corpus import (
     PassageOutline,
     is_unicode,
     nfc,
-    outline_of,
 )
 from arag_search.errors import SourceError
 from index_jobs.sources.metadata import MetadataReader
@@ -444,7 +443,11 @@ def passages_of(
             do=SKIP,
         )
     return tuple(
-        (passage.sentences, outline_of(passage.path, passage.line, passage.units), passage.index)
+        (
+            passage.sentences,
+            PassageOutline.of_json(passage.path, passage.line, passage.units),
+            passage.index,
+        )
         for passage in given
     )
 

@@ -17,8 +17,7 @@ from arag_search.corpus import (
     Document,
     MetadataScalar,
     MetadataValue,
-    outline_of,
-    outline_values,
+    PassageOutline,
 )
 from arag_search.errors import BuildError, SourceError
 from index_jobs.cutting.chunking import Numbered, Packed, counts_of, cut_all
@@ -52,7 +51,7 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
                 "ordinal": chunk.ordinal,
                 "content": chunk.content,
                 "sentence_ends": chunk.sentence_ends,
-                "outline": outline_values(chunk.outline),
+                "outline": chunk.outline.to_json(),
                 "metadata": _own_metadata(chunk, document),
             }
             for chunk in chunks
@@ -122,7 +121,7 @@ def _document(record: dict[str, Any]) -> Document:
             ordinal=chunk["ordinal"],
             sentence_ends=tuple(chunk["sentence_ends"]),
             metadata={**metadata, **chunk["metadata"]},
-            outline=outline_of(*chunk["outline"]),
+            outline=PassageOutline.of_json(*chunk["outline"]),
         )
         for part, chunk in enumerate(records, 1)
     )

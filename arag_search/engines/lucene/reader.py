@@ -503,10 +503,6 @@ class LuceneEngine:
                 return
 
 
-# Calling the class takes half as long again.
-_new_hit = Hit._make
-
-
 def _hits(
     records: Sequence[Record],
     scores: Sequence[float],
@@ -519,7 +515,8 @@ def _hits(
         numbers = matched[ordinal] if matched else ()
         ends = () if text is None else ends
         place = (title, part, parts, ordinal, metadata)
-        hits.append(_new_hit((id_, doc_id, *place, score, text, ends, numbers, outline)))
+        # Calling the class takes half as long again.
+        hits.append(Hit._make((id_, doc_id, *place, score, text, ends, numbers, outline)))
     return tuple(hits)
 
 

@@ -31,13 +31,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from arag_search.corpus import (
-    NO_OUTLINE,
     Chunk,
     MetadataScalar,
     MetadataValue,
     PassageOutline,
-    outline_of,
-    outline_values,
 )
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
@@ -81,7 +78,7 @@ def encode_record(chunk: Chunk) -> bytes:
             chunk.ordinal,
             chunk.metadata,
             chunk.sentence_ends,
-            *(outline_values(chunk.outline) if chunk.outline != NO_OUTLINE else ()),
+            *chunk.outline.to_json(),
         )
     )
 
@@ -101,9 +98,6 @@ class Record(NamedTuple):
     outline: PassageOutline
 
 
-# Calling the class takes half as long again.
-_new_record = Record._make
-
 UNREADABLE = (ValueError, LookupError, TypeError)
 """What decoding a damaged record raises."""
 
@@ -122,9 +116,10 @@ def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Re
             end = offset + (ends[-1] if ends else 0)
             text, offset = rest[offset:end], end
         values = _metadata(metadata) if metadata else metadata
-        outline = outline_of(*outlined) if outlined else NO_OUTLINE
+        outline = PassageOutline.of_json(*outlined)
         place = (title, part, parts, ordinal, values)
-        decoded.append(_new_record((id_, doc_id, *place, tuple(ends), text, outline)))
+        # Calling the class takes half as long again.
+        decoded.append(Record._make((id_, doc_id, *place, tuple(ends), text, outline)))
     return decoded
 
 

@@ -26,13 +26,10 @@ from typing import Any, cast
 import orjson
 
 from arag_search.corpus import (
-    NO_OUTLINE,
     Chunk,
     MetadataScalar,
     MetadataValue,
     PassageOutline,
-    outline_of,
-    outline_values,
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
@@ -239,8 +236,8 @@ def sentence_documents(
 
 def _record(chunk: Chunk) -> dict[str, Any]:
     """Return what chunks and their sentences store alike."""
-    outline = {} if chunk.outline == NO_OUTLINE else {OUTLINE: outline_values(chunk.outline)}
-    return {METADATA: chunk.metadata, **outline}
+    outline = chunk.outline.to_json()
+    return {METADATA: chunk.metadata, **({OUTLINE: outline} if outline else {})}
 
 
 def _forms(title: str, content: str) -> dict[str, list[str]]:
@@ -287,8 +284,7 @@ def chunk_of(source: Mapping[str, Any]) -> Chunk:
 
 def passage_outline(source: Mapping[str, Any]) -> PassageOutline:
     """Return the outline in the document of a chunk or a sentence."""
-    stored = source[RECORD].get(OUTLINE)
-    return outline_of(*stored) if stored else NO_OUTLINE
+    return PassageOutline.of_json(*source[RECORD].get(OUTLINE, ()))
 
 
 def metadata_of(source: Mapping[str, Any]) -> dict[str, MetadataValue]:

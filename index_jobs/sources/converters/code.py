@@ -14,7 +14,7 @@ from index_jobs.sources.converters.outline import Part, outline_of
 
 _LINE_CHARACTERS = 300
 _HEADER_LINES = 40
-"""How far the body of a function may be below its name."""
+"""The most lines over which the name and the parameters of a function may run."""
 
 _STRINGS = r"""|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?"""
 _SLASHES = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
