@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -563,9 +564,6 @@ class Agent:
         cited = answer.cited_ids if self._cites_documents else ()
         citations = cited_documents(cited, answer.scores, known)
         read = dict.fromkeys(id for step in steps if step.is_read for id in step.hit_ids)
-        used: dict[str, int] = {}
-        for step in steps:
-            used[step.tool_name] = used.get(step.tool_name, 0) + 1
         return Record(
             question_id=state.question_id,
             question=state.question,
@@ -580,7 +578,7 @@ class Agent:
             trajectory=steps,
             total_cost=None,
             loops=state.loops,
-            tool_usage_summary=used,
+            tool_usage_summary=dict(Counter(step.tool_name for step in steps)),
             total_retrieved_tokens=sum(step.retrieved_tokens for step in steps),
             chunks_read_count=len(read),
             chunks_read_ids=tuple(read),

@@ -680,7 +680,7 @@ class _Reader:
         self.groups.add(node, start + signs, lexeme.end)
 
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
-        """Drop a piece without words, or reject it; return whether that was done.
+        """Drop or reject a piece without words, and return whether that was necessary.
 
         A piece next to a blank and no operator is dropped with a note. One with signs of the
         language is kept.

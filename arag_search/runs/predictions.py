@@ -9,6 +9,7 @@ names of its README are read too: ``question_id``, ``answer``, ``tool_input`` an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -148,9 +149,6 @@ class _Prediction(BaseModel):
         answers in the whole response."""
         text = self.pred_answer or ""
         steps = tuple(call.step(number) for number, call in enumerate(self.trajectory, 1))
-        used: dict[str, int] = {}
-        for step in steps:
-            used[step.tool_name] = used.get(step.tool_name, 0) + 1
         failed = self.error is not None or not text.strip()
         return Record(
             question_id=id,
@@ -166,7 +164,7 @@ class _Prediction(BaseModel):
             trajectory=steps,
             total_cost=self.total_cost,
             loops=self.loops,
-            tool_usage_summary=used,
+            tool_usage_summary=dict(Counter(step.tool_name for step in steps)),
             total_retrieved_tokens=self.total_retrieved_tokens,
             chunks_read_count=len(self.chunks_read_ids),
             chunks_read_ids=tuple(map(str, self.chunks_read_ids)),

@@ -134,7 +134,7 @@ def advising_on_timeout(
 
 def narrowing(query: Node) -> str:
     """Return advice that names the costliest clause: a loose phrase, a long one, or a prefix."""
-    all_leaves = list(leaves(query))
+    all_leaves = leaves(query)
     phrases = [leaf for leaf in all_leaves if isinstance(leaf, Phrase)]
     prefixes = [leaf for leaf in all_leaves if isinstance(leaf, Prefix)]
     loose = [phrase for phrase in phrases if phrase.slop]

@@ -45,7 +45,7 @@ class Snippets:
     def __init__(self, query: Node) -> None:
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
-        wanted = list(positive_leaves(query))
+        wanted = positive_leaves(query)
         texts = [leaf for leaf in wanted if isinstance(leaf, TextLeaf)]
         for leaf in texts:
             if leaf.field != "title":

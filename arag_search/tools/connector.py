@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
-from arag_search.corpus import PATH_MARK, Chunk, is_unicode, nfc
+from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.printing import keyword_text
@@ -38,7 +38,7 @@ from arag_search.tools.base import (
     error_result,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.rendering import cut_to, one_line, shown_path, shown_title
+from arag_search.tools.rendering import cut_to, one_line, shown_heading, shown_path, shown_title
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
@@ -221,14 +221,13 @@ class ConnectorSearch(ConnectorTool):
     def _is_narrowed(self, query: str) -> bool:
         """Return whether a query names a field or excludes something."""
         tree = self.index.parse(query).tree
-        wanted = list(positive_leaves(tree))
-        return len(wanted) < len(list(leaves(tree))) or not all(
+        wanted = positive_leaves(tree)
+        return len(wanted) < len(leaves(tree)) or not all(
             isinstance(leaf, Term | Phrase | Prefix) and leaf.field is None for leaf in wanted
         )
 
     def _entry(self, hit: SearchHit) -> dict[str, Any]:
-        names = (shown_title(hit.title) or hit.doc_id, shown_path(hit.outline.path))
-        title = PATH_MARK.join(filter(None, names))
+        title = shown_heading(shown_title(hit.title) or hit.doc_id, hit.outline.path)
         if hit.parts > 1:
             title = f"{title} ({hit.part} of {hit.parts})"
         url = citation_url(self.index_name, "chunk", hit.id, hit.metadata)

@@ -69,8 +69,8 @@ class KeywordSearch(SearchTool):
         refinements: bool = False,
         reproduces: Paper | None = None,
     ) -> None:
-        ours = style is None or style.is_ours
-        whole = style is not None and style.full_text
+        style = style or ReplyStyle()
+        whole, ours = style.full_text, style.is_ours
         text = described(self.name, index, reproduces, whole=whole, ours=ours)
         hidden = () if refinements else ("show",)
         super().__init__(index, description=text, style=style, hidden=hidden)

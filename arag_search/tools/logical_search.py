@@ -86,7 +86,8 @@ class LogicalSearch(SearchTool):
             hidden.append("default_operator")
         if not index.manifest.has_sentences:
             hidden.append("granularity")
-        ours = style is None or style.is_ours
+        style = style or ReplyStyle()
+        ours = style.is_ours
         advice = description == "full"
         text = described(
             self.name, index, reproduces, operators=operators, advice=advice, ours=ours

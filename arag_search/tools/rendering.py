@@ -234,13 +234,18 @@ def header_line(
     A title that is the id of the document, as of code, is not repeated.
     """
     is_in_id = chunk_id in (title, f"{title}.{part}")
-    names = ("" if is_in_id else shown_title(title), shown_path(outline.path))
-    pieces = [PATH_MARK.join(filter(None, names))] if any(names) else []
+    heading = shown_heading("" if is_in_id else shown_title(title), outline.path)
+    pieces = [heading] if heading else []
     if parts > 1:
         pieces.append(f"part {part} of {parts}")
     if outline.line > 1:
         pieces.append(f"line {outline.line}")
     return f"[{shown_id(chunk_id)}] {', '.join(pieces)}".rstrip()
+
+
+def shown_heading(title: str, path: str) -> str:
+    """Return a title that is shown, and the path as ``shown_path`` does; either may be empty."""
+    return PATH_MARK.join(filter(None, (title, shown_path(path))))
 
 
 def shown_path(path: str) -> str:

@@ -1,6 +1,6 @@
-"""Why answers are wrong, in the categories of A-RAG: the verdict of a language model on the whole
-trajectory. The authors decided by hand, on the first 100 wrong answers of each setting; prompts and
-definitions in them are in our words.
+"""A language model's verdicts on why answers are wrong, in the categories of A-RAG. It sees the
+whole trajectory. The authors decided by hand, on the first 100 wrong answers of each setting; the
+prompts, and the definitions in them, are in our words.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _AGAIN = "Your reply does not end with a category. End with a line of its own: C
 
 @dataclass(frozen=True, slots=True)
 class FailureVerdict:
-    """The category of a wrong answer, and its kind for a REASONING error; None if the votes are
-    tied or invalid."""
+    """The category of a wrong answer and, for a REASONING error, its kind. The category is None if
+    no verdict has a majority."""
 
     category: str | None
     kind: str | None
