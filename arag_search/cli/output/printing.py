@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -58,7 +59,8 @@ def run_job(job: Callable[[Progress], Report], json: bool) -> int:
     from arag_search.system.progress import open_progress
 
     try:
-        report = job(open_progress())
+        with contextlib.redirect_stdout(sys.stderr):  # Ray prints the loss of a machine
+            report = job(open_progress())
     except KeyboardInterrupt:
         return INTERRUPTED  # the progress has said how to resume
     return print_report(report, json)
