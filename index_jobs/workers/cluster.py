@@ -10,9 +10,10 @@ import ctypes
 import os
 import signal
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, Generic
 
 from arag_search.errors import ArgumentError, UnavailableError, WorkerLostError
@@ -46,6 +47,8 @@ class Cluster:
     def __init__(self, address: str) -> None:
         self._address = address
         self._is_ours = False
+        # Ray prints what it says about lost machines, where the report should be alone.
+        self._printing = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> Cluster:
         try:
@@ -56,6 +59,7 @@ class Cluster:
         if not self._ray.is_initialized():
             self._connect()
             self._is_ours = True
+            self._printing.__enter__()
         try:
             self.machines = [
                 node
@@ -71,6 +75,7 @@ class Cluster:
     def __exit__(self, *exception: object) -> None:
         if self._is_ours:
             end(self._ray)
+            self._printing.__exit__(None, None, None)
             self._is_ours = False
 
     def _connect(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -59,8 +58,7 @@ def run_job(job: Callable[[Progress], Report], json: bool) -> int:
     from arag_search.system.progress import open_progress
 
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # Ray prints the loss of a machine
-            report = job(open_progress())
+        report = job(open_progress())
     except KeyboardInterrupt:
         return INTERRUPTED  # the progress has said how to resume
     return print_report(report, json)
