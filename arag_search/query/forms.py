@@ -206,9 +206,12 @@ def normal_spellings(text: str, language: str) -> Spellings:
     known = _known(language)
     if text.isascii() and text.isalpha() and text[1:].islower():  # most words
         return ((known[text.lower()],),)
+    if _PLAIN_WORDS.fullmatch(text):  # most phrases
+        words = text.lower().replace(".", "").replace(",", "").split(" ")
+        return (tuple([known[word] for word in words]),)
     if not _UNUSUAL.search(text):
         terms = tuple([known[term] for term in analysis.terms(text)])
-        if len(terms) > 1:  # most phrases
+        if len(terms) > 1:
             return (terms,)
     if _SYMBOL.fullmatch(text.strip()):
         return ((text.strip().lower(),),)
@@ -253,6 +256,8 @@ _SYMBOL = re.compile(
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
 _HOLES = re.compile(" {2,}")
+_PLAIN_WORDS = re.compile("[A-Za-z0-9][a-z0-9]{0,99}(?:[.,]? [A-Za-z0-9][a-z0-9]{0,99})+[.,]?")
+"""Several words, none of them a symbol or an identifier."""
 
 
 def keeps_symbols(piece: str, text: str) -> bool:

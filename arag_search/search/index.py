@@ -354,7 +354,8 @@ class Index:
         notes = [*expanded.notes, *parsed.notes, *([done.note] if done.note else [])]
         if sorting is not None or (feedback and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
-        if _names_title(parsed) and not self.contents.has_titles:
+        may_name_title = f"{TITLE}:" in parsed.understood
+        if may_name_title and not self.contents.has_titles and _names_title(parsed):
             notes.append("no passage of this index has a title: title: finds nothing.")
         if page.hits and self.scope is None and not lists:  # the note is about all passages
             note = self._frequent_words.note(parsed.wanted, granularity, deadline)
@@ -876,6 +877,4 @@ def _is_plain(request: SearchRequest) -> bool:
 
 
 def _names_title(parsed: ParsedQuery) -> bool:
-    return f"{TITLE}:" in parsed.understood and any(
-        isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree)
-    )
+    return any(isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree))
