@@ -112,12 +112,13 @@ def score_command(
     The right reply to an unanswerable question is that there is no answer.
 
     \b
-    Measures: EM, F1, ContainAcc, JudgeAcc, Factuality, EvidenceRecall, FullEvidence,
-    TokensToEvidence, RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of
-    one tool: ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with
-    --index and judged documents (else those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k,
-    AP@k, Success@k; of the documents that answers cite, best first, with judged documents or
-    --index: CitedRecall@k, CitedNDCG@k, CitedSuccess@k.
+    Measures: EM, F1, ContainAcc, JudgeAcc, Factuality; where the corpus has no answer: Refusal,
+    Hallucination, GoldLeak; EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens,
+    PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of one tool: ToolCalls:open),
+    SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with --index and judged documents
+    (else those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k; of the
+    documents that answers cite, best first, with judged documents or --index: CitedRecall@k,
+    CitedNDCG@k, CitedSuccess@k.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".

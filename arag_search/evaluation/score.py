@@ -224,7 +224,7 @@ def score_run(
         records,
         measures,
         located=located,
-        verdicts={} if judged is None else verdict_values(judged.judgements, asked),
+        judgements=None if judged is None else judged.judgements,
         factuality={} if factuality is None else means_of(factuality.answers),
     )
     failures = _failures(run, scores, judged, located)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import FAILURES
+from arag_search.evaluation.measures import GOLD_LEAK, HALLUCINATION, REFUSAL
+from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
 from bench.ablation.analysis import Analysis, Claim, natural
 from bench.ablation.design import Contrast, Policy, Stratum
 from bench.ablation.measure import Comparable, comparable
@@ -170,6 +175,30 @@ def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     meanings = [f"- {name}: {meaning}" for name, meaning in FAILURES.items()]
     head = ("data set", analysis.design.suite.comparison.factor, "answers")
     return [*table((*head, *FAILURES), rows), *meanings, ""]
+
+
+def withheld_table(analysis: Analysis, stratum: Stratum) -> list[str]:
+    """Return what answers were without their evidence under the main policy, apart for those that
+    remaining passages still hold; nothing if the suite does not show these measures."""
+    names = [kind.name for kind in (REFUSAL, HALLUCINATION, GOLD_LEAK)]
+    rows: list[list[str]] = []
+    for data_set, level, type in product(
+        analysis.sets, analysis.design.compared, (GONE, STILL_PRESENT)
+    ):
+        condition = analysis.design.condition(stratum, analysis.design.main, level)
+        if condition not in data_set.conditions or not data_set.tables.keys() >= set(names):
+            continue
+        at = data_set.conditions.index(condition)
+        are_of_type = np.array([name == type for name in data_set.types])
+        columns = [data_set.tables[name][are_of_type, at] for name in names]
+        counted = int((~np.isnan(columns[0])).sum())
+        if counted:
+            shares = (f"{float(np.nanmean(column)):.3f}" for column in columns)
+            rows.append([data_set.name, level, type, f"{counted:,}", *shares])
+    if not rows:
+        return []
+    head = ("data set", analysis.design.suite.comparison.factor, "remaining passages", "questions")
+    return table((*head, *names), rows)
 
 
 def sets_text(analysis: Analysis) -> str:

@@ -324,6 +324,139 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
     assert "- not measured: the question names no evidence" in report
 
 
+class DecliningModels(SuiteModels):
+    """A model that declines, one that makes an answer up, and one that knows every answer; each
+    searches once."""
+
+    def __init__(self, gold: dict[str, str]) -> None:
+        super().__init__()
+        self.gold = gold
+
+    def __call__(self, entry: ModelEntry, seed: int | None) -> ChatModel:
+        return ScriptedModel(lambda request: self._answer(entry.model, request))
+
+    def _answer(self, name: str, request: ModelRequest) -> ModelReply:
+        usage = Usage(1, 1, "endpoint")
+        if request.messages[-1].role != "tool":
+            words = " OR ".join(re.findall(r"[A-Z][a-z]+", request.messages[-1].content))
+            call = ToolCall("1", "logical_search", json.dumps({"query": words, "top_k": 20}))
+            return ModelReply("", (call,), usage=usage)
+        answer = {"declines": "not found in the corpus", "invents": "Atlantis"}
+        text = answer[name] if name in answer else self.gold[request.question_id]
+        return ModelReply(f"Answer: {text}", usage=usage)
+
+
+WITHHELD: dict[str, Any] = {
+    "name": "withheld",
+    "description": "Three models.",
+    "experiment": {
+        "kind": "agent",
+        "sets": ["sample"],
+        "questions": 6,
+        "evidence": ["present", "withheld"],
+        "presets": ["logical_read"],
+        "models": ["declines", "invents", "knows"],
+    },
+    "comparison": {
+        "factor": "model",
+        "pairs": [["declines", "invents"], ["invents", "knows"]],
+        "primary": "Refusal",
+        "secondary": ["Hallucination", "GoldLeak"],
+        "apart": ["evidence"],
+    },
+    "measures": ["ContainAcc"],
+}
+
+
+def test_evidence_is_withheld_as_a_condition_and_refusals_are_compared(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = work / "data" / "sample" / "questions.jsonl"
+    rows = [json.loads(line) for line in data.read_text().splitlines()]
+    models = DecliningModels({row["id"]: row["answer"] for row in rows})
+    arguments = command(work, WITHHELD)
+    assert main([*arguments, "--dry-run"]) == 0, capsys.readouterr().err
+    assert "Estimate for declines: about 72 requests" in capsys.readouterr().out  # 2 x 6 x 6
+    assert not (work / "work" / "withheld").exists()
+    assert main(arguments, models) == 0
+    output = capsys.readouterr()
+    assert "**declines beats invents**: Refusal +1.000" in output.out
+    assert "**invents against knows is not resolved**" in output.out
+    assert re.search(r"sample: \d+ documents are withheld, \d+ of \d+ passages; of 6 ", output.err)
+    suite = work / "work" / "withheld"
+    cells = {
+        (cell.key["model"], cell.key["evidence"]): {row.question_id: row for row in rows}
+        for cell, rows in map(read_cell, cell_files(suite / "cells"))
+    }
+    assert len({frozenset(rows) for rows in cells.values()}) == 1
+    names = ("Refusal", "Hallucination", "GoldLeak", "ContainAcc")
+    expected = {"declines": (1, 0, 0, 1), "invents": (0, 1, 0, 0), "knows": (0, 0, 1, 0)}
+    for model, values in expected.items():
+        for row in cells[model, "withheld"].values():
+            assert tuple(row.values[name] for name in names) == values
+        for row in cells[model, "present"].values():
+            assert tuple(row.values[name] for name in names) == (
+                None, None, None, model == "knows"
+            )  # fmt: skip
+    shares = [row.values["EvidenceRecall"] for row in cells["knows", "withheld"].values()]
+    assert shares == [0] * 6
+    assert any(row.values["EvidenceRecall"] for row in cells["knows", "present"].values())
+    report = (suite / "report" / "withheld.md").read_text()
+    assert "- Evidence withheld: a scope leaves out every document" in report
+    apart = report.split("### Without evidence")
+    assert len(apart) == 2  # nothing is withheld under the other condition
+    counts = re.findall(r"\| invents \| answer [a-z ]+ \| (\d) \| 0.000 \| 1.000 ", apart[1])
+    assert sum(map(int, counts)) == 6
+
+
+def test_answers_without_evidence_are_judged_in_three_classes(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(WITHHELD)) | {"name": "withheld_judged"}
+    suite["experiment"] |= {"evidence": ["withheld"], "models": ["declines", "invents"]}
+    suite["comparison"] |= {"pairs": [["declines", "invents"]], "apart": []}
+    verdicts = {"not found in the corpus": "correct", "Atlantis": "abstained"}
+
+    def judged(request: ModelRequest) -> ModelReply:
+        answer = json.loads(request.messages[1].content)["answer of the candidate"]
+        return ModelReply(f"Verdict: {verdicts[answer]}")
+
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: ScriptedModel(judged))
+    arguments = command(work, suite, "--judge", "some-model")
+    assert main(arguments, DecliningModels({})) == 0
+    cells = map(read_cell, cell_files(work / "work" / "withheld_judged" / "cells"))
+    for cell, rows in cells:  # the judge decides, whatever the rules say
+        declines = cell.key["model"] == "declines"
+        assert [row.values["GoldLeak"] for row in rows] == [declines] * 6
+        assert [row.values["Refusal"] for row in rows] == [not declines] * 6
+
+
+def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_too_large(
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arguments = command(work, WITHHELD)
+    monkeypatch.setattr("bench.ablation.agent_runs.MAX_READ_PASSAGES", 10)
+    assert main(arguments, DecliningModels({})) == 1
+    assert "Evidence cannot be withheld from an index of " in capsys.readouterr().err
+    suite = json.loads(json.dumps(WITHHELD)) | {"name": "given"}
+    suite["experiment"]["presets"] = ["oracle_evidence"]
+    assert main(command(work, suite), DecliningModels({})) == 1
+    assert "preset oracle_evidence: it is given the evidence, which is withheld." in (
+        capsys.readouterr().err
+    )
+    suite["experiment"] |= {"passages": ["packed 500"], "evidence": ["withheld", "hidden"]}
+    assert main(command(work, suite)) == 1
+    assert "evidence.1, hidden: Input should be 'present' or 'withheld'" in capsys.readouterr().err
+    suite["experiment"]["evidence"] = ["withheld"]
+    suite["comparison"]["apart"] = []
+    assert main(command(work, suite)) == 1
+    assert "experiment.passages, packed 500: evidence is withheld from passages as they are" in (
+        capsys.readouterr().err
+    )
+
+
 def write_beir(folder: Path, *, with_index: bool) -> None:
     """Write a folder of BEIR whose second query excludes the document that is cited first."""
     texts = {"vivaldi": "Vivaldi wrote an opera in Venice.", "page": "An opera is a drama."}
