@@ -41,10 +41,10 @@ from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Folders, Key
-from bench.ablation.estimate import Estimate, estimate
+from bench.ablation.estimate import Estimate, estimate, estimate_judge
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.measure import run_measure
-from bench.ablation.scoring import MEASURES, row_of
+from bench.ablation.scoring import MEASURES, row_of, with_verdicts
 from bench.ablation.suite import (
     ENVIRONMENT,
     EVIDENCE,
@@ -145,14 +145,21 @@ class AgentExperiment:
         run."""
         return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
 
-    def estimates(self, keys: Iterable[Key], judge: str | None) -> Iterator[Estimate]:
-        """Yield what the cells would ask of their models, and of a judge if one is named."""
+    def estimates(
+        self, keys: Iterable[Key], judge: str | None, *, trajectories: bool = False
+    ) -> Iterator[Estimate]:
+        """Yield what the cells would ask of their models, and of a judge if one is named, of the
+        trajectories too."""
         for key in keys:
-            answers = len(self._candidates(key["set"])) * len(self._seeds(key))
+            runs = len(self._seeds(key))
+            answers = len(self._candidates(key["set"])) * runs
+            preset = self._presets[key["preset"]]
             name = self._models[key["model"]].model
             if name == ENVIRONMENT:
                 name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
-            yield from estimate(self._presets[key["preset"]], name, answers, judge)
+            yield estimate(preset, name, answers)
+            if judge is not None:
+                yield estimate_judge(preset, judge, answers, runs, trajectories=trajectories)
 
     def close(self) -> None:
         for index in self._indexes.values():
@@ -161,7 +168,11 @@ class AgentExperiment:
 
     def _of_measures(self) -> dict[str, str]:
         """Return the fingerprints of additional measures."""
-        judges = {"judge": self._judges.verdicts, "factuality judge": self._judges.factuality}
+        judges = {
+            "judge": self._judges.verdicts,
+            "factuality judge": self._judges.factuality,
+            "judge of trajectories": self._judges.intents,
+        }
         more = ", ".join(map(str, self._measures[len(MEASURES) :]))
         return {
             **{
@@ -213,7 +224,7 @@ class AgentExperiment:
         records = read_records(self._folders.work / folder).by_id
         located = self._evidence(key, records)
         values = self._values(asked, records, located)
-        return [
+        rows = [
             row_of(
                 question,
                 records.get(question.id),
@@ -224,6 +235,9 @@ class AgentExperiment:
             )
             for question in asked
         ]
+        is_whole = self._index(key).manifest.chunks <= MAX_READ_PASSAGES
+        passages = located.passages.all if is_whole else ()
+        return with_verdicts(rows, self._judges, asked, records, passages)
 
     def _values(
         self,

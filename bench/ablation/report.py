@@ -25,9 +25,11 @@ from bench.ablation.tables import (
     coverage_table,
     failure_table,
     fingerprint_lines,
+    intent_table,
     levels_text,
     measure_tables,
     sets_text,
+    verdict_table,
     withheld_table,
 )
 from bench.ablation.values import Condition
@@ -174,7 +176,9 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
         ("Contrasts", contrast_tables(analysis, stratum)),
         ("Calls and coverage", coverage_table(analysis, stratum)),
         ("Without evidence", withheld_table(analysis, stratum)),
+        ("Searches for the same fact, by verdict", intent_table(analysis, stratum)),
         ("Wrong answers", failure_table(analysis, stratum)),
+        ("Wrong answers by verdict, in A-RAG's categories", verdict_table(analysis, stratum)),
     )
     lines = [f"## {name[0].upper()}{name[1:]}", ""]
     for title, section in sections:

@@ -187,6 +187,57 @@ def test_a_judge_judges_each_answer_once(
     assert capsys.readouterr().out
 
 
+def test_trajectories_are_judged_where_they_are_asked_for_and_verdicts_are_kept(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "trajectories"}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
+    suite["comparison"]["policy"] = {}
+    replies = {
+        "You grade": "Verdict: incorrect",
+        "You group": "Group: 1, 2",
+        "You judge": "Search: failure",
+    }
+
+    def verdict(request: ModelRequest) -> ModelReply:
+        instructions = request.messages[0].content
+        given = (reply for start, reply in replies.items() if instructions.startswith(start))
+        return ModelReply(next(given, "Category: Reasoning Chain Error\nKind: Wrong Strategy"))
+
+    class Twice(SuiteModels):
+        def _reply(self, request: ModelRequest, seed: int | None) -> ModelReply:
+            calls = sum(message.role == "tool" for message in request.messages)
+            usage = Usage(1, 1, "endpoint")
+            if request.tools and calls < 2:
+                query = json.dumps({"query": ("opera", "libretto")[calls]})
+                return ModelReply("", (ToolCall("1", "logical_search", query),), usage=usage)
+            return ModelReply("Answer: nothing", usage=usage)
+
+    judge = ScriptedModel(verdict)
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judge)
+    arguments = command(work, suite, "--judge", "some-model")
+    assert main([*arguments, "--judge-trajectories"], Twice()) == 0, capsys.readouterr().err
+    (report,) = (work / "work" / "trajectories").rglob("trajectories.md")
+    text = report.read_text()
+    # Two questions: an intent each, searched for twice; the judge finds that both searches failed.
+    assert re.search(
+        r"\| sample \| logical_read \| 2 \| 2 \| 0\.\d+ \(2\) \| 0.000 \(2\) \| 0 of 2 \|", text
+    )
+    assert "| sample | logical_read | 2 | 2 |\n| sample | 2 steps | 2 | 2 |" in text
+    assert "| Reasoning Chain Error | Reasoning Chain Error: Wrong Strategy |" in text
+    asked = len(judge.requests)
+    assert main([*arguments, "--judge-trajectories"], Twice()) == 0
+    assert len(judge.requests) == asked
+    assert main(arguments, Twice()) == 0
+    assert "by verdict" not in report.read_text()
+    assert len(judge.requests) == asked
+    assert main([*command(work, suite), "--judge-trajectories"], Twice()) == 1
+    assert capsys.readouterr().err.endswith(
+        "Trajectories cannot be judged without a model that judges.\n"
+        "Where: --judge-trajectories\nDo: Name the model with --judge MODEL.\n"
+    )
+
+
 def test_factuality_is_judged_where_a_suite_rests_on_it_and_never_without_a_judge(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
