@@ -348,7 +348,7 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     text = report.read_text()
     assert "**Incomplete**" not in text
     assert ("## Not measured here" in text) == (name == "arag_main")
-    assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
+    assert "JudgeAcc" not in text.split("## Not measured here")[0].split("### Values")[1]
     cells = [read_cell(path)[1] for path in cell_files(work / "work" / name / "cells")]
     assert not any(row.details["unresolved"] for rows in cells for row in rows)
 

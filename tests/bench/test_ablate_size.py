@@ -186,7 +186,8 @@ def test_every_suite_estimates_its_calls_tokens_and_cost_without_a_key(
     arguments = ["--data", str(published), "--work", str(tmp_path), "--prices", str(prices)]
     arguments += ["--no-plots", "--dry-run", "--model", "some-model", "--judge", "some-model"]
     arguments += ["--judge-trajectories"]
-    arguments += ["--index", "https://nowhere.invalid/kilt"] if "kilt" in name else []
+    is_over_kilt = "KILT" in NAMES[name].read_text()
+    arguments += ["--index", "https://nowhere.invalid/kilt"] if is_over_kilt else []
     arguments += ["--leave-out", "temperature"]
     assert main([str(NAMES[name]), *arguments]) == 0, capsys.readouterr().err
     lines = capsys.readouterr().out.splitlines()
@@ -232,7 +233,7 @@ def test_other_models_keep_the_efforts_and_seeds_of_a_suite() -> None:
     assert suite.experiment.seeds == (1, 2, 3)
     assert ("other, high effort", "other, medium effort") in suite.comparison.pairs
     assert len(suite.comparison.pairs) == 4
-    main_suite = with_models(load_suite(NAMES["arag_main"]), ["gpt-4o-mini"])
+    main_suite = with_models(load_suite(NAMES["arag_ablation"]), ["gpt-4o-mini"])
     plain = without_settings(main_suite, ["reasoning_effort"])
     assert isinstance(plain.experiment, AgentRuns)
     (entry,) = plain.experiment.models
