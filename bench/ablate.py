@@ -30,12 +30,14 @@ from bench.ablation.design import Design
 from bench.ablation.estimate import estimate_lines
 from bench.ablation.measure import comparable, run_measure
 from bench.ablation.papers import paper_tables
+from bench.ablation.recorded_runs import RecordedExperiment
 from bench.ablation.report import Report, claim_lines, declaration, figure, write_report
 from bench.ablation.suite import (
     FIRST,
     AgentRuns,
     Decoding,
     ModelEntry,
+    RecordedRuns,
     Suite,
     checked_suite,
     load_suite,
@@ -247,6 +249,8 @@ def open_experiment(
             judges=judges,
             progress=open_progress,
         )
+    if isinstance(suite.experiment, RecordedRuns):
+        return RecordedExperiment(suite.experiment, folders.data, limit=options.limit)
     from bench.gold_chain.experiment import GoldChainExperiment
 
     return GoldChainExperiment(suite.experiment, folders, limit=options.limit)

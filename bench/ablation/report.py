@@ -231,6 +231,11 @@ def figure(report: Report) -> Figure:
             "corrected_levels": list(analysis.design.levels),
         },
         "over_policies": list(_over_policies(analysis)),
+        "plain_means": [
+            {"measure": name, "data_set": set_name, **dict(condition), "value": round(value, 6)}
+            for (name, set_name, condition), value in analysis.plain_means.items()
+            if main <= set(condition)
+        ],
         "claims": [
             {**_contrast(contrast), **asdict(claim)} for contrast, claim in analysis.claims.items()
         ],

@@ -140,6 +140,30 @@ class AgentRuns(Part):
         return WITHHELD in self.evidence
 
 
+class RecordedRun(Part):
+    """A run by its label in tables, and its files of records: a path below the folder of the data,
+    with ``{set}`` for the data set. ``system`` is what a paper calls it in its figures."""
+
+    label: str = Field(min_length=1)
+    system: str = ""
+    records: Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+
+
+class RecordedRuns(Part):
+    """Recorded runs over question sets, of which nothing is asked again. ``questions`` are the
+    files of questions, a path as in ``RecordedRun``."""
+
+    kind: Literal["recorded"]
+    sets: Some
+    questions: Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+    runs: Annotated[tuple[RecordedRun, ...], Field(min_length=1)]
+
+    @property
+    def factors(self) -> dict[str, tuple[str, ...]]:
+        """The levels of every factor."""
+        return {"set": self.sets, "run": tuple(run.label for run in self.runs)}
+
+
 class GoldChain(Part):
     """The gold-chain agent with its factors; see bench/gold_chain."""
 
@@ -192,7 +216,7 @@ class Suite(Part):
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     description: str
-    experiment: Annotated[AgentRuns | GoldChain, Field(discriminator="kind")]
+    experiment: Annotated[AgentRuns | GoldChain | RecordedRuns, Field(discriminator="kind")]
     comparison: Comparison
     measures: tuple[str, ...] = ()
 
@@ -259,6 +283,8 @@ def _described(error: ValidationError) -> list[str]:
 _PARTS: Mapping[str, type[BaseModel]] = {
     "agent": AgentRuns,
     "gold_chain": GoldChain,
+    "recorded": RecordedRuns,
+    "runs": RecordedRun,
     "presets": PresetEntry,
     "models": ModelEntry,
     "judge": Decoding,
