@@ -32,7 +32,7 @@ DOCUMENTS = (
     *(
         f"bench/studies/{name}.md"
         for name in (
-            *("agent", "gold_chain", "growth", "manuals", "replay", "retrieval"),
+            *("agent", "gold_chain", "growth", "manuals", "papers", "replay", "retrieval"),
             "speed",
         )
     ),

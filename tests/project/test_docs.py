@@ -90,6 +90,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "needs KILT's Wikipedia, a server and a key",
     ("bench/studies/papers.md", "python -m bench prepare browsecomp_plus"):
         "downloads data, needs a key and costs money",
+    ("bench/studies/papers.md", "python -m bench ablate bench/suites/recorded_arag.yaml"):
+        "reads data that is not in the repository",
     ("bench/studies/replay.md", "python -m bench replay"): SLOW,
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
