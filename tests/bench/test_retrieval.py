@@ -150,7 +150,7 @@ def measured_set(name: str, *recalls: tuple[float, float]) -> Measured:
         ]
         for kind in SEARCHES
     }
-    return Measured(name, questions, answers, Evidence(1, 0, 0, 0))
+    return Measured(name, questions, answers, Evidence(1, 0, 0, 0), {})
 
 
 def test_data_sets_are_averaged_and_not_pooled() -> None:
