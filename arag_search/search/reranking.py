@@ -5,21 +5,28 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import Any, ParamSpec, Protocol, cast
 
+from arag_search.corpus import Chunk
 from arag_search.errors import NotServedError
 from arag_search.search.results import SearchHit, SearchResult, check_page
-from arag_search.vectors.base import rows_of
-
-if TYPE_CHECKING:
-    from arag_search.search.index import Index
+from arag_search.vectors.base import Reranker, rows_of
 
 RERANKED = 30
 """The number of passages that are ordered again; the ranking goes on after them."""
 
 P = ParamSpec("P")
+
+
+class Readable(Protocol):
+    """An index, as far as its passages are read and scored again."""
+
+    location: str
+    reranker: Reranker | None
+
+    def read(self, ids: Sequence[str]) -> list[Chunk | None]: ...
 
 
 def reranks(search: Callable[P, SearchResult]) -> Callable[P, SearchResult]:
@@ -48,7 +55,7 @@ def reranks(search: Callable[P, SearchResult]) -> Callable[P, SearchResult]:
         last = run(*arguments, **{**options, **further}) if end > RERANKED else first
         query = options.get("query", options.get("keywords"))
         question = _question(arguments[1] if len(arguments) > 1 else query, options, first)
-        hits = _reordered(cast("Index", arguments[0]), question, first.hits)
+        hits = _reordered(cast(Readable, arguments[0]), question, first.hits)
         milliseconds = (time.perf_counter() - started) * 1000
         return replace(
             first,
@@ -61,7 +68,7 @@ def reranks(search: Callable[P, SearchResult]) -> Callable[P, SearchResult]:
     return reranking
 
 
-def _reordered(index: Index, question: str, hits: tuple[SearchHit, ...]) -> list[SearchHit]:
+def _reordered(index: Readable, question: str, hits: tuple[SearchHit, ...]) -> list[SearchHit]:
     """Return passages by their score for a question, equal ones in the order that they have."""
     if not hits:
         return []

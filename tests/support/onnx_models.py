@@ -71,7 +71,6 @@ def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
         for name, axis in (("first", 1), ("second", 2))
     ]
     both = numpy_helper.from_array(np.array([1, 2], np.int64), "both")
-    one = numpy_helper.from_array(np.array(1, np.int64), "one")
     repeats = numpy_helper.from_array(np.array([1, labels], np.int64), "repeats")
     make = helper.make_node
     nodes = [
@@ -90,7 +89,7 @@ def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
         make("Cast", ["scores"], ["logits"], to=TensorProto.FLOAT),
     ]
     names = ("input_ids", "attention_mask", "token_type_ids")
-    _write_graph(folder, nodes, [*constants, both, one, repeats], names, ("logits", ["n", labels]))
+    _write_graph(folder, nodes, [*constants, both, repeats], names, ("logits", ["n", labels]))
     _write_tokenizer(folder, "right")
     return folder
 
