@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -96,6 +97,7 @@ class VectorSearch:
         self._source = source
         self._search_timeout_s = search_timeout_s
         self._calls = Calls(location)
+        self._pool = ThreadPoolExecutor(thread_name_prefix="by-words")  # starts none by itself
 
     def within(self, scope: Scope | None) -> VectorSearch:
         """Return the searches of a part of the index, which share vectors and calls."""
@@ -179,24 +181,14 @@ class VectorSearch:
         notes = [*asked.notes, *wanted.notes]
         with self._calls:
             opened = self.open()
-            near = self._near(opened, unit, text, FUSION_DEPTH, asked)
-            ordinals: list[int] = []
-            if wanted.tree is not None:
-                deadline = Deadline.after(self._search_timeout_s)
-                with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
-                    tree = with_matches(wanted.tree, self._engine, scope=scope, deadline=deadline)
-                    page = self._engine.search(
-                        SearchRequest(
-                            tree,
-                            FUSION_DEPTH,
-                            scope=scope,
-                            with_text=False,
-                            deadline=deadline,
-                        )
-                    )
-                ordinals = [hit.ordinal for hit in page.hits]
-                if wanted.logical and near.passages and not ordinals:
-                    notes.append(NO_MATCH)
+            by_words = self._pool.submit(self._by_words, wanted, scope)
+            try:
+                near = self._near(opened, unit, text, FUSION_DEPTH, asked)
+            finally:  # a call ends before the engine may be closed
+                wait([by_words])
+            ordinals = by_words.result()
+            if wanted.logical and near.passages and not ordinals:
+                notes.append(NO_MATCH)
             merge = fuse_logical if wanted.logical else fuse
             fused = merge(ordinals, [passage.ordinal for passage in near.passages])
             shown = fused[offset : offset + top_k]
@@ -217,6 +209,18 @@ class VectorSearch:
         return search_result(
             query, understood, offset, hits, notes, started, passages=len(fused) - missing
         )
+
+    def _by_words(self, wanted: _Hybrid, scope: Scope | None) -> list[int]:
+        """Return the ordinals of the first passages by BM25; none for a text without words."""
+        if wanted.tree is None:
+            return []
+        deadline = Deadline.after(self._search_timeout_s)
+        with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
+            tree = with_matches(wanted.tree, self._engine, scope=scope, deadline=deadline)
+            request = SearchRequest(
+                tree, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
+            )
+            return [hit.ordinal for hit in self._engine.search(request).hits]
 
     def _marked(self, wanted: _Hybrid) -> Node:
         """Return the tree whose words are looked for in passages to show, in all their forms."""
@@ -261,8 +265,10 @@ class VectorSearch:
 
     def close(self) -> None:
         """Wait for searches in flight, then close the vectors. May be called again."""
-        if self._calls.close() and self._source is not None:
-            self._source.close()
+        if self._calls.close():
+            self._pool.shutdown()
+            if self._source is not None:
+                self._source.close()
 
     def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
         """Return the note on names that no passage contains, if requested and needed."""

