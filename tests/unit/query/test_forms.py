@@ -232,3 +232,14 @@ def test_the_steps_name_language_and_dictionary() -> None:
     assert len(languages()) > 40
     assert steps("en")[3].startswith("lemmas of en (simplemma ")
     assert not any("lemmas" in step for step in steps(NONE))
+
+
+@given(st.text(alphabet="ab C#+.-_\n'é", max_size=40))
+def test_written_words_stand_before_their_forms(text: str) -> None:
+    both = indexed(text, "en", written=True)
+    words, *behind = both.split("\n")
+    pairs = [word.partition("\t") for word in words.split(" ") if word]
+    assert [word for word, _, _ in pairs] == analysis.terms(text)
+    assert "\n".join([" ".join(form or word for word, _, form in pairs), *behind]) == indexed(
+        text, "en"
+    )
