@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.durable import replacing, sync
 from arag_search.system.extras import check_extra
+from arag_search.system.processes import share_cores
 from arag_search.vectors.base import FloatArray
 from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.shards import MappedRows
@@ -268,6 +269,7 @@ def _mapped_index(faiss: Any, path: Path, lists: Path) -> Any:
 def _library() -> Any:
     """Import FAISS, which flat vectors do not need. Raises MissingExtraError."""
     check_extra("vectors", "faiss-cpu", "faiss")
+    share_cores()
     return importlib.import_module("faiss")
 
 
