@@ -123,10 +123,11 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         )
     task = _Task(options.rows, options.added, options.dimension, options.dtype, index)
     work: Path = options.work / task.name
+    options.work.mkdir(parents=True, exist_ok=True)
     if not work.exists():
         rows = task.rows + task.added
         check_room(options.work, rows * (task.dimension * _BYTES[task.dtype] + _BYTES_A_ROW))
-    work.mkdir(parents=True, exist_ok=True)
+        work.mkdir()
     run = circumstances(command, seed=QUERIES_SEED)
     show(options.json, [_Scale(task, work, options.queries).figure()], run)
     shutil.rmtree(work)
