@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from arag_search.engines.base import Calls
+from arag_search.engines.base import Calls, Ordinals
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Scope
@@ -19,7 +19,7 @@ from arag_search.vectors.base import (
     EncoderIdentity,
     FloatArray,
     Nearest,
-    Ordinals,
+    Selection,
     VectorUnit,
 )
 from arag_search.vectors.exact import Allowance, AllowedRows, TextRows
@@ -148,7 +148,7 @@ class Sidecar:
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Ordinals | None = None,
+        within: Scope | Selection | None = None,
         *,
         rescore: bool = True,
         nprobe: int | None = None,
