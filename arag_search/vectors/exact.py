@@ -266,18 +266,11 @@ class Allowance:
         ends, rows, total_rows = self._texts[unit]
         if self._deleted is not None:
             chunks = chunks & ~self._deleted
-        positions = np.flatnonzero(chunks)
-        stops = ends[positions]
-        starts = np.where(positions > 0, ends[positions - 1], 0)
-        counts = stops - starts
-        total = int(counts.sum())
-        if total < FEW_ROWS:
-            # text number = start of its chunk + number of earlier texts in the chunk
-            before = np.cumsum(counts) - counts
-            texts = np.repeat(starts - before, counts) + np.arange(total)
-            return AllowedRows(np.sort(rows[texts]), np.empty(0, np.uint8))
-        if total == total_rows:
+        allowed = rows[np.repeat(chunks, np.diff(ends, prepend=0))]
+        if len(allowed) < FEW_ROWS:
+            return AllowedRows(np.sort(allowed), np.empty(0, np.uint8))
+        if len(allowed) == total_rows:
             return None
         mask = np.zeros(total_rows, np.bool_)
-        mask[rows[np.repeat(chunks, np.diff(ends, prepend=0))]] = True
+        mask[allowed] = True
         return AllowedRows(None, np.packbits(mask, bitorder="little"))
