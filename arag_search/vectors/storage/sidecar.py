@@ -45,7 +45,7 @@ CHECKED_BYTES = 1 << 26
 """The largest file besides those of vectors that is read and compared with its checksum when a
 sidecar is opened (64 MiB); a damaged byte in one would drop hits without a word."""
 
-_GATHERING = 4
+_GATHERING = 2
 """The time to gather a row, as a multiple of the time to pass it in a scan of all rows."""
 
 
