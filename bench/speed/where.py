@@ -6,10 +6,10 @@
 Each passage has one generated vector, and words that a known share of all passages has. A search
 with the condition is compared with the same search without one, in interleaved rounds; both over
 flat vectors and over an inverted file. A condition is evaluated once for all searches, so that the
-first search under it is measured apart. Times are processor time, so that other programs change them
-little; with OPENBLAS_NUM_THREADS=1, idle threads add nothing. The recall of the inverted file, against the flat vectors
-under the same condition, is that of generated vectors: random directions around random centres.
-Without a condition, it shows how hard these vectors are to find.
+first search under it is measured apart. Times are processor time, so that other programs change
+them little; with OPENBLAS_NUM_THREADS=1, idle threads add nothing. The recall of the inverted file,
+against the flat vectors under the same condition, is that of generated vectors: random directions
+around random centres. Without a condition, it shows how hard these vectors are to find.
 """
 
 from __future__ import annotations
