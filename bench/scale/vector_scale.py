@@ -1,4 +1,4 @@
-"""Millions of vectors in an inverted file: training, filling, searching and adding, step by step.
+"""Cost of many vectors in an inverted file: making, opening, searching, adding.
 
     uv run --extra all python -m bench vector_scale --work FOLDER
     uv run --extra all python -m bench vector_scale --rows 1000000 --added 100000
