@@ -11,7 +11,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
-from arag_search.engines.base import Calls, Deadline, Hit, SearchEngine, SearchRequest
+from arag_search.engines.base import (
+    MAX_LISTED,
+    Calls,
+    Deadline,
+    Hit,
+    Mask,
+    Ordinals,
+    SearchEngine,
+    SearchRequest,
+)
 from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
@@ -38,7 +47,7 @@ from arag_search.search.results import (
     search_result,
 )
 from arag_search.search.snippets import NearPassage, NearPassages, Snippets, near_passages
-from arag_search.vectors.base import FloatArray, Ordinals, VectorUnit
+from arag_search.vectors.base import FloatArray, Selection, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
 FUSION_DEPTH = 100
@@ -47,9 +56,6 @@ FUSION_DEPTH = 100
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
-MAX_LISTED = 100_000
-"""The maximum number of passages that a condition on text may match on a server, which lists them
-by pages."""
 TOO_MANY = (
     f"more than {MAX_LISTED:,} passages match this condition, and a server lists so many for a "
     "search by meaning. Narrow it with AND and a rarer word or a metadata clause."
@@ -310,23 +316,25 @@ class VectorSearch:
         within = self._selected(asked)
         return near_passages(opened.vectors, unit, encoded[0], n, within)
 
-    def _selected(self, asked: Conditions) -> Scope | Ordinals | None:
-        """Return the scope, or the passages that it selects if that takes an engine: vectors
-        evaluate metadata themselves. Raises QueryError for a condition that too many passages of a
-        server meet."""
+    def _selected(self, asked: Conditions) -> Scope | Selection | None:
+        """Return the scope, with the engine to evaluate it if it searches text: vectors evaluate
+        metadata themselves. The engine raises QueryError for a condition that too many passages of
+        a server meet."""
         scope = asked.scope
         if scope is None or not scope.searches_text:
             return scope
-        import numpy as np
 
-        condition = scope.include[-1]
-        deadline = Deadline.after(self._search_timeout_s)
-        with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
-            try:
-                return np.fromiter(self._engine.ordinals(scope, deadline, MAX_LISTED), np.int64)
-            except TooManyMatchesError as error:
-                problem = Problem(1, shortened(asked.where), TOO_MANY)
-                raise condition_error(QueryError(asked.where, (problem,), None)) from error
+        def mark(ordinals: Ordinals) -> Mask:
+            deadline = Deadline.after(self._search_timeout_s)
+            condition = scope.include[-1]
+            with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
+                try:
+                    return self._engine.among(ordinals, scope, deadline)
+                except TooManyMatchesError as error:
+                    problem = Problem(1, shortened(asked.where), TOO_MANY)
+                    raise condition_error(QueryError(asked.where, (problem,), None)) from error
+
+        return Selection(scope, mark)
 
     def _hits(
         self,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from arag_search.corpus import Chunk
+from arag_search.engines.base import Mask, Ordinals
 from arag_search.errors import EncoderReplyError, VectorsMismatchError
 from arag_search.query.tree import Scope
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FloatArray: TypeAlias = "NDArray[np.float32]"
-Ordinals: TypeAlias = "NDArray[np.int64]"
-"""The ordinals of chunks, ascending, each once: those that an engine has selected."""
 
 VectorUnit = Literal["sentence", "passage"]
 VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
@@ -102,6 +101,18 @@ class Nearest(NamedTuple):
     key: bytes
 
 
+class Selection(NamedTuple):
+    """A scope that searches text, with the function of an engine that returns, for each of the
+    chunks with some ordinals, whether it is in the scope.
+
+    Vectors call it once for a scope, always with the same array: a chunk with an ordinal never
+    changes, and one that is deleted is left out when the passages are read.
+    """
+
+    scope: Scope
+    mark: Callable[[Ordinals], Mask]
+
+
 class Vectors(Protocol):
     """The rows of one index. Safe to use from several threads until closed."""
 
@@ -120,10 +131,10 @@ class Vectors(Protocol):
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Ordinals | None = None,
+        within: Scope | Selection | None = None,
     ) -> list[list[Nearest]]:
         """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest rows
-        of the chunks ``within`` a scope of metadata clauses, or of those with these ordinals.
+        of the chunks ``within`` a scope of metadata clauses, or in a selection.
 
         The best come first, equal scores in order of ordinal. There are fewer than ``n`` only if
         there are fewer rows within. Deleted rows are excluded. Raises NotServedError for a unit

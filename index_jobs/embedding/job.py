@@ -286,7 +286,8 @@ class _Embedding:
                 self._progress.note(f"Skipping vectors that cannot be read: {path}: {sidecar.what}")
         finished = self._finished_shards()
         shards, trained = ([], None) if self._options.overwrite else known.like(self._plan)
-        reuse = self._match([*finished, *shards])
+        # In this order, the lists of earlier vectors are kept, and new rows follow.
+        reuse = self._match([*shards, *finished])
         self._resumed_shards = sum(shard in finished for shard in reuse.linked)
         texts = sum(len(wanted_keys(self._placement, unit)) for unit in self._options.units)
         pairs = zip(reuse.linked, reuse.live, strict=True)
