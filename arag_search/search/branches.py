@@ -51,15 +51,20 @@ class Branches:
 
     Parts are the alternatives of an OR, phrases and clauses on titles, and the conditions of an
     AND, at the top or in the OR, that finds at most one passage. The alternatives of an OR in an
-    AND have a search, but no count; those of an OR of plain words have a count, but no search. With
+    AND have a search, but no count; those of an OR of plain words have a count, but no search.
+    Without ``operators``, each space is an OR, and plain words beside a phrase are no parts. With
     ``exclusions``, the rest of a query with NOTs is counted too.
     """
 
-    def __init__(self, request: SearchRequest, manifest: Manifest, *, exclusions: bool) -> None:
+    def __init__(
+        self, request: SearchRequest, manifest: Manifest, *, exclusions: bool, operators: bool
+    ) -> None:
         query = request.query
         self._manifest = manifest
         self._request = replace(request, top_k=1, offset=0, sort=None, per_document=None)
-        branches = _alternatives(query)[:MAX_COUNTED]
+        branches = [part for part in _alternatives(query) if operators or _says_more(part)][
+            :MAX_COUNTED
+        ]
         self._branches = [(part, part) for part in branches]
         self._words = _plain_words(query)[:MAX_COUNTED]
         self._inner = _inner_alternatives(query)[:MAX_COUNTED]

@@ -125,6 +125,7 @@ class _Extras(NamedTuple):
     relax: bool
     branches: bool
     exclusions: bool
+    operators: bool
 
 
 @dataclass(slots=True)
@@ -348,7 +349,7 @@ class Index:
             )  # fmt: skip
             if after is not None:
                 request = replace(request, from_ordinal=self._ordinal_after(after, scope))
-            extras = _Extras(feedback and after is None, relax, branches, not published)
+            extras = _Extras(feedback and after is None, relax, branches, not published, operators)
             done = self._executed(request, extras)
             page, clause_counts = done.page, done.feedback
             if lists:
@@ -452,7 +453,12 @@ class Index:
         is_split = options.branches and _is_plain(request)
         parts = None
         if is_split:
-            parts = Branches(request, self.manifest, exclusions=options.exclusions)
+            parts = Branches(
+                request,
+                self.manifest,
+                exclusions=options.exclusions,
+                operators=options.operators,
+            )
         if parts is not None and (parts.requests or parts.queries):
             counts, pages = engine.counts_and_pages(
                 parts.queries, [request, *parts.requests], request.scope, request.deadline

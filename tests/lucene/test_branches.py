@@ -33,6 +33,17 @@ def test_counts_titles_and_passages_of_parts_are_those_of_the_oracle(tmp_path: P
         assert replies > 15
 
 
+def test_words_beside_a_name_bring_no_passages_where_every_space_is_an_or(tmp_path: Path) -> None:
+    build_index([str(SAMPLE / "corpus.jsonl")], tmp_path / "index", BuildOptions())
+    with open_index(tmp_path / "index") as index:
+        query = '"carlo goldoni" evangeline'
+        apart = index.logical_search(query, top_k=1, branches=True)
+        plain = index.logical_search(query, top_k=1, branches=True, operators=False)
+    assert [part.branch for part in apart.unrepresented] == ["evangeline"]
+    assert not plain.unrepresented
+    assert [part.clause for part in plain.branches] == ['"carlo goldoni"']
+
+
 def _query(random: Random, depth: int = 0) -> str:
     if depth > 1 or random.random() < 0.3:
         return random.choice(_LEAVES)
