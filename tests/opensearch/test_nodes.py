@@ -250,7 +250,7 @@ def put(url: str, body: object) -> None:
 
 
 def wait_until_running(data: Path, count: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while (status := cluster.status(data)) is None or status.running != count:
         assert time.monotonic() < deadline
         time.sleep(0.05)
