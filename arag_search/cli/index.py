@@ -58,11 +58,20 @@ def index_command(
             "replace what has changed, delete what has vanished from these sources.",
         ),
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Build the index if there is none, and keep it in step with the sources until "
+            "Ctrl-C. Bad files are skipped, and mass deletions reported instead of followed.",
+        ),
+    ] = False,
     allow_deletes: Annotated[
         bool,
         typer.Option(
             "--allow-deletes",
-            help="With --sync: allow deleting more than half of the documents of a source.",
+            help="With --sync or --watch: allow deleting more than half of the documents of a "
+            "source.",
         ),
     ] = False,
     selection: SelectionOptions,
@@ -131,6 +140,7 @@ def index_command(
       arag-search index --rollback --to http://localhost:9200/my-index
       arag-search index today.jsonl --to my-index --add
       arag-search index notes/ --to my-index --sync --dry-run
+      arag-search index notes/ --to my-index --watch
 
     Then:
 
@@ -152,7 +162,7 @@ def index_command(
         **storing._asdict(),
         **selection._asdict(),
     )
-    if add or sync:
+    if add or sync or watch:
         from arag_search.cli.updates import update_command
 
         return update_command(
@@ -161,6 +171,7 @@ def index_command(
             to,
             options,
             sync=sync,
+            watch=watch,
             json=json,
             dry_run=dry_run,
             allow_deletes=allow_deletes,

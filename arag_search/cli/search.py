@@ -12,11 +12,13 @@ from arag_search.cli.options.index import (
     DEFAULT_TIMEOUT_S,
     DefaultOperator,
     EncoderName,
+    Fresh,
     IndexFolder,
     OnOff,
     Opening,
     SearchTimeoutSeconds,
     VectorsFolder,
+    Yes,
 )
 from arag_search.cli.options.parser import suggest_tools, with_groups
 from arag_search.cli.output.printing import print_bytes, print_json, print_text, problem_list, say
@@ -192,11 +194,15 @@ class SearchOptions(NamedTuple):
             "--top-k then counts documents, at most 20.",
         ),
     ] = False
+    fresh: Fresh = False
+    yes: Yes = False
 
     @property
     def opening(self) -> Opening:
         """The options for opening the index."""
-        return Opening(self.filter, self.search_timeout_s, self.vectors, self.encoder)
+        return Opening(
+            self.filter, self.search_timeout_s, self.vectors, self.encoder, self.fresh, self.yes
+        )
 
     def check(self) -> None:
         """Raise ArgumentError for an option without effect. Lines of a file of queries may be
