@@ -41,8 +41,10 @@ HISTORY = "takes a quarter of an hour, and needs the whole history of the reposi
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "uv tool install '.[mcp,files]'"):
-        "it installs a tool for its user, and needs a folder of yours",
-    ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
+        "it installs a tool for its user, and needs a folder of yours and the client's own command",
+    ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
+    ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
+        "it runs until it is stopped; tests/jobs/test_watching.py runs it",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
