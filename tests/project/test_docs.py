@@ -40,9 +40,9 @@ SLOW = "takes minutes, and reads data that is not in the repository"
 HISTORY = "takes a quarter of an hour, and needs the whole history of the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
+    ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
     ("README.md", "uv tool install '.[mcp,files]'"):
         "it installs a tool for its user, and needs a folder of yours and the client's own command",
-    ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
     ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
         "it runs until it is stopped; tests/jobs/test_watching.py runs it",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
