@@ -186,9 +186,8 @@ class Document:
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
     ``is_file`` is true if the document is a whole file, and false if it is a record.
     ``unread`` counts the parts of it that were not read, by kind. ``outline`` is empty for prose.
-    ``ready`` are, for a document that was chunked before, its chunks and the number of their
-    tokens; the chunks are kept as they are. ``passages`` are those of a document that is cut
-    already, each with the number of its sentences, its outline, and whether it is an index.
+    ``passages`` are those of a document that is cut already, each with the number of its sentences,
+    its outline, and whether it is an index.
     """
 
     id: str
@@ -198,7 +197,6 @@ class Document:
     sentence_ends: tuple[int, ...] | None = None
     whole: bool = False
     where: str = ""
-    ready: tuple[tuple[Chunk, ...], int] | None = None
     is_file: bool = False
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     outline: Outline = ()

@@ -62,10 +62,12 @@ class FieldCounts:
                     del self.values[value]
 
     def include(self, other: FieldCounts) -> None:
-        """Count the passages of other counts, which are complete. O(number of their values)."""
+        """Count the passages of other counts. O(number of their values)."""
         self.passages += other.passages
         if other.values and not self.is_complete:
             self.is_exact = False
+        if not other.is_complete:
+            self.is_complete = self.is_exact = False
         for value, passages in other.values.items():
             self.values[value] = self.values.get(value, 0) + passages
         if other.least is not None and other.greatest is not None:

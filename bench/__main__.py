@@ -40,6 +40,7 @@ BENCHES = {
     "scale": "bench.scale.scale",
     "trace": "bench.trace",
     "tune": "bench.quality.tune",
+    "vector_scale": "bench.scale.vector_scale",
     "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",
     "where": "bench.speed.where",

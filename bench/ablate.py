@@ -30,12 +30,14 @@ from bench.ablation.design import Design
 from bench.ablation.estimate import estimate_lines
 from bench.ablation.measure import comparable, run_measure
 from bench.ablation.papers import paper_tables
+from bench.ablation.recorded_runs import RecordedExperiment
 from bench.ablation.report import Report, claim_lines, declaration, figure, write_report
 from bench.ablation.suite import (
     FIRST,
     AgentRuns,
     Decoding,
     ModelEntry,
+    RecordedRuns,
     Suite,
     checked_suite,
     load_suite,
@@ -62,6 +64,12 @@ def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
 def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> int:
     if not options.no_plots:
         check_extra("bench", "matplotlib")
+    if options.judge_trajectories and options.judge is None:
+        raise BenchError(
+            "Trajectories cannot be judged without a model that judges.",
+            where="--judge-trajectories",
+            do="Name the model with --judge MODEL.",
+        )
     suite = changed_suite(options)
     root: Path = options.work
     limited = f"-questions-{options.questions}" if options.questions else ""
@@ -75,7 +83,10 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
     )
     judges_here = options.judge is not None and not options.dry_run
     judge = open_judge(options.judge, suite) if judges_here else None
-    judges = NO_JUDGES if judge is None else judges_of(suite, judge, root)
+    trajectories: bool = options.judge_trajectories
+    judges = NO_JUDGES
+    if judge is not None:
+        judges = judges_of(suite, judge, root, trajectories=trajectories)
     choose = unasked_model if options.dry_run else choose
     experiment = open_experiment(suite, folders, options, choose, judges)
     design = Design(suite, experiment.keys)
@@ -85,7 +96,8 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
         if options.dry_run:
             print("\n".join(f"- {named(key)}" for key in keys))
             if isinstance(experiment, AgentExperiment):
-                judged = experiment.estimates(keys, options.judge or _needed_judge(suite))
+                name = options.judge or _needed_judge(suite)
+                judged = experiment.estimates(keys, name, trajectories=trajectories)
                 prices = None if options.prices is None else Prices.load(options.prices)
                 print("\n".join(estimate_lines(judged, prices)))
             print(f"{len(keys):,} cells, nothing was run.")
@@ -210,11 +222,12 @@ def check_judge(suite: Suite, judge: ChatModel | None) -> None:
         )
 
 
-def judges_of(suite: Suite, model: ChatModel, root: Path) -> Judges:
-    """Return the judges that the measures of a suite need; all suites share their verdicts."""
+def judges_of(suite: Suite, model: ChatModel, root: Path, *, trajectories: bool) -> Judges:
+    """Return the judges that the measures of a suite need, and with ``trajectories`` those of
+    searches and failures; all suites share their verdicts."""
     root.mkdir(parents=True, exist_ok=True)
     shown = [measure for name in suite.shown_measures if (measure := run_measure(name))]
-    return Judges.of(model, shown, 1, VerdictCache(root / VERDICTS))
+    return Judges.of(model, shown, 1, VerdictCache(root / VERDICTS), trajectories=trajectories)
 
 
 def open_experiment(
@@ -236,6 +249,8 @@ def open_experiment(
             judges=judges,
             progress=open_progress,
         )
+    if isinstance(suite.experiment, RecordedRuns):
+        return RecordedExperiment(suite.experiment, folders.data, limit=options.limit)
     from bench.gold_chain.experiment import GoldChainExperiment
 
     return GoldChainExperiment(suite.experiment, folders, limit=options.limit)
@@ -311,6 +326,12 @@ def _parser() -> BenchParser:
         "Nothing is built in it; its vectors are in the folder that ARAG_VECTORS names",
     )  # fmt: skip
     add("--judge", metavar="MODEL", help="a model that judges answers, for JudgeAcc and Factuality")
+    add(
+        "--judge-trajectories",
+        action="store_true",
+        help="let the judge also say which searches were for the same fact and succeeded, and why "
+        "the first 100 wrong answers of a run are wrong",
+    )
     add("--prices", type=Path, metavar="FILE", help="prices, as arag-search run takes them")
     parser.add_data()
     add("--json", type=Path, metavar="FILE", help="write the figures to this file as well")

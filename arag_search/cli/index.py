@@ -137,6 +137,7 @@ def index_command(
       arag-search index kilt.jsonl.gz --to kilt --format kilt --metadata categories:keyword
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
       arag-search index dump.jsonl.gz --to http://localhost:9200/my-index --dry-run
+      arag-search index /shared/dumps/*.jsonl.gz --to /shared/my-index --ray auto
       arag-search index --rollback --to http://localhost:9200/my-index
       arag-search index today.jsonl --to my-index --add
       arag-search index notes/ --to my-index --sync --dry-run

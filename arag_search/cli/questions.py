@@ -217,7 +217,7 @@ def unavailable_command(
     """
     questions = load_questions(file)
     with open_index(index) as opened:
-        taken = take_away(questions, opened.scan(), limit)
+        taken = take_away(questions, opened.scan(), lambda chosen: chosen[:limit])
     _write(taken, out)
     if json:
         print_json(_json(taken, out), pretty=True)

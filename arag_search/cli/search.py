@@ -16,6 +16,7 @@ from arag_search.cli.options.index import (
     IndexFolder,
     OnOff,
     Opening,
+    RerankerName,
     SearchTimeoutSeconds,
     VectorsFolder,
     Yes,
@@ -112,6 +113,7 @@ class SearchOptions(NamedTuple):
     ] = "passage"
     vectors: VectorsFolder = None
     encoder: EncoderName = None
+    reranker: RerankerName = None
     filter: Annotated[
         str | None,
         typer.Option(
@@ -201,7 +203,13 @@ class SearchOptions(NamedTuple):
     def opening(self) -> Opening:
         """The options for opening the index."""
         return Opening(
-            self.filter, self.search_timeout_s, self.vectors, self.encoder, self.fresh, self.yes
+            self.filter,
+            self.search_timeout_s,
+            self.vectors,
+            self.encoder,
+            self.reranker,
+            self.fresh,
+            self.yes,
         )
 
     def check(self) -> None:
@@ -257,6 +265,7 @@ class SearchOptions(NamedTuple):
         the keyword tool. A query ``alone``, not from a file, gets everything that a model would
         get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
+        page["rerank"] = self.reranker is not None
         if not isinstance(query, str):
             return index.keyword_search(
                 query, **page, explain=self.explain, branches=alone, show=self.show
@@ -394,7 +403,8 @@ def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     unit: Unit = "sentence" if options.tool == "semantic" else options.unit
     read_set = ReadSet(references=NamedDocuments())
     with options.opening.open(location) as index:
-        search = DocumentSearch(index, settings, vectors=unit)
+        reranks = options.reranker is not None
+        search = DocumentSearch(index, settings, vectors=unit, rerank=reranks)
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         result = search.run({"queries": [query]}, read_set)
     if options.json:
@@ -457,7 +467,9 @@ def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
                 continue
             for rank, hit in enumerate(result.hits, options.offset + 1):
                 names = f"{_one_word(asked_query.id)} Q0 {_one_word(hit.id)}"
-                print_bytes(f"{names} {rank} {hit.score:.6f} arag-search\n".encode())
+                # Readers sort by score, and only the first passages have that of the reranker.
+                score = hit.score if options.reranker is None else 1 / rank
+                print_bytes(f"{names} {rank} {score:.6f} arag-search\n".encode())
     if refused:
         have = "has" if refused == 1 else "have"
         say(f"{refused} of {len(asked)} queries {have} problems.")

@@ -183,6 +183,7 @@ def update_command(
     for other, value in (
         ("--overwrite", options.overwrite),
         ("--shards", options.shards),
+        ("--ray", options.ray),
         ("--fold-characters", if_given("fold_characters", True)),
     ):
         if value and not (watch and other != "--overwrite"):

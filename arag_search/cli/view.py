@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from arag_search.cli.options.index import SearchedIndex
+from arag_search.cli.options.judge import JudgeOptions
+from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.cli.trajectories import trajectory_text
 from arag_search.errors import ArgumentError, RunError
@@ -22,6 +25,7 @@ COMPARISON_FILE = "compare.html"
 _NAMED_IDS = 5
 
 
+@with_groups
 def view_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
     compare: Annotated[
@@ -55,6 +59,8 @@ def view_command(
         ),
     ] = False,
     index: SearchedIndex = None,
+    *,
+    judge: JudgeOptions,
     open_it: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser of this machine.")
     ] = False,
@@ -64,13 +70,15 @@ def view_command(
     The page is a single file that needs no network and no server. It has figures with intervals, a
     table of questions to sort and filter, and for each question the queries as they were
     understood, their results, when the evidence was shown, the cost, and the answer with its
-    citations. Unfinished runs are shown too.
+    citations. Unfinished runs are shown too. With the options of a judge that the run was scored
+    with, the page has its verdicts too.
 
     Examples:
 
     \b
       arag-search view runs/a --open
       arag-search view runs/a --compare runs/b --out a-and-b.html
+      arag-search view runs/a --judge gpt-4o-mini --judge-trajectories
     """
     if no_gold and questions is not None:
         raise ArgumentError(
@@ -78,11 +86,11 @@ def view_command(
         )
     folders = [folder] if compare is None else [folder, compare]
     path = out or folder / (PAGE_FILE if compare is None else COMPARISON_FILE)
-    if index is None:
-        made = view(folders, questions, gold=not no_gold)
-    else:
-        with open_index(index) as opened:
-            made = view(folders, questions, gold=not no_gold, index=opened)
+    with ExitStack() as stack:
+        model = stack.enter_context(judge.open())
+        judges = [judge.judges(model, run) for run in folders]
+        opened = None if index is None else stack.enter_context(open_index(index))
+        made = view(folders, questions, gold=not no_gold, index=opened, judges=judges)
     made.write(path)
     print_text(f"{path}: {counted(made.questions, 'question')}, {len(made.html) / 1e6:.1f} MB")
     if open_it:

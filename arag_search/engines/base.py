@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from types import TracebackType
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from arag_search.corpus import (
     NO_OUTLINE,
@@ -29,11 +29,23 @@ from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemErro
 from arag_search.manifest import Manifest
 from arag_search.query.tree import And, Node, Or, Scope, TextLeaf
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Ordinals: TypeAlias = "NDArray[np.int64]"
+"""The ordinals of chunks, ascending, each once."""
+Mask: TypeAlias = "NDArray[np.bool_]"
+
 Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
 
 MAX_TOTAL = 1000
 """Totals and counts are exact up to this number; beyond it, they say "more than 1,000"."""
+
+MAX_LISTED = 100_000
+"""The maximum number of passages that a condition on text may match on a server, which lists them
+by pages."""
 
 
 def is_counted(query: Node) -> bool:
@@ -347,13 +359,20 @@ class SearchEngine(Protocol):
         self,
         scope: Scope | None = None,
         deadline: Deadline | None = None,
-        most: int | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
         """Iterate over the ordinals of all chunks, or sentences, in scope, ascending.
 
-        A cluster raises TooManyMatchesError before the first if there are more than ``most``.
         Raises QueryTimeoutError.
+        """
+        ...
+
+    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+        """Return, for each of the chunks with these ordinals, whether the index has it in the
+        scope.
+
+        Raises QueryTimeoutError, and TooManyMatchesError if more chunks are in the scope than a
+        cluster lists.
         """
         ...
 

@@ -103,6 +103,8 @@ def known_matches(pattern: Regex) -> list[int]:
 
 def shared_keyword_field(node: Or) -> str | None:
     """Return the keyword field that all alternatives share, if any: the list is then one query."""
+    if not isinstance(node.children[0], KeywordEquals):
+        return None
     fields = {child.field if isinstance(child, KeywordEquals) else None for child in node.children}
     return fields.pop() if len(fields) == 1 else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,6 +77,19 @@ Packer = Callable[[Sequence[Chunk]], Any]
 pickled if there are worker processes. Raises BuildError for a chunk that cannot be stored."""
 
 
+class BlockWriting(Protocol):
+    """A function that writes the packed chunks of a block of documents in another process, into
+    which it is pickled, and returns what ``BuildTarget.add_block`` needs. What it has written may
+    be written again: only one result of a block is added."""
+
+    @property
+    def needs(self) -> Mapping[str, bytes | None]:
+        """The files that the other process must see, with their content where that matters."""
+        ...
+
+    def __call__(self, packed: Iterable[Any]) -> Any: ...
+
+
 @dataclass(slots=True)
 class BulkCounts:
     """Counts of what was sent to a server: documents written (``created``), documents that it had
@@ -88,6 +101,11 @@ class BulkCounts:
     rejected: int = 0
     retries: int = 0
     bytes: int = 0
+
+    def include(self, other: BulkCounts) -> None:
+        """Add other counts."""
+        for name in BulkCounts.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class IndexWriter(Protocol):
@@ -157,6 +175,15 @@ class BuildTarget(Protocol):
 
     def add(self, packed: Any) -> None:
         """Write packed chunks, which follow those before them in corpus order."""
+        ...
+
+    def block_writing(self) -> BlockWriting:
+        """Return the function with which other processes write blocks; available once the writer is
+        open."""
+        ...
+
+    def add_block(self, written: Any) -> None:
+        """Add a block, which follows what was added before, by the result of its writing."""
         ...
 
     def open_writer(

@@ -10,8 +10,14 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import evidence_values
+from arag_search.evaluation.judging.judge import Judgement, Verdict
 from arag_search.evaluation.measures import Measure, Need, Outcome
-from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
+from arag_search.evaluation.question_score import (
+    QuestionScore,
+    Unsupported,
+    groups_of,
+    score_question,
+)
 from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence, Passages
 from arag_search.questions.question import Question
 from arag_search.questions.record import GOLD_GRADE
@@ -21,6 +27,11 @@ Grades = Mapping[str, int]
 """By document id; above 0 is relevant."""
 _CITED = "Cited"
 """Begins the names of measures of cited documents; the rest names the measure of a ranking."""
+_UNSUPPORTED: Mapping[Verdict, Unsupported] = {
+    "abstained": "refusal",
+    "incorrect": "hallucination",
+    "correct": "gold leak",
+}
 _THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG", "GoldRecall": f"R(rel={GOLD_GRADE})"}
 
 
@@ -67,7 +78,7 @@ def cited_documents(record: Record) -> list[str]:
     return list(dict.fromkeys(cited.doc_id for cited in record.citations))
 
 
-def judgements(question: Question, located: LocatedEvidence | None) -> dict[str, int]:
+def grades_of(question: Question, located: LocatedEvidence | None) -> dict[str, int]:
     """Return grades by document: those of the data set, else, where it is known, 1 for every
     document that holds a piece of the evidence."""
     if question.relevant_documents or located is None:
@@ -111,16 +122,16 @@ def measure_questions(
     measures: Sequence[Measure],
     *,
     located: LocatedEvidence | None = None,
-    verdicts: Mapping[str, float | None] | None = None,
+    judgements: Mapping[str, Judgement] | None = None,
     factuality: Mapping[str, float | None] | None = None,
 ) -> dict[str, dict[str, float | None]]:
     """Return the values of every question by its id.
 
     ``records`` are by question id. ``located`` is the evidence in the index that was searched. With
     it, evidence counts when the text of its passages was visible, and rankings of the shown
-    documents can be measured; without it, evidence counts when its titles were shown. ``verdicts``
-    and ``factuality`` are those of judges, from 0 to 1. A question that failed or has no record
-    scores the ``missing`` value of the measure.
+    documents can be measured; without it, evidence counts when its titles were shown.
+    ``judgements`` and ``factuality`` (from 0 to 1) are those of judges. A question that failed or
+    has no record scores the ``missing`` value of the measure.
     """
     sets = {
         question.id: None if located is None else located.sets[question.id]
@@ -132,7 +143,7 @@ def measure_questions(
             records.get(question.id),
             measures,
             sets[question.id],
-            (verdicts or {}).get(question.id),
+            (judgements or {}).get(question.id),
             (factuality or {}).get(question.id),
         )
         for question in questions
@@ -163,7 +174,7 @@ def _rankings(
         rankings.append((cited, {id: cited_documents(record) for id, record in answered.items()}))
     if not rankings:
         return {}
-    judged = {question.id: judgements(question, located) for question in questions}
+    judged = {question.id: grades_of(question, located) for question in questions}
     excluded = {
         question.id: set(question.excluded_documents)
         for question in questions
@@ -185,14 +196,17 @@ def measure_question(
     record: Record | None,
     measures: Sequence[Measure],
     sets: Sequence[Sequence[EvidencePiece]] | None = None,
-    verdict: float | None = None,
+    judgement: Judgement | None = None,
     factuality: float | None = None,
 ) -> dict[str, float | None]:
-    """Return the values of one question; a record of None is a question without a record.
-    Rankings are None: they are measured together."""
+    """Return the values of one question; a record of None is a question without a record, a
+    judgement of None an answer that no judge was asked about. Rankings are None: they are measured
+    together."""
     score = score_question(question, record)
     failed = score.status in ("failed", "missing")
     absent: set[Need] = set() if question.answers else {"answers"}
+    if question.answerable:
+        absent.add("no answer")
     if not (question.gold_titles if sets is None else sets):
         absent.add("evidence")
     evidence = None
@@ -202,7 +216,12 @@ def measure_question(
         and any("evidence" in measure.kind.needs for measure in measures)
     ):
         evidence = evidence_values(question, record, sets)
-    outcome = Outcome(score, record, evidence, verdict, factuality)
+    unsupported = score.unsupported
+    if judgement is not None:
+        verdict = judgement.verdict
+        unsupported = None if verdict is None else _UNSUPPORTED[verdict]
+    value_of_verdict = None if judgement is None else judgement.value(question)
+    outcome = Outcome(score, record, evidence, value_of_verdict, factuality, unsupported)
 
     def value(measure: Measure) -> float | None:
         kind = measure.kind

@@ -17,12 +17,14 @@ from arag_search.agent.context import SUMMARIZE
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
-from arag_search.evaluation.question_score import QuestionScore
+from arag_search.evaluation.question_score import QuestionScore, Unsupported
 from arag_search.questions.record import GOLD_GRADE
 from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
-Need = Literal["answers", "evidence", "documents", "judge", "factuality judge", "index"]
+Need = Literal[
+    "answers", "no answer", "evidence", "documents", "judge", "factuality judge", "index"
+]
 Ranked = Literal["shown", "cited"]
 """The documents that a measure ranks: those that the tools showed, in the order in which they first
 did, or those that the answer cites, best first."""
@@ -34,7 +36,8 @@ _FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+)|:([a-z_]+))?")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a question: its score, its record, the evidence that was shown, and the values
-    of judges from 0 to 1: a verdict, and a score of factuality. All but the first are None if
+    of judges from 0 to 1: a verdict, and a score of factuality. ``unsupported`` is what an answer
+    to an unanswerable question is, by the verdict if it was judged. All but the first are None if
     unknown."""
 
     score: QuestionScore
@@ -42,6 +45,7 @@ class Outcome:
     evidence: EvidenceValues | None = None
     verdict: float | None = None
     factuality: float | None = None
+    unsupported: Unsupported | None = None
 
 
 Value = Callable[[Outcome], float | None]
@@ -53,12 +57,12 @@ class Kind:
     """A kind of measure.
 
     ``missing`` is the score of a question that failed or has no record; None leaves it out of the
-    mean. ``needs`` names what a question (gold answers, evidence, judged documents) or the caller
-    (a judge, an index) must have; otherwise the value is None. ``ranks`` says which documents a
-    ranking orders; a ranking has a cutoff, given as ``name@k``. ``meaning`` is one line for people.
-    ``value`` returns the value for the outcome of a question; rankings are measured together
-    instead. ``value_of_tool`` returns that of one tool, given as ``name:tool``; it is None if the
-    measure has no such form.
+    mean. ``needs`` names what a question (gold answers, that the corpus does not hold, evidence,
+    judged documents) or the caller (a judge, an index) must have; otherwise the value is None.
+    ``ranks`` says which documents a ranking orders; a ranking has a cutoff, given as ``name@k``.
+    ``meaning`` is one line for people. ``value`` returns the value for the outcome of a question;
+    rankings are measured together instead. ``value_of_tool`` returns that of one tool, given as
+    ``name:tool``; it is None if the measure has no such form.
     """
 
     name: str
@@ -99,6 +103,17 @@ def _cost(
     name: str, unit: Unit, meaning: str, value: Value, of_tool: ToolValue | None = None
 ) -> Kind:
     return _register(Kind(name, unit, False, None, frozenset(), None, meaning, value, of_tool))
+
+
+def _unsupported(name: Unsupported, meaning: str, *, higher_is_better: bool = False) -> Kind:
+    title = name.title().replace(" ", "")
+    needs = frozenset[Need]({"answers", "no answer"})
+    meaning += ", where the corpus has no answer; by the verdict of a judge if there is one"
+
+    def value(of: Outcome) -> float | None:
+        return None if of.unsupported is None else float(of.unsupported == name)
+
+    return _register(Kind(title, "share", higher_is_better, 0.0, needs, None, meaning, value))
 
 
 def _ranking(name: str, meaning: str) -> Kind:
@@ -145,6 +160,9 @@ FACTUALITY = _share(
     "answers",
     "factuality judge",
 )
+REFUSAL = _unsupported("refusal", "the answer says that there is none", higher_is_better=True)
+HALLUCINATION = _unsupported("hallucination", "the answer names a wrong one")
+GOLD_LEAK = _unsupported("gold leak", "the answer is right all the same")
 EVIDENCE_RECALL = _share(
     "EvidenceRecall",
     "share of the evidence that was shown",

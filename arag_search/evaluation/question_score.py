@@ -13,6 +13,9 @@ from arag_search.evaluation.text_match import contains, evidence_recall, exact_m
 from arag_search.questions.question import Question
 
 Status = Literal["answered", "forced", "failed", "missing"]
+Unsupported = Literal["refusal", "hallucination", "gold leak"]
+"""An answer to a question that the corpus does not answer: it says that there is none, it is wrong,
+or it is right all the same (LogicalRAG, Table 4)."""
 
 OVERALL = "all"
 
@@ -24,7 +27,8 @@ class QuestionScore:
     ``contain_accuracy`` considers short answer and explanation; a refusal scores 0 unless it is the
     gold answer. For an unanswerable question, a refusal is the only right answer.
     ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and cost
-    are None if there is no record, ``route`` also without a switcher.
+    are None if there is no record, ``route`` also without a switcher. ``unsupported`` is what the
+    answer to an unanswerable question with gold answers is, None for others and if it failed.
     """
 
     id: str
@@ -41,6 +45,7 @@ class QuestionScore:
     seconds: float | None
     cost_usd: float | None
     route: str | None = None
+    unsupported: Unsupported | None = None
 
 
 def score_question(question: Question, record: Record | None) -> QuestionScore:
@@ -76,7 +81,18 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
         seconds=record.seconds,
         cost_usd=record.total_cost,
         route=record.route.kind if record.route else None,
+        unsupported=None if failed else _unsupported(question, record, refused=refused),
     )
+
+
+def _unsupported(question: Question, record: Record, *, refused: bool) -> Unsupported | None:
+    """Return what an answer without support is, by the rules of ContainAcc."""
+    if question.answerable or not question.answers:
+        return None
+    if refused:
+        return "refusal"
+    is_right = contains(f"{record.answer_short} {record.explanation}", question.answers)
+    return "gold leak" if is_right else "hallucination"
 
 
 def groups_of(

@@ -17,7 +17,7 @@ from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
-from arag_search.evaluation.judging.failures import MAX_CASES, FailureJudge, FailureVerdict
+from arag_search.evaluation.judging.failures import NOT_JUDGED, FailureJudge, FailureVerdict
 from arag_search.evaluation.judging.intents import IntentJudge, IntentMeasures, intent_measures
 from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, verdict_values
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
@@ -33,13 +33,11 @@ from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
-from arag_search.evaluation.unavailable import is_in_texts, texts_of
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 
 NOT_MEASURED = "not measured: it takes a model's verdicts (--judge, --judge-trajectories)"
-NOT_JUDGED = "not judged"
 
 _NEEDED = {
     "index": "the index that was searched (--index)",
@@ -224,7 +222,7 @@ def score_run(
         records,
         measures,
         located=located,
-        verdicts={} if judged is None else verdict_values(judged.judgements, asked),
+        judgements=None if judged is None else judged.judgements,
         factuality={} if factuality is None else means_of(factuality.answers),
     )
     failures = _failures(run, scores, judged, located)
@@ -331,10 +329,8 @@ def _judge_failures(
         question
         for question in run.questions
         if failures.get(question.id, "no answer") != "no answer"
-    ][:MAX_CASES]
-    texts = [] if passages is None else texts_of(passages.all)
-    in_corpus = {question.id: is_in_texts(question, texts) for question in wrong if texts}
-    return judge.judge_wrong(wrong, run.records, in_corpus)
+    ]
+    return judge.judge_wrong(wrong, run.records, () if passages is None else passages.all)
 
 
 def _judge_notes(judged: Judged | None) -> list[str]:

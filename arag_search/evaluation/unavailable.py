@@ -8,7 +8,7 @@ scores are computed from the statistics of the whole corpus, as before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arag_search.corpus import Chunk
@@ -53,25 +53,28 @@ class TakenAway:
         return sum(question.type == type for question in self.questions)
 
 
+Choose = Callable[[Sequence[Question]], Sequence[Question]]
+"""Takes some of the questions that could be chosen."""
+
+
 def take_away(
-    questions: Sequence[Question], chunks: Iterable[Chunk], limit: int | None = None
+    questions: Sequence[Question], chunks: Iterable[Chunk], choose: Choose = tuple
 ) -> TakenAway:
-    """Choose the questions whose answer must be read (at most the first ``limit``), and leave out
-    the documents that hold any of their evidence.
+    """Choose among the questions whose answer must be read (by default all), and leave out the
+    documents that hold any of their evidence.
 
     Raises QuestionsError if no question can be chosen, or no passage would be left.
     """
     passages = Passages(chunks)
     left_out = Counter[str]()
-    chosen: list[Question] = []
-    evidence: set[str] = set()
+    evidence: dict[str, set[str]] = {}
     for question in questions:
-        ids = _evidence_ids(question, passages)
+        ids = reason_against(question) or _evidence_ids(question, passages)
         if isinstance(ids, str):
             left_out[ids] += 1
-        elif limit is None or len(chosen) < limit:
-            chosen.append(question)
-            evidence |= ids
+        else:
+            evidence[question.id] = ids
+    chosen = choose([question for question in questions if question.id in evidence])
     if not chosen:
         reasons = ", ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
         raise QuestionsError(
@@ -79,7 +82,8 @@ def take_away(
             where=reasons,
             allowed="questions with an answer that must be read, and evidence that is in the index",
         )
-    documents = tuple(dict.fromkeys(passages.document_ids(sorted(evidence))))
+    passage_ids = sorted({id for question in chosen for id in evidence[question.id]})
+    documents = tuple(dict.fromkeys(passages.document_ids(passage_ids)))
     gone = set(documents)
     remaining = [passage for passage in passages.all if passage.chunk.doc_id not in gone]
     if not remaining:
@@ -108,14 +112,20 @@ def take_away(
     )
 
 
-def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
-    """Return the passages with any evidence of a question, or why it is not chosen."""
+def reason_against(question: Question) -> str | None:
+    """Return why the answer to a question need not be read or cannot be looked for, None if it must
+    be read."""
     if not any(map(whole_words, question.answers)) or not question.answerable:
         return NO_ANSWER
     if is_yes_or_no(question):
         return YES_NO
     if answers_itself(question):
         return IN_QUESTION
+    return None
+
+
+def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
+    """Return the passages with any evidence of a question, or why it cannot be withheld."""
     sets = resolve_evidence(question, passages)
     if not sets:
         return NO_EVIDENCE

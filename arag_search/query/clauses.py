@@ -105,6 +105,7 @@ class ClauseReader:
         self.schema = schema
         self.has_additions = has_additions
         self.findings = findings
+        self._fields: dict[str, FieldRef] = {}
         findings.offers_patterns = has_additions
 
     def field(self, name: str) -> FieldRef:
@@ -112,14 +113,17 @@ class ClauseReader:
 
         It is "unknown" if the schema lacks it and is not open, or if no field may have this name.
         """
-        name = self.schema.named(name) or name
+        if known := self._fields.get(name):
+            return known
+        typed, name = name, self.schema.named(name) or name
         kind = self.schema.kind(name)
         if kind is None:
             if not (self.schema.open and is_field_name(name)):
                 return FieldRef(name, "unknown")
             self.findings.note(fill(problems.NOTE_UNCHECKED_FIELD, name=name))
             return FieldRef(name, "guess")
-        return FieldRef(name, kind)
+        ref = self._fields[typed] = FieldRef(name, kind)
+        return ref
 
     def reject_unknown(self, name: str, start: int, *, mended: bool) -> None:
         """Record that there is no such field."""
@@ -392,8 +396,11 @@ class ClauseReader:
             cut = suffix.index("^")
             return 0, self.weight(suffix[cut:], start + cut)
         slop = self._slop(match[1], start, end) if match[1] else 0
+        weight = float(match[2] or 1)
+        if MIN_WEIGHT <= weight <= MAX_WEIGHT:
+            return slop, weight
         cut = suffix.find("^")
-        return slop, self.weight(suffix[cut:], start + cut) if match[2] else 1.0
+        return slop, self.weight(suffix[cut:], start + cut)
 
     def _slop(self, digits: str, start: int, end: int) -> int:
         slop = int(digits)

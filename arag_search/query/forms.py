@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import combinations
 from typing import NamedTuple
@@ -44,6 +44,13 @@ GAP = MAX_SLOP + 2
 """The number of holes: no loose phrase reaches over them."""
 
 _MAX_KNOWN = 200_000
+_MANY_WORDS = 2_000
+"""After how many words the dictionary of a language is read whole, which makes a form three times
+as fast to find."""
+
+_SMALL_DICTIONARY = 300_000
+"""The most words of a dictionary that is read whole; this one takes 30 MB."""
+
 _MAX_DOTTED = 5
 _CODE = frozenset(
     """
@@ -85,30 +92,40 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
 
     O(len(text)). The first call for a language reads its dictionary, which can take seconds.
     """
-    known = _known(language)
-    is_unusual = _UNUSUAL.search(text)
-    if is_unusual and HEADING_MARK in text:
+    if HEADING_MARK in text:
         return _forms_apart(text, language, code)
+    _, forms, groups = _read(text, language, code)
+    for group in groups:
+        forms += [Form(HOLE, group[0].start, group[0].start)] * GAP
+        forms += group
+    return forms
+
+
+def _read(
+    text: str, language: str, code: bool
+) -> tuple[list[analysis.Token], list[Form], list[list[Form]]]:
+    """Return the words of a text without HEADING_MARK, the form of each, and the groups of forms
+    that stand behind them."""
+    known = _known(language)
     tokens = analysis.tokens(text)
-    if not is_unusual:
-        return [Form(known[term], start, end) for term, start, end in tokens]
+    if not _UNUSUAL.search(text):
+        return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
     forms: list[Form] = []
-    more: list[list[Form]] = []
+    groups: list[list[Form]] = []
     for term, start, end in tokens:
         if sign := _SIGNS.match(text, end) if _is_language(term, text, start) else None:
             forms.append(Form(term + sign[0], start, sign.end()))
             continue
         forms.append(Form(known[term], start, end))
-        parts = parts_of(text[start:end])
-        if parts and (code or not _is_name(text[start:end])):
-            more.append([Form(known[part], start, end) for part in parts])
-            more += [[Form(known[name], start, end)] for name in _within(text[start:end])]
-    for symbol in _SYMBOL.finditer(text):
-        more.append([Form(symbol[0].lower(), *symbol.span())])
-    for group in more:
-        forms += [Form(HOLE, group[0].start, group[0].start)] * GAP
-        forms += group
-    return forms
+        word = text[start:end]
+        if word.islower() and not ("." in word or "_" in word):  # most words
+            continue
+        parts = parts_of(word)
+        if parts and (code or not _is_name(word)):
+            groups.append([Form(known[part], start, end) for part in parts])
+            groups += [[Form(known[name], start, end)] for name in _within(word)]
+    groups += [[Form(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(text)]
+    return tokens, forms, groups
 
 
 def _forms_apart(text: str, language: str, code: bool) -> list[Form]:
@@ -130,11 +147,20 @@ def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
     return [form.term for form in normal_forms(text, language, code=code)]
 
 
-def indexed(text: str, language: str, *, code: bool = False) -> str:
+def indexed(text: str, language: str, *, code: bool = False, written: bool = False) -> str:
     """Return the terms of a text as engines read them: with blanks between them, and a line feed
-    for holes."""
-    terms = " ".join(normal_terms(text, language, code=code))
-    return _HOLES.sub("\n", terms) if "  " in terms else terms
+    for holes. If ``written``, see ``forms_of_chunk``."""
+    if not (language and _UNUSUAL.search(text)):
+        return " ".join(map(_words(language, written).__getitem__, analysis.terms(text)))
+    first, *others = text.split(HEADING_MARK)
+    tokens, forms, groups = _read(first, language, code)
+    terms = [
+        form.term if form.term == token.term or not written else f"{token.term}\t{form.term}"
+        for token, form in zip(tokens, forms, strict=True)
+    ]
+    behind = [" ".join([form.term for form in group]) for group in groups]
+    behind += [indexed(other, language, code=code) for other in others]
+    return "\n".join([" ".join(terms), *filter(None, behind)])
 
 
 _BETWEEN = "\u1e9f"
@@ -143,57 +169,69 @@ _BETWEEN = "\u1e9f"
 
 def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:
     """Return the ``normal_terms`` of texts that follow each other, in less time."""
-    plain = _plain_forms(texts, language)
+    plain = _plain_forms(texts, language, written=False)
     if plain is None:
         return [normal_terms(text, language, code=code) for text in texts]
     return [terms.split() for terms in plain]
 
 
-def _plain_forms(texts: Sequence[str], language: str) -> list[str] | None:
+def _plain_forms(texts: Sequence[str], language: str, written: bool) -> list[str] | None:
     """Return the terms of each text with blanks between them, read in one piece; None if one has a
     symbol, an identifier or the letter that stands between them."""
     marked = f" {_BETWEEN} ".join(texts)
-    if marked.count(_BETWEEN) != len(texts) - 1 or _UNUSUAL.search(marked):
+    if marked.count(_BETWEEN) != len(texts) - 1 or (language and _UNUSUAL.search(marked)):
         return None
-    terms = " ".join(map(_known(language).__getitem__, analysis.terms(marked)))
+    terms = " ".join(map(_words(language, written).__getitem__, analysis.terms(marked)))
     return [piece.strip() for piece in terms.split(_BETWEEN)]
 
 
 class ChunkForms(NamedTuple):
-    """The normal forms of a chunk as engines read them: of its title, its content, and each of its
-    sentences; and if it has units, of the title of each sentence."""
+    """The normal forms of a chunk as engines read them: of its title, and each of its sentences; of
+    its content, unless they are those of its sentences; and if it has units, of the title of each
+    sentence."""
 
     title: str
-    content: str
     sentences: list[str]
+    own_content: str | None
     sentence_titles: list[str]
 
+    @property
+    def content(self) -> str:
+        """The forms of the content."""
+        if self.own_content is not None:
+            return self.own_content
+        content = " ".join(filter(None, self.sentences))
+        if "\n" in content:
+            pieces = [sentence.split("\n") for sentence in self.sentences]
+            words = " ".join([piece[0] for piece in pieces if piece[0]])
+            content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
+        return content
 
-def forms_of_chunk(chunk: Chunk, language: str) -> ChunkForms:
-    """Return the normal forms of a chunk. Those of its content are put together from those of its
-    sentences, unless a word goes on in the next one. Most chunks are read in one piece."""
+
+def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> ChunkForms:
+    """Return the normal forms of a chunk. Those of its content are those of its sentences, unless a
+    word goes on in the next one. Most chunks are read in one piece.
+
+    If ``written``, a form stands behind the word as StandardAnalyzer finds it, with a tab between,
+    unless they are the same; only words as written for the language "".
+    """
     texts = chunk.sentences()
     code = is_code(chunk.doc_id)
-    title, *sentences = _plain_forms((chunk.title, *texts), language) or [
-        indexed(text, language, code=code) for text in (chunk.title, *texts)
-    ]
+    read = partial(indexed, language=language, code=code, written=written)
+    title, *sentences = _plain_forms((chunk.title, *texts), language, written) or map(
+        read, (chunk.title, *texts)
+    )
     titles: list[str] = []
-    if (heading := chunk.heading) != chunk.title:
-        title = indexed(heading, language, code=code)
+    if language and (heading := chunk.heading) != chunk.title:
+        title = read(heading)
         if chunk.outline.units:
             headings = [
                 heading_of(chunk.title, chunk.outline, (number,)) for number in range(len(texts))
             ]
-            known = {text: indexed(text, language, code=code) for text in set(headings)}
+            known = {text: read(text) for text in set(headings)}
             titles = [known[text] for text in headings]
-    if not all(text[-1:].isspace() for text in texts[:-1]):
-        return ChunkForms(title, indexed(chunk.content, language, code=code), sentences, titles)
-    content = " ".join(filter(None, sentences))
-    if "\n" in content:
-        pieces = [sentence.split("\n") for sentence in sentences]
-        words = " ".join([piece[0] for piece in pieces if piece[0]])
-        content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
-    return ChunkForms(title, content, sentences, titles)
+    is_apart = all(text[-1:].isspace() for text in texts[:-1])
+    return ChunkForms(title, sentences, None if is_apart else read(chunk.content), titles)
 
 
 def normal_spellings(text: str, language: str) -> Spellings:
@@ -206,9 +244,12 @@ def normal_spellings(text: str, language: str) -> Spellings:
     known = _known(language)
     if text.isascii() and text.isalpha() and text[1:].islower():  # most words
         return ((known[text.lower()],),)
+    if _PLAIN_WORDS.fullmatch(text):  # most phrases
+        words = text.lower().replace(".", "").replace(",", "").split(" ")
+        return (tuple([known[word] for word in words]),)
     if not _UNUSUAL.search(text):
         terms = tuple([known[term] for term in analysis.terms(text)])
-        if len(terms) > 1:  # most phrases
+        if len(terms) > 1:
             return (terms,)
     if _SYMBOL.fullmatch(text.strip()):
         return ((text.strip().lower(),),)
@@ -252,7 +293,8 @@ _SYMBOL = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
-_HOLES = re.compile(" {2,}")
+_PLAIN_WORDS = re.compile("[A-Za-z0-9][a-z0-9]{0,99}(?:[.,]? [A-Za-z0-9][a-z0-9]{0,99})+[.,]?")
+"""Several words, none of them a symbol or an identifier."""
 
 
 def keeps_symbols(piece: str, text: str) -> bool:
@@ -316,6 +358,32 @@ def _known(language: str) -> _Known:
     return _Known(language)
 
 
+class _Written(dict[str, str]):
+    """Words in lower case, each with its form behind it if that is another; kept as the forms
+    are."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._known = _known(language) if language else None
+
+    def __missing__(self, word: str) -> str:
+        form = word if self._known is None else self._known[word]
+        if len(self) >= _MAX_KNOWN:
+            self.clear()
+        self[word] = both = word if form == word else f"{word}\t{form}"
+        return both
+
+
+@cache
+def _written(language: str) -> _Written:
+    return _Written(language)
+
+
+def _words(language: str, written: bool) -> Mapping[str, str]:
+    """Return the mapping of words in lower case to what engines read."""
+    return _written(language) if written else _known(language)
+
+
 _POSSESSIVE = re.compile("(?<=\\w)'s$")
 _ELIDED = re.compile(
     "^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|all|coll|dall|dell|nell|sull|un|quest|bell)'"
@@ -339,7 +407,11 @@ def languages() -> tuple[str, ...]:
 def _lemmas(language: str) -> Callable[[str], str]:
     """Return the function from a word in lower case to its lemma."""
     from simplemma import is_known, lemmatize
+    from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
 
+    is_small = len(LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)) <= _SMALL_DICTIONARY
+    frugal = True
+    left = _MANY_WORDS
     of_unknown, of_lemmas, regular = (
         [
             (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
@@ -354,7 +426,7 @@ def _lemmas(language: str) -> Callable[[str], str]:
     def of_dictionary(word: str) -> str:
         """Return the lemma of the first spelling that has another one than itself."""
         lemmas = (
-            lemmatize(spelt(word), language, greedy=is_capitalised, low_memory=True).lower()
+            lemmatize(spelt(word), language, greedy=is_capitalised, low_memory=frugal).lower()
             for spelt in spellings
         )
         return next((lemma for lemma in lemmas if lemma != word), word)
@@ -372,7 +444,7 @@ def _lemmas(language: str) -> Callable[[str], str]:
 
     def known(word: str) -> str | None:
         """Return a word if the dictionary has it."""
-        return word if len(word) > 2 and is_known(word, language, low_memory=True) else None
+        return word if len(word) > 2 and is_known(word, language, low_memory=frugal) else None
 
     def known_spelling(word: str) -> str | None:
         """Return the spelling of a word in the dictionary, with other accents or without."""
@@ -382,6 +454,9 @@ def _lemmas(language: str) -> Callable[[str], str]:
         return _accented(language).get(plain) or (known(plain) if plain != word else None)
 
     def lemma(word: str) -> str:
+        nonlocal frugal, left
+        left -= 1
+        frugal = left > 0 or not is_small
         if language in _ELIDING:
             word = _ELIDED.sub("", word)
         spelling = known_spelling(word) or _first(_replaced(word, of_unknown), known_spelling)

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
-from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
+from arag_search.query.analysis import has_apostrophes, has_token
 from arag_search.query.clauses import (
     ClauseReader,
     FieldRef,
@@ -44,6 +44,7 @@ from arag_search.query.problems import EndOfReadingError, Findings, Problem, Que
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     And,
+    Compound,
     Demote,
     Fuzzy,
     Modifier,
@@ -97,7 +98,6 @@ _OPTION = re.compile(
     re.VERBOSE,
 )
 _WEIGHT = re.compile(r"\^[^\s()]+")
-_COUNTED = re.compile(f"[*~{''.join(APOSTROPHES)}]")
 _WORDS = re.compile(r"[A-Za-z0-9]{1,100}+|[^\x00-\x7f]|/")
 """Each word of a text, of the longest that the analyser leaves whole, is one of these or more."""
 _SPACED_CLAUSE = re.compile(
@@ -185,7 +185,7 @@ def parse_checked(text: str, options: Options) -> ParsedQuery:
 
 def _note_question(tree: Node, findings: Findings) -> None:
     """Note which words of a question in plain words say nothing of what it asks for."""
-    children = tree.children if isinstance(tree, Or | And) else ()
+    children = tree.children if isinstance(tree, Compound) else ()
     words = [leaf.text for leaf in children if isinstance(leaf, Term) and leaf.field is None]
     if len(words) < len(children) or not _QUESTION.search(findings.text):
         return
@@ -295,7 +295,8 @@ class Options(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """The result of reading a text. ``plain`` is the text with the signs of the language.
+    """The result of reading a text. ``plain`` is the text with the signs of the language, and
+    ``lexemes`` the number of its pieces.
 
     A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, instead of a
     tree; only a filter may be one.
@@ -303,6 +304,7 @@ class _Reading:
 
     findings: Findings
     plain: str = ""
+    lexemes: int = 0
     tree: Node | None = None
     modifiers: tuple[Modifier, ...] = ()
     span: tuple[int, int] = (0, 0)
@@ -326,7 +328,7 @@ def _read(text: str, options: Options) -> _Reading:
             if reading.tree is None and not reading.modifiers and not findings.problems:
                 findings.reject(0, len(text), problems.ONLY_DROPPED, mended=False)
         if options.limits and reading.tree is not None:
-            _check_limits(reading.tree, findings, options)
+            _check_limits(reading.tree, reading, options)
     except EndOfReadingError:
         reading.tree, reading.modifiers = None, ()
     return reading
@@ -365,12 +367,14 @@ def _check_unicode(text: str, findings: Findings) -> None:
             findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
-def _check_limits(tree: Node, findings: Findings, options: Options) -> None:
+def _check_limits(tree: Node, reading: _Reading, options: Options) -> None:
     """Reject a query of too many clauses or words."""
-    # Most texts have too few words and slashes for any limit. Only a prefix, a fuzzy word, and an
-    # apostrophe, which stands for two spellings, count for more.
-    text = findings.text
-    if not _COUNTED.search(text) and len(_WORDS.findall(text)) <= MAX_LEAVES:
+    # Most texts have too few pieces and characters for any limit. Only a prefix, a fuzzy word, and
+    # an apostrophe, which stands for two spellings, count for more.
+    findings, text = reading.findings, reading.findings.text
+    is_short = 2 * reading.lexemes <= MAX_LEAVES and len(text) < MAX_WORDS and text.isascii()
+    is_counted = "*" in text or "~" in text or has_apostrophes(text)
+    if not is_counted and (is_short or len(_WORDS.findall(text)) <= MAX_LEAVES):
         return
     all_leaves = leaves(tree)
     prefixes = [leaf.text for leaf in all_leaves if isinstance(leaf, Prefix)]
@@ -404,6 +408,7 @@ class _Reader:
             self.findings.note(note)
         self.lexemes = lex(plain, patterns=has_additions)
         self.plain = reading.plain = plain
+        reading.lexemes = len(self.lexemes)
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = _ALL_OPERATORS if has_additions else _OPERATORS

@@ -53,7 +53,7 @@ def word_text(text: str, field: str | None) -> str:
 
 def quoted(text: str) -> str:
     """Return a phrase, or a keyword that is not a plain word, in quotes."""
-    if _PHRASE_SPECIAL.search(text):
+    if '"' in text or "\\" in text or "*" in text:
         text = _PHRASE_SPECIAL.sub(r"\\\1", text)
     return f'"{text}"'
 

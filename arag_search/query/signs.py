@@ -18,7 +18,11 @@ DASHES = "−‐‑–"
 _CLOSING = r"""["”“»«〞〟」』》＂]|\\" """.strip()
 _ENDS = r"(?=[\s)）~～^＾?？!！.,;:，。；、]|$)"
 INVISIBLE = "\ufeff\u200b\u2060\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_NEEDED = re.compile(r"[^\x00-\x7f']|'|\\\"")
+
+_NEEDED = re.compile(
+    rf"[\uff01-\uff5e{OPENING_QUOTES[1:]}”〞〟」』》’›{DASHES}{INVISIBLE}]|(?<!\w)'|\\\""
+)
+"""A text without any of these has no such sign. An apostrophe after a letter opens no quote."""
 
 SIGNS = "（）：＊＾～［］｛｝＂＜＞＝＋－！｜＆"
 """Signs that a backslash keeps as they are."""
@@ -50,7 +54,8 @@ _SIGNS_AND_STRAIGHT = re.compile(
 
 def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     """Return the text with the signs of the query language, and notes. O(len(text))."""
-    if not _NEEDED.search(text):
+    is_plain = text.isascii() and "'" not in text and '\\"' not in text
+    if is_plain or not _NEEDED.search(text):
         return text, ()
     signs: dict[str, None] = {}
     notes: dict[str, None] = {}

@@ -386,6 +386,7 @@ MetadataLeaf = KeywordEquals | NumberRange | DateRange
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
+Compound = And | Or
 N = TypeVar("N", bound=Node | Modifier)
 
 
@@ -464,14 +465,18 @@ def unweighted(node: Node) -> Node:
 
 def leaves(node: Node | Modifier) -> list[Leaf]:
     """Return all leaves below a node, including those under modifiers, left to right."""
-    if isinstance(node, And | Or):
+    if isinstance(node, TextLeaf):
+        return [node]
+    if isinstance(node, Compound):
         return [leaf for child in node.children for leaf in leaves(child)]
     return leaves(node.child) if isinstance(node, Modifier) else [node]
 
 
 def positive_leaves(node: Node | Modifier) -> list[Leaf]:
     """Return the leaves that are wanted, left to right: those not under a Not or a Demote."""
-    if isinstance(node, And | Or):
+    if isinstance(node, TextLeaf):
+        return [node]
+    if isinstance(node, Compound):
         return [leaf for child in node.children for leaf in positive_leaves(child)]
     if isinstance(node, Modifier):
         return positive_leaves(node.child) if isinstance(node, Prefer) else []
@@ -485,14 +490,16 @@ def has_patterns(node: Node | Modifier) -> bool:
 
 def scores(node: Node | Modifier) -> bool:
     """Return whether a match can have a score: whether a text leaf is not under a Not or Demote."""
-    if isinstance(node, And | Or):
+    if isinstance(node, TextLeaf):
+        return True
+    if isinstance(node, Compound):
         return any(map(scores, node.children))
-    return isinstance(node, TextLeaf | Prefer)
+    return isinstance(node, Prefer)
 
 
 def condition_of(node: Node) -> Node:
     """Return what a node matches, without its Prefers and Demotes; the same node if it has none."""
-    if not isinstance(node, And | Or) or not _has_scoring(node):
+    if not isinstance(node, Compound) or not _has_scoring(node):
         return node
     kept = [
         child if isinstance(child, Not) else condition_of(child)
@@ -638,7 +645,7 @@ def _check_weight(lowest: float, highest: float) -> None:
 def _span(node: Node | Modifier) -> Span:
     if isinstance(node, TextLeaf):
         return node.weight, node.weight
-    if isinstance(node, And | Or):
+    if isinstance(node, Compound):
         return node.span
     return _span(node.child) if isinstance(node, Modifier) else None
 
@@ -653,7 +660,9 @@ def _place(child: Node | Modifier) -> int:
 
 def _has_scoring(node: Node | Modifier) -> bool:
     """Return whether there is a Prefer or a Demote in a node. O(nodes)."""
-    if isinstance(node, And | Or):
+    if isinstance(node, TextLeaf):
+        return False
+    if isinstance(node, Compound):
         return any(map(_has_scoring, node.children))
     return isinstance(node, Prefer | Demote)
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
-from arag_search.engines.base import Calls, Deadline, Hit, SearchEngine, SearchRequest
+from arag_search.engines.base import (
+    MAX_LISTED,
+    Calls,
+    Deadline,
+    Hit,
+    Mask,
+    Ordinals,
+    SearchEngine,
+    SearchRequest,
+)
 from arag_search.errors import NotServedError, TooManyMatchesError
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
@@ -37,7 +47,7 @@ from arag_search.search.results import (
     search_result,
 )
 from arag_search.search.snippets import NearPassage, NearPassages, Snippets, near_passages
-from arag_search.vectors.base import FloatArray, Ordinals, VectorUnit
+from arag_search.vectors.base import FloatArray, Selection, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
 FUSION_DEPTH = 100
@@ -46,9 +56,6 @@ FUSION_DEPTH = 100
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
-MAX_LISTED = 100_000
-"""The maximum number of passages that a condition on text may match on a server, which lists them
-by pages."""
 TOO_MANY = (
     f"more than {MAX_LISTED:,} passages match this condition, and a server lists so many for a "
     "search by meaning. Narrow it with AND and a rarer word or a metadata clause."
@@ -96,6 +103,7 @@ class VectorSearch:
         self._source = source
         self._search_timeout_s = search_timeout_s
         self._calls = Calls(location)
+        self._pool = ThreadPoolExecutor(thread_name_prefix="by-words")  # starts none by itself
 
     def within(self, scope: Scope | None) -> VectorSearch:
         """Return the searches of a part of the index, which share vectors and calls."""
@@ -179,24 +187,14 @@ class VectorSearch:
         notes = [*asked.notes, *wanted.notes]
         with self._calls:
             opened = self.open()
-            near = self._near(opened, unit, text, FUSION_DEPTH, asked)
-            ordinals: list[int] = []
-            if wanted.tree is not None:
-                deadline = Deadline.after(self._search_timeout_s)
-                with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
-                    tree = with_matches(wanted.tree, self._engine, scope=scope, deadline=deadline)
-                    page = self._engine.search(
-                        SearchRequest(
-                            tree,
-                            FUSION_DEPTH,
-                            scope=scope,
-                            with_text=False,
-                            deadline=deadline,
-                        )
-                    )
-                ordinals = [hit.ordinal for hit in page.hits]
-                if wanted.logical and near.passages and not ordinals:
-                    notes.append(NO_MATCH)
+            by_words = self._pool.submit(self._by_words, wanted, scope)
+            try:
+                near = self._near(opened, unit, text, FUSION_DEPTH, asked)
+            finally:  # a call ends before the engine may be closed
+                wait([by_words])
+            ordinals = by_words.result()
+            if wanted.logical and near.passages and not ordinals:
+                notes.append(NO_MATCH)
             merge = fuse_logical if wanted.logical else fuse
             fused = merge(ordinals, [passage.ordinal for passage in near.passages])
             shown = fused[offset : offset + top_k]
@@ -217,6 +215,18 @@ class VectorSearch:
         return search_result(
             query, understood, offset, hits, notes, started, passages=len(fused) - missing
         )
+
+    def _by_words(self, wanted: _Hybrid, scope: Scope | None) -> list[int]:
+        """Return the ordinals of the first passages by BM25; none for a text without words."""
+        if wanted.tree is None:
+            return []
+        deadline = Deadline.after(self._search_timeout_s)
+        with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
+            tree = with_matches(wanted.tree, self._engine, scope=scope, deadline=deadline)
+            request = SearchRequest(
+                tree, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
+            )
+            return [hit.ordinal for hit in self._engine.search(request).hits]
 
     def _marked(self, wanted: _Hybrid) -> Node:
         """Return the tree whose words are looked for in passages to show, in all their forms."""
@@ -261,8 +271,10 @@ class VectorSearch:
 
     def close(self) -> None:
         """Wait for searches in flight, then close the vectors. May be called again."""
-        if self._calls.close() and self._source is not None:
-            self._source.close()
+        if self._calls.close():
+            self._pool.shutdown()
+            if self._source is not None:
+                self._source.close()
 
     def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
         """Return the note on names that no passage contains, if requested and needed."""
@@ -304,23 +316,25 @@ class VectorSearch:
         within = self._selected(asked)
         return near_passages(opened.vectors, unit, encoded[0], n, within)
 
-    def _selected(self, asked: Conditions) -> Scope | Ordinals | None:
-        """Return the scope, or the passages that it selects if that takes an engine: vectors
-        evaluate metadata themselves. Raises QueryError for a condition that too many passages of a
-        server meet."""
+    def _selected(self, asked: Conditions) -> Scope | Selection | None:
+        """Return the scope, with the engine to evaluate it if it searches text: vectors evaluate
+        metadata themselves. The engine raises QueryError for a condition that too many passages of
+        a server meet."""
         scope = asked.scope
         if scope is None or not scope.searches_text:
             return scope
-        import numpy as np
 
-        condition = scope.include[-1]
-        deadline = Deadline.after(self._search_timeout_s)
-        with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
-            try:
-                return np.fromiter(self._engine.ordinals(scope, deadline, MAX_LISTED), np.int64)
-            except TooManyMatchesError as error:
-                problem = Problem(1, shortened(asked.where), TOO_MANY)
-                raise condition_error(QueryError(asked.where, (problem,), None)) from error
+        def mark(ordinals: Ordinals) -> Mask:
+            deadline = Deadline.after(self._search_timeout_s)
+            condition = scope.include[-1]
+            with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
+                try:
+                    return self._engine.among(ordinals, scope, deadline)
+                except TooManyMatchesError as error:
+                    problem = Problem(1, shortened(asked.where), TOO_MANY)
+                    raise condition_error(QueryError(asked.where, (problem,), None)) from error
+
+        return Selection(scope, mark)
 
     def _hits(
         self,

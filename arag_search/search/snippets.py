@@ -23,7 +23,7 @@ from arag_search.search.occurrences import Mark, Sentences, TextField, merged, s
 from arag_search.vectors.base import (
     FloatArray,
     Nearest,
-    Ordinals,
+    Selection,
     Vectors,
     VectorUnit,
     row_key,
@@ -215,7 +215,7 @@ def near_passages(
     unit: VectorUnit,
     query: FloatArray,
     n: int,
-    within: Scope | Ordinals | None = None,
+    within: Scope | Selection | None = None,
 ) -> NearPassages:
     """Return the ``n`` passages ``within`` nearest to a query of shape (dimension,), or all if
     fewer.

@@ -52,19 +52,6 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
-def try_lock_byte(descriptor: int, offset: int) -> bool:
-    """Lock one byte of an open file, which need not exist, and return whether it was free.
-
-    These locks belong to the process: they exclude other processes, and closing the file anywhere
-    in this process releases all of them. Raises OSError.
-    """
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
-    except (BlockingIOError, PermissionError):  # POSIX allows either
-        return False
-    return True
-
-
 @contextmanager
 def locked(descriptor: int) -> Generator[None]:
     """Hold an exclusive lock on an open file during the block, after waiting for it. Raises

@@ -162,6 +162,7 @@ class ToolSettings(Protocol):
     refinements: bool
     whole_up_to_tokens: int
     relax: bool
+    rerank: bool
     where: bool
     meaning: bool
     reproduces: Paper | None

@@ -331,8 +331,10 @@ class DocumentSearch(Tool):
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
         vectors: VectorUnit = "passage",
         published: bool = False,
+        rerank: bool = False,
     ) -> None:
         self.settings = settings
+        self.rerank = rerank
         self.published = published
         self.backend: SearchBackend = chosen_backend(settings, index)
         self.advice = GO_DEEPER
@@ -362,6 +364,7 @@ class DocumentSearch(Tool):
             max_result_tokens=settings.max_result_tokens,
             vectors=settings.vectors,
             published=settings.reproduces is not None,
+            rerank=settings.rerank,
         )
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
@@ -381,13 +384,14 @@ class DocumentSearch(Tool):
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
         """Return the result of one query, or what is wrong with the query."""
         index, wanted = self.index, self.settings.results_per_query
+        shared: Any = {"filter": filter, "rerank": self.rerank}
         try:
             if self.backend == "logical":
                 return index.logical_search(
                     query,
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
-                    filter=filter,
+                    **shared,
                     published=self.published,
                 )
             if self.backend == "words":
@@ -396,7 +400,7 @@ class DocumentSearch(Tool):
                     '""' if words is None else str(words),
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
-                    filter=filter,
+                    **shared,
                     feedback=False,
                     published=True,  # they are no logical query
                 )
@@ -404,13 +408,13 @@ class DocumentSearch(Tool):
                 return index.hybrid_search(
                     query,
                     top_k=_FETCHED * wanted,
-                    filter=filter,
+                    **shared,
                     vectors=self.unit,
                     full_text=True,
                 )
             if self.unit == "sentence":
-                return index.semantic_search(query, top_k=_FETCHED * wanted, filter=filter)
-            return index.naive_embedding_search(query, top_k=_FETCHED * wanted, filter=filter)
+                return index.semantic_search(query, top_k=_FETCHED * wanted, **shared)
+            return index.naive_embedding_search(query, top_k=_FETCHED * wanted, **shared)
         except QueryError as error:
             return error
 

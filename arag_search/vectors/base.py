@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from arag_search.corpus import Chunk
+from arag_search.engines.base import Mask, Ordinals
 from arag_search.errors import EncoderReplyError, VectorsMismatchError
 from arag_search.query.tree import Scope
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FloatArray: TypeAlias = "NDArray[np.float32]"
-Ordinals: TypeAlias = "NDArray[np.int64]"
-"""The ordinals of chunks, ascending, each once: those that an engine has selected."""
 
 VectorUnit = Literal["sentence", "passage"]
 VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
@@ -40,9 +39,9 @@ class EncoderIdentity:
 
     ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
     machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).
-    ``kind`` is "sentence-transformers", "endpoint" or "hashing". ``max_tokens`` is the length to
-    which the model cuts a text, None if unknown. ``query_instruction`` is put before queries, never
-    before documents; "" for none.
+    ``kind`` is "sentence-transformers" (exports of a model included), "onnx" (other ONNX files),
+    "endpoint" or "hashing". ``max_tokens`` is the length to which the model cuts a text, None if
+    unknown. ``query_instruction`` is put before queries, never before documents; "" for none.
     """
 
     kind: str
@@ -79,12 +78,39 @@ class Encoder(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Reranker(Protocol):
+    """A cross-encoder, which reads a query and a passage together. Safe to use from several
+    threads."""
+
+    name: str
+    """What the user wrote, with the revision of the model if there is one."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return a score for each text, in their order; a greater one is better."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Nearest(NamedTuple):
     """A row among the nearest: its ordinal, its cosine with the query (float32), and its key."""
 
     ordinal: int
     score: float
     key: bytes
+
+
+class Selection(NamedTuple):
+    """A scope that searches text, with the function of an engine that returns, for each of the
+    chunks with some ordinals, whether it is in the scope.
+
+    Vectors call it once for a scope, always with the same array: a chunk with an ordinal never
+    changes, and one that is deleted is left out when the passages are read.
+    """
+
+    scope: Scope
+    mark: Callable[[Ordinals], Mask]
 
 
 class Vectors(Protocol):
@@ -105,10 +131,10 @@ class Vectors(Protocol):
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Ordinals | None = None,
+        within: Scope | Selection | None = None,
     ) -> list[list[Nearest]]:
         """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest rows
-        of the chunks ``within`` a scope of metadata clauses, or of those with these ordinals.
+        of the chunks ``within`` a scope of metadata clauses, or in a selection.
 
         The best come first, equal scores in order of ordinal. There are fewer than ``n`` only if
         there are fewer rows within. Deleted rows are excluded. Raises NotServedError for a unit

@@ -17,15 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from arag_search.engines.base import Mask, Ordinals
 from arag_search.query.tree import Scope
-from arag_search.vectors.base import KEY_BYTES, FloatArray, Nearest, Ordinals, VectorUnit
+from arag_search.vectors.base import KEY_BYTES, FloatArray, Nearest, Selection, VectorUnit
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.shards import MappedRows
 
 Rows = NDArray[np.int64]
-
-Mask = NDArray[np.bool_]
-
 
 _SLACK = 1e-5
 _SCORES = 1 << 23  # of a block at once: 32 MB
@@ -176,8 +174,8 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
 
 # The rows that a search may find: those of selected texts whose chunks are unchanged
 #
-# A selection is a scope of metadata clauses, which the columns of a sidecar evaluate, or a list
-# of ordinals from an engine, which may have searched text. Both become the same rows here.
+# The columns of a sidecar evaluate a scope of metadata clauses, an engine one that searches text.
+# Both become the same rows here.
 
 
 FEW_ROWS = 50_000
@@ -234,13 +232,15 @@ class Allowance:
         self._texts = texts
         self._deleted = deleted
         self._lock = threading.Lock()
-        self._cached: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows] = OrderedDict()
+        self._cached: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows | None] = (
+            OrderedDict()
+        )
 
-    def rows(self, unit: VectorUnit, within: Scope | Ordinals | None) -> AllowedRows | None:
+    def rows(self, unit: VectorUnit, within: Scope | Selection | None) -> AllowedRows | None:
         """Return the rows of a unit that may be found; None for all."""
-        if within is not None and not isinstance(within, Scope):
-            return self._of_chunks(unit, self._chunks_at(within))
-        scope = within if within is not None and (within.include or within.exclude) else None
+        scope = within.scope if isinstance(within, Selection) else within
+        if scope is not None and not (scope.include or scope.exclude):
+            scope = None
         if scope is None and self._deleted is None:
             texts = self._texts[unit]
             if len(texts.rows) == texts.total:
@@ -250,7 +250,10 @@ class Allowance:
             if key in self._cached:
                 self._cached.move_to_end(key)
                 return self._cached[key]
-        chunks = self._columns.within(scope if scope is not None else Scope())
+        if isinstance(within, Selection):
+            chunks = within.mark(self._ordinals)
+        else:
+            chunks = self._columns.within(scope if scope is not None else Scope())
         allowed = self._of_chunks(unit, chunks)
         with self._lock:
             self._cached[key] = allowed
@@ -258,30 +261,16 @@ class Allowance:
                 self._cached.popitem(last=False)
         return allowed
 
-    def _chunks_at(self, ordinals: Ordinals) -> Mask:
-        """Return, for each chunk, whether it has one of these ordinals."""
-        mask = np.zeros(len(self._ordinals), np.bool_)
-        at = np.searchsorted(self._ordinals, ordinals)
-        inside = at < len(mask)
-        at = at[inside]
-        mask[at[self._ordinals[at] == ordinals[inside]]] = True
-        return mask
-
-    def _of_chunks(self, unit: VectorUnit, chunks: Mask) -> AllowedRows:
-        """Return the rows of the marked chunks; ``chunks`` is changed."""
+    def _of_chunks(self, unit: VectorUnit, chunks: Mask) -> AllowedRows | None:
+        """Return the rows of the marked chunks; None if these are many, and all."""
         ends, rows, total_rows = self._texts[unit]
         if self._deleted is not None:
-            chunks &= ~self._deleted
-        positions = np.flatnonzero(chunks)
-        stops = ends[positions]
-        starts = np.where(positions > 0, ends[positions - 1], 0)
-        counts = stops - starts
-        total = int(counts.sum())
-        if total < FEW_ROWS:
-            # text number = start of its chunk + number of earlier texts in the chunk
-            before = np.cumsum(counts) - counts
-            texts = np.repeat(starts - before, counts) + np.arange(total)
-            return AllowedRows(np.sort(rows[texts]), np.empty(0, np.uint8))
+            chunks = chunks & ~self._deleted
+        allowed = rows[np.repeat(chunks, np.diff(ends, prepend=0))]
+        if len(allowed) < FEW_ROWS:
+            return AllowedRows(np.sort(allowed), np.empty(0, np.uint8))
+        if len(allowed) == total_rows:
+            return None
         mask = np.zeros(total_rows, np.bool_)
-        mask[rows[np.repeat(chunks, np.diff(ends, prepend=0))]] = True
+        mask[allowed] = True
         return AllowedRows(None, np.packbits(mask, bitorder="little"))

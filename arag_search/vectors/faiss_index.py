@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.durable import replacing, sync
 from arag_search.system.extras import check_extra
+from arag_search.system.processes import share_cores
 from arag_search.vectors.base import FloatArray
 from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.shards import MappedRows
@@ -43,6 +44,8 @@ _SUBQUANTISERS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 _LEAST_SUBDIMENSION = 4
 _CODES = 256  # of a subquantiser: 8 bits
 _LARGE_SAMPLE_BYTES = 2 << 30
+PART_BYTES = 64 << 20
+"""The codes and ids that are in memory while lists are filled, if a shard has no more."""
 _BLOCK_ROWS = 1 << 16
 _ID_BYTES = 8
 _ALLOWED = (
@@ -151,26 +154,54 @@ def train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
         _write(faiss, index, path)
 
 
-def fill(trained: Path, mapped: MappedRows, shard: int, path: Path, threads: int) -> None:
-    """Write a copy of a trained index that holds the rows of one shard. Raises OSError."""
+def parts_of(mapped: MappedRows, factory: str, first_shard: int) -> list[range]:
+    """Return the shards from ``first_shard`` on in parts that are filled at once: at least a shard
+    each, otherwise with at most PART_BYTES of codes and ids. Each part is written with a copy of
+    the centroids, which for many lists is larger than the codes of a shard."""
+    row_bytes = int(_lists_of(_created(factory, mapped.dimension), factory).code_size) + _ID_BYTES
+    sizes = mapped.shard_rows
+    parts: list[range] = []
+    rows = 0
+    for shard in range(first_shard, len(sizes)):
+        rows += sizes[shard]
+        if parts and rows * row_bytes <= PART_BYTES:
+            parts[-1] = range(parts[-1].start, shard + 1)
+        else:
+            parts.append(range(shard, shard + 1))
+            rows = sizes[shard]
+    return parts
+
+
+def fill(trained: Path, mapped: MappedRows, shards: range, path: Path, threads: int) -> None:
+    """Write a copy of a trained index that holds the rows of some shards. Raises OSError."""
     import numpy as np
 
     with _faiss(threads) as faiss:
         index = faiss.read_index(str(trained))
-        for first, vectors in mapped.blocks_of(shard, _BLOCK_ROWS):
-            ids = np.arange(first, first + len(vectors), dtype=np.int64)
-            index.add_with_ids(np.ascontiguousarray(vectors), ids)
+        for shard in shards:
+            for first, vectors in mapped.blocks_of(shard, _BLOCK_ROWS):
+                ids = np.arange(first, first + len(vectors), dtype=np.int64)
+                index.add_with_ids(np.ascontiguousarray(vectors), ids)
         _write(faiss, index, path)
 
 
-def merge(trained: Path, filled: Sequence[Path], path: Path, lists: Path, threads: int) -> None:
+def merge(
+    trained: Path,
+    before: tuple[Path, Path] | None,
+    filled: Sequence[Path],
+    path: Path,
+    lists: Path,
+    threads: int,
+) -> None:
     """Write the index of all rows, with its inverted lists in a file of their own, which is mapped,
-    so that no list is in memory as a whole. Raises OSError.
+    so that no list is in memory as a whole. ``before`` are the index and the lists of the first
+    rows, if an earlier merge wrote them; ``filled`` are those of the others. Raises OSError.
 
     FAISS' own ``merge_ondisk`` does the same, but never unmaps the files that it has read.
     """
     with _faiss(threads) as faiss:
-        parts = [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in filled]
+        parts = [] if before is None else [_mapped_index(faiss, *before)]
+        parts += [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in filled]
         pointers = faiss.InvertedListsPtrVector()
         for part in parts:
             pointers.push_back(faiss.extract_index_ivf(part).invlists)
@@ -195,19 +226,12 @@ class IvfIndex:
         self._threads = threads
         with _faiss(threads) as faiss:
             try:
-                # Like IO_FLAG_ONDISK_SAME_DIR, which works in a moved folder, but without its
-                # output on stdout.
-                flags = faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY
-                self._index = faiss.read_index(str(path), flags)
-                self._ivf = faiss.extract_index_ivf(self._index)
-                stored = faiss.downcast_InvertedLists(self._ivf.invlists)
-                stored.filename = str(lists)
-                stored.do_mmap()
+                self._index = _mapped_index(faiss, path, lists)
             except (RuntimeError, AttributeError) as error:
                 raise VectorsDamagedError(
                     f"FAISS cannot read the index ({_last_line(error)}).", where=str(path)
                 ) from error
-            stored.prefetch_nthread = 0  # otherwise each search starts 32 threads
+            self._ivf = faiss.extract_index_ivf(self._index)
         if self._index.ntotal != rows:
             raise VectorsDamagedError(
                 f"The index has {self._index.ntotal:,} rows, not {rows:,}.", where=str(path)
@@ -231,9 +255,21 @@ class IvfIndex:
             return self._index.search(queries, n, params=parameters)
 
 
+def _mapped_index(faiss: Any, path: Path, lists: Path) -> Any:
+    """Read an index whose inverted lists are in a file of their own, which is mapped."""
+    # Like IO_FLAG_ONDISK_SAME_DIR, which works in a moved folder, but without its output on stdout.
+    index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY)
+    stored = faiss.downcast_InvertedLists(faiss.extract_index_ivf(index).invlists)
+    stored.filename = str(lists)
+    stored.do_mmap()
+    stored.prefetch_nthread = 0  # otherwise each search starts 32 threads
+    return index
+
+
 def _library() -> Any:
     """Import FAISS, which flat vectors do not need. Raises MissingExtraError."""
     check_extra("vectors", "faiss-cpu", "faiss")
+    share_cores()
     return importlib.import_module("faiss")
 
 

@@ -128,7 +128,7 @@ def sidecar_source(
         if shared is not None and made_by in shared:
             return _Borrowed(shared[made_by])
         if encoder is None or isinstance(encoder, str):
-            opened = QueryCache(_open_encoder(encoder or made_by.name, made_by))
+            opened = QueryCache(_open_encoder(encoder, made_by))
         else:
             opened = QueryCache(_Borrowed(encoder))
         if shared is None:
@@ -139,13 +139,17 @@ def sidecar_source(
     return VectorSource(open_sidecar, open_for_queries, location)
 
 
-def _open_encoder(name: str, made_by: EncoderIdentity) -> Encoder:
-    """Open an encoder by name, with the options of the one that made the vectors."""
+def _open_encoder(named: str | None, made_by: EncoderIdentity) -> Encoder:
+    """Open an encoder with the options of the one that made the vectors: by its name or, if none is
+    named, by the ONNX files that were exported from its weights, where they are."""
     from arag_search.vectors.encoders.choose import open_encoder
 
+    name, revision = (named, "") if named else (made_by.name, made_by.revision)
     instruction, dimension = made_by.query_instruction, made_by.dimension
     try:
-        return open_encoder(name, query_instruction=instruction, dimension=dimension)
+        return open_encoder(
+            name, query_instruction=instruction, dimension=dimension, revision=revision
+        )
     except ArgumentError as error:
         raise VectorsMismatchError(
             f"Encoder {name} cannot encode queries for vectors of {made_by.name}: {error.what}",

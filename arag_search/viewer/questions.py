@@ -11,6 +11,7 @@ from typing import Any
 from arag_search.agent.record import ContextEvent, Record, Step, citation_warning, hits_text
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
+from arag_search.evaluation.judging.failures import NOT_JUDGED
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score
@@ -180,6 +181,7 @@ class Questions:
         entry = _worth(question, score)
         entry["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
         entry["failureKind"] = self._score.failures.get(question.id)
+        entry["judged"] = self._verdict(question.id)
         entry["evidence"] = self._evidence(question, record)
         foreign = self._run.foreign.get(question.id)
         if foreign is not None and "question" in foreign.differences and record is None:
@@ -188,6 +190,19 @@ class Questions:
             entry |= _answer(record)
             entry["steps"] = self._steps.of(record)
         return entry
+
+    def _verdict(self, id: str) -> str:
+        """Return the judge's verdict on the answer and on why it is wrong, nothing without them."""
+        judged, failures = self._score.judged, self._score.failure_verdicts
+        verdicts = (
+            []
+            if judged is None or id not in judged.judgements
+            else ([judged.judgements[id].verdict or NOT_JUDGED])
+        )
+        failure = None if failures is None else failures.get(id)
+        if failure is not None:
+            verdicts += [str(failure)]
+        return ", ".join(verdicts)
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
         """Return, for every sufficient set of evidence, the name of each piece and the steps at

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from arag_search.errors import ArgumentError, QuestionsError
+from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_recorded_run, load_run
 from arag_search.evaluation.score import Score, score_run
 from arag_search.query.fields import ANY_SCHEMA
@@ -149,18 +150,22 @@ def view(
     *,
     gold: bool = True,
     index: Index | None = None,
+    judges: Sequence[Judges] = (),
 ) -> View:
     """Build the page of the run in a folder, or of two runs to compare.
 
     Gold answers are from the file of each run, or ``questions_file``; without ``gold`` there are
     none. With ``index``, which the runs searched, evidence is located in its passages, and queries
-    are read with its fields.
+    are read with its fields. ``judges`` are those of each run, by default none.
 
     Raises RunError if there is no run or two runs cannot be compared, and QuestionsError.
     """
     runs = [_run(folder, questions_file, gold=gold) for folder in folders]
     questions = union(runs, [str(folder) for folder in folders])
-    scores = [score_run(run, measures=measures_of(runs), index=index) for run in runs]
+    scores = [
+        score_run(run, measures=measures_of(runs), index=index, judges=of_run)
+        for run, of_run in zip(runs, judges or [NO_JUDGES] * len(runs), strict=True)
+    ]
     texts = Texts()
     schema = ANY_SCHEMA if index is None else index.manifest.query_schema
     shown = [Questions(run, score, texts, schema) for run, score in zip(runs, scores, strict=True)]

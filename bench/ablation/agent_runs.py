@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 import orjson
@@ -20,10 +21,16 @@ from arag_search.agent.record import Record
 from arag_search.endpoints.calls import first_set
 from arag_search.errors import AragError, ConfigError
 from arag_search.evaluation.judging.factuality import means_of
-from arag_search.evaluation.judging.judge import verdict_values
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.measurement import measure_questions
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
+from arag_search.evaluation.unavailable import (
+    GONE,
+    STILL_PRESENT,
+    TakenAway,
+    reason_against,
+    take_away,
+)
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import COMPARED, read_records
 from arag_search.runs.prices import Prices
@@ -32,15 +39,25 @@ from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
+from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Folders, Key
-from bench.ablation.estimate import Estimate, estimate
+from bench.ablation.estimate import Estimate, estimate, estimate_judge
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.measure import run_measure
-from bench.ablation.scoring import MEASURES, row_of
-from bench.ablation.suite import ENVIRONMENT, FIRST, AgentRuns, ModelEntry, PresetEntry
+from bench.ablation.scoring import MEASURES, row_of, with_verdicts
+from bench.ablation.suite import (
+    ENVIRONMENT,
+    EVIDENCE,
+    FIRST,
+    WITHHELD,
+    AgentRuns,
+    ModelEntry,
+    PresetEntry,
+)
 from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
+from bench.workbench import say
 
 RUNS = "runs"
 MAX_READ_PASSAGES = 500_000
@@ -100,6 +117,7 @@ class AgentExperiment:
         self._entries = {entry.level: entry for entry in runs.presets}
         self._models = {entry.level: entry for entry in runs.models}
         self._questions: dict[str, Sequence[Question]] = {}
+        self._taken: dict[str, TakenAway] = {}
         self._judges = judges
         more = (measure for name in measures if (measure := run_measure(name)) is not None)
         self._measures = tuple(dict.fromkeys([*MEASURES, *more]))
@@ -127,14 +145,21 @@ class AgentExperiment:
         run."""
         return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
 
-    def estimates(self, keys: Iterable[Key], judge: str | None) -> Iterator[Estimate]:
-        """Yield what the cells would ask of their models, and of a judge if one is named."""
+    def estimates(
+        self, keys: Iterable[Key], judge: str | None, *, trajectories: bool = False
+    ) -> Iterator[Estimate]:
+        """Yield what the cells would ask of their models, and of a judge if one is named, of the
+        trajectories too."""
         for key in keys:
-            answers = len(self._asked(key["set"])) * len(self._seeds(key))
+            runs = len(self._seeds(key))
+            answers = len(self._candidates(key["set"])) * runs
+            preset = self._presets[key["preset"]]
             name = self._models[key["model"]].model
             if name == ENVIRONMENT:
                 name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
-            yield from estimate(self._presets[key["preset"]], name, answers, judge)
+            yield estimate(preset, name, answers)
+            if judge is not None:
+                yield estimate_judge(preset, judge, answers, runs, trajectories=trajectories)
 
     def close(self) -> None:
         for index in self._indexes.values():
@@ -143,7 +168,11 @@ class AgentExperiment:
 
     def _of_measures(self) -> dict[str, str]:
         """Return the fingerprints of additional measures."""
-        judges = {"judge": self._judges.verdicts, "factuality judge": self._judges.factuality}
+        judges = {
+            "judge": self._judges.verdicts,
+            "factuality judge": self._judges.factuality,
+            "judge of trajectories": self._judges.intents,
+        }
         more = ", ".join(map(str, self._measures[len(MEASURES) :]))
         return {
             **{
@@ -164,22 +193,22 @@ class AgentExperiment:
         """Return the fingerprints that a run folder keeps, including that of its index."""
         model = self._model(key, seed)
         try:
-            agent = Agent(self._index(key), self._presets[key["preset"]], model)
+            agent = Agent(self._searched(key), self._presets[key["preset"]], model)
         finally:
             model.close()
-        asked = self._asked(key["set"])
+        asked = self._asked(key)
         fingerprints = {**agent.fingerprints, "questions": questions_fingerprint(asked)}
         compared = {name: fingerprints[name] for name in COMPARED if name in fingerprints}
         probed = self._runs.nprobe if self._presets[key["preset"]].needed_vectors else None
         return compared | ({} if probed is None else {"nprobe": str(probed)})
 
     def _seed_rows(self, key: Key, seed: int) -> list[CellRow]:
-        asked = self._asked(key["set"])
+        asked = self._asked(key)
         folder = self._folder(key, seed)
         model = self._model(key, seed)
         try:
             outcome = run(
-                self._index(key),
+                self._searched(key),
                 asked,
                 self._presets[key["preset"]],
                 model,
@@ -195,7 +224,7 @@ class AgentExperiment:
         records = read_records(self._folders.work / folder).by_id
         located = self._evidence(key, records)
         values = self._values(asked, records, located)
-        return [
+        rows = [
             row_of(
                 question,
                 records.get(question.id),
@@ -206,6 +235,9 @@ class AgentExperiment:
             )
             for question in asked
         ]
+        is_whole = self._index(key).manifest.chunks <= MAX_READ_PASSAGES
+        passages = located.passages.all if is_whole else ()
+        return with_verdicts(rows, self._judges, asked, records, passages)
 
     def _values(
         self,
@@ -214,10 +246,10 @@ class AgentExperiment:
         located: LocatedEvidence,
     ) -> Mapping[str, Mapping[str, float | None]]:
         """Measure all questions, after the judges have judged the answers."""
-        verdicts: Mapping[str, float | None] = {}
+        judgements = None
         factuality: Mapping[str, float | None] = {}
         if self._judges.verdicts is not None:
-            verdicts = verdict_values(self._judges.verdicts.judge_all(asked, records), asked)
+            judgements = self._judges.verdicts.judge_all(asked, records)
         if self._judges.factuality is not None:
             factuality = means_of(self._judges.factuality.judge_all(asked, records))
         return measure_questions(
@@ -225,7 +257,7 @@ class AgentExperiment:
             records,
             self._measures,
             located=located,
-            verdicts=verdicts,
+            judgements=judgements,
             factuality=factuality,
         )
 
@@ -242,11 +274,61 @@ class AgentExperiment:
         fixed = self._entries[key["preset"]].arguments
         return FixedArguments(model, fixed) if fixed else model
 
-    def _asked(self, name: str) -> Sequence[Question]:
+    def _asked(self, key: Key) -> Sequence[Question]:
+        """Return the questions of a cell: if evidence is withheld under any condition, those of
+        which it can be, in types of their own."""
+        if not self._runs.withholds:
+            return self._candidates(key["set"])
+        taken = self._taken_away(key).questions
+        if key[EVIDENCE] == WITHHELD:
+            return taken
+        return [replace(question, answerable=True) for question in taken]
+
+    def _candidates(self, name: str) -> Sequence[Question]:
+        """Return the questions that are asked, as far as their file tells: where evidence is
+        withheld, the index may lack the evidence of some, which others then replace."""
         if name not in self._questions:
             everything = load_questions(self._folders.questions(name))
-            self._questions[name] = chosen(everything, self._runs.questions, self._limit, name)
+            if self._runs.withholds:
+                everything = [
+                    question for question in everything if reason_against(question) is None
+                ]
+            self._questions[name] = self._chosen(everything, name)
         return self._questions[name]
+
+    def _chosen(self, questions: Sequence[Question], name: str) -> Sequence[Question]:
+        return chosen(questions, self._runs.questions, self._limit, name)
+
+    def _taken_away(self, key: Key) -> TakenAway:
+        """Choose the questions of a data set whose evidence is withheld, and its documents."""
+        name = key["set"]
+        if name not in self._taken:
+            index = self._index(key)
+            if index.manifest.chunks > MAX_READ_PASSAGES:
+                raise BenchError(
+                    f"Evidence cannot be withheld from an index of {index.manifest.chunks:,} "
+                    "passages, because all of them are searched for the answers.",
+                    where=index.location,
+                    allowed=f"at most {MAX_READ_PASSAGES:,} passages",
+                    do="Leave out --index, so that the corpus of the data set is searched.",
+                )
+            questions = load_questions(self._folders.questions(name))
+            taken = take_away(questions, index.scan(), lambda some: self._chosen(some, name))
+            say(
+                f"{name}: {len(taken.documents):,} documents are withheld, "
+                f"{taken.removed:,} of {taken.passages:,} passages; of {len(taken.questions):,} "
+                f"questions, {GONE} {taken.count(GONE):,}, {STILL_PRESENT} "
+                f"{taken.count(STILL_PRESENT):,}."
+            )
+            self._taken[name] = taken
+        return self._taken[name]
+
+    def _searched(self, key: Key) -> Index:
+        """Return the index as the agent searches it: without the evidence where it is withheld."""
+        index = self._index(key)
+        if key.get(EVIDENCE) == WITHHELD:
+            return index.within(self._taken_away(key).filter)
+        return index
 
     def _index(self, key: Key) -> Index:
         at = (key["set"], key["passages"])
@@ -271,21 +353,22 @@ class AgentExperiment:
         return self._indexes[at]
 
     def _evidence(self, key: Key, records: Mapping[str, Record]) -> LocatedEvidence:
-        """Locate the evidence of the questions: among the passages as published, and by their texts
-        where these are packed. In an index with too many passages to read them all, only those that
-        the records show are read, and evidence that is named by title or text is not measured."""
+        """Locate the evidence of the questions in the whole index: among the passages as published,
+        and by their texts where these are packed. In an index with too many passages to read them
+        all, only those that the records show are read, and evidence that is named by title or text
+        is not measured."""
         at = (key["set"], key["passages"])
         if self._index(key).manifest.chunks > MAX_READ_PASSAGES:
             ids = {id for r in records.values() for step in r.trajectory for id in step.hit_ids}
             shown = filter(None, self._index(key).read(sorted(ids)))
-            return LocatedEvidence(Passages(shown), {q.id: () for q in self._asked(key["set"])})
+            return LocatedEvidence(Passages(shown), {q.id: () for q in self._asked(key)})
         if at not in self._located:
             passages = Passages(self._index(key).scan())
             published: Passages | None = None
             if key["passages"] != PUBLISHED:
                 as_published = self._index({**key, "passages": PUBLISHED})
                 published = Passages(as_published.scan())
-            asked = self._asked(key["set"])
+            asked = self._asked(key)
             self._located[at] = LocatedEvidence.of(asked, passages, published)
         return self._located[at]
 
@@ -300,7 +383,7 @@ class AgentExperiment:
                 problems.append(_on_a_line(error))
         for name in self._runs.sets:
             try:
-                self._asked(name)
+                self._candidates(name)
                 for passages in self._runs.passages:
                     corpus = self._folders.corpus(name)
                     check_packable(name, corpus, passages, self._folders.index)
@@ -331,6 +414,8 @@ class AgentExperiment:
             for tool, arguments in entry.arguments.items()
             for name, why in _argument_problems(tool, arguments, preset).items()
         ]
+        if preset.document_settings.given_evidence and self._runs.withholds:
+            problems.append(f"{place}: it is given the evidence, which is withheld.")
         if preset.needed_vectors and self._runs.encoder is None:
             using = ", ".join(preset.needed_vectors)
             problems.append(f"{place}: {using} needs vectors, and no encoder is named.")

@@ -27,6 +27,8 @@ FORMAT_VERSION = 1
 _ENDING = ".jsonl"
 _READABLE_CHARACTERS = 80
 
+INTENTS = "intents"
+VERDICT = "verdict"
 Key = Mapping[str, str]
 """A condition: factor name -> level."""
 
@@ -44,6 +46,8 @@ class CellRow:
     - ``unresolved``: whether its evidence is in no passage of the index;
     - ``searches``, ``zero_hits``, ``refused``: how many calls there were, found nothing, were
       refused; ``repeated_tokens``, ``failed_tokens``: tokens shown again, and of calls that failed;
+    - ``intents``: those of its searches as a model judged them, None if it did not; ``verdict``: a
+      model's category of its wrong answer;
     - ``curve``: pairs of tokens and share of the evidence shown by then, in order.
     """
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from arag_search.agent.models.base import Usage
 from arag_search.agent.presets import Preset
+from arag_search.evaluation.judging.failures import MAX_CASES
 from arag_search.runs.prices import Prices
 from arag_search.tokens import count_tokens
 
@@ -42,8 +43,8 @@ class Estimate:
         return None if prices is None else prices.cost(usage, self.model)
 
 
-def estimate(preset: Preset, model: str, answers: int, judge: str | None) -> list[Estimate]:
-    """Return the estimate of a number of answers with a preset, and that of judging them."""
+def estimate(preset: Preset, model: str, answers: int) -> Estimate:
+    """Return the estimate of a number of answers with a preset."""
     given = preset.given_passages * REPLY_TOKENS
     fixed = count_tokens(preset.system_prompt) + len(preset.tools) * TOOL_TOKENS
     fixed += QUESTION_TOKENS + given
@@ -52,20 +53,38 @@ def estimate(preset: Preset, model: str, answers: int, judge: str | None) -> lis
     requests, most = usual_calls + 1, most_calls + 1
     usual = _prompt_tokens(requests, fixed, REPLY_TOKENS, preset.token_budget)
     bound = _prompt_tokens(most, fixed, preset.max_result_tokens, preset.token_budget)
-    estimates = [
-        Estimate(
-            model,
-            answers * requests,
-            answers * usual,
-            answers * requests * OUTPUT_TOKENS,
-            answers * most,
-            answers * bound,
-        )
-    ]
-    if judge is not None:
-        tokens = answers * JUDGE_TOKENS
-        estimates.append(Estimate(judge, answers, tokens, answers * OUTPUT_TOKENS, answers, tokens))
-    return estimates
+    return Estimate(
+        model,
+        answers * requests,
+        answers * usual,
+        answers * requests * OUTPUT_TOKENS,
+        answers * most,
+        answers * bound,
+    )
+
+
+def estimate_judge(
+    preset: Preset, judge: str, answers: int, runs: int, *, trajectories: bool
+) -> Estimate:
+    """Return the estimate of judging the answers of as many runs; with ``trajectories``, also of
+    grouping their searches, judging each of them, and the reasons of half of the answers, all of
+    which could be wrong."""
+    searches = preset.max_loops if preset.tools else 0
+    usual, most = (min(searches, USUAL_CALLS), searches) if trajectories else (0, 0)
+    cases = min(answers, runs * MAX_CASES) if trajectories else 0
+    groupings = answers * bool(most)
+    requests = answers + groupings + answers * usual + cases // 2
+    bound = answers + groupings + answers * most + cases
+    of_replies = REPLY_TOKENS * (answers * usual + cases // 2 * usual)
+    most_of_replies = preset.max_result_tokens * (answers * most + cases * most)
+    return Estimate(
+        judge,
+        requests,
+        requests * JUDGE_TOKENS + of_replies,
+        requests * OUTPUT_TOKENS,
+        bound,
+        bound * JUDGE_TOKENS + most_of_replies,
+    )
 
 
 def _prompt_tokens(requests: int, fixed: int, reply: int, budget: int) -> int:

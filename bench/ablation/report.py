@@ -17,6 +17,7 @@ from bench.ablation.design import ALPHA, Contrast, Design, Stratum
 from bench.ablation.measure import comparable
 from bench.ablation.papers import PaperTable, paper_lines
 from bench.ablation.plots import plots
+from bench.ablation.suite import AgentRuns
 from bench.ablation.tables import (
     claim_text,
     contrast_lines,
@@ -24,12 +25,22 @@ from bench.ablation.tables import (
     coverage_table,
     failure_table,
     fingerprint_lines,
+    intent_table,
     levels_text,
     measure_tables,
     sets_text,
+    verdict_table,
+    withheld_table,
 )
 from bench.ablation.values import Condition
 from bench.report.rows import Figure, Row, write_results
+
+WITHHELD_METHOD = (
+    "- Evidence withheld: a scope leaves out every document with evidence of any question that is "
+    "asked; scores use the statistics of the whole corpus. Chosen are questions whose answer must "
+    "be read. Those whose answer a remaining passage still holds are apart under *Without "
+    "evidence*. The three shares add up to 1, but for questions that failed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +153,7 @@ def _method(analysis: Analysis) -> list[str]:
         f"{analysis.resamples:,} resamples of questions within data set and type (seed {SEED}).",
         f"- Intervals of contrasts are at a level corrected for the number of declared ones, at "
         f"{ALPHA:.0%} in all (Bonferroni).",
+        *([WITHHELD_METHOD] if _withholds(analysis) else []),
         "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference "
         "that could have been resolved. It does not say that two are as good as each other.",
         *(
@@ -152,13 +164,21 @@ def _method(analysis: Analysis) -> list[str]:
     ]
 
 
+def _withholds(analysis: Analysis) -> bool:
+    experiment = analysis.design.suite.experiment
+    return isinstance(experiment, AgentRuns) and experiment.withholds
+
+
 def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
     name = levels_text(stratum) or "Results"
     sections = (
         ("Values", measure_tables(analysis, stratum)),
         ("Contrasts", contrast_tables(analysis, stratum)),
         ("Calls and coverage", coverage_table(analysis, stratum)),
+        ("Without evidence", withheld_table(analysis, stratum)),
+        ("Searches for the same fact, by verdict", intent_table(analysis, stratum)),
         ("Wrong answers", failure_table(analysis, stratum)),
+        ("Wrong answers by verdict, in A-RAG's categories", verdict_table(analysis, stratum)),
     )
     lines = [f"## {name[0].upper()}{name[1:]}", ""]
     for title, section in sections:
@@ -211,6 +231,11 @@ def figure(report: Report) -> Figure:
             "corrected_levels": list(analysis.design.levels),
         },
         "over_policies": list(_over_policies(analysis)),
+        "plain_means": [
+            {"measure": name, "data_set": set_name, **dict(condition), "value": round(value, 6)}
+            for (name, set_name, condition), value in analysis.plain_means.items()
+            if main <= set(condition)
+        ],
         "claims": [
             {**_contrast(contrast), **asdict(claim)} for contrast, claim in analysis.claims.items()
         ],

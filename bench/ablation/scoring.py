@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS as CAP_TOKENS
-from arag_search.evaluation.evidence import failure_of, sightings_by_passage
+from arag_search.evaluation.evidence import Failure, failure_of, sightings_by_passage
+from arag_search.evaluation.judging.failures import FailureVerdict
+from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
-from arag_search.evaluation.resolution import EvidencePiece
+from arag_search.evaluation.resolution import EvidencePiece, IndexedPassage
 from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
-from bench.ablation.cells import CellRow
+from bench.ablation.cells import INTENTS, VERDICT, CellRow
 from bench.ablation.measure import EVIDENCE_AREA
 
 MEASURES = tuple(Measure(kind) for kind in names.KINDS if not kind.is_ranking)
 """The measures of every row; a suite may show others too, such as those of rankings and of single
 tools."""
 
+NO_RECORD: Failure = "no answer"
+"""The reason of a wrong answer of which no record shows more."""
 Sets = Sequence[Sequence[EvidencePiece]]
 """The evidence of a question in the index: sets of pieces, any of which is enough."""
 Curve = Sequence[tuple[float, float]]
@@ -60,6 +65,34 @@ def row_of(
     if not is_right and question.answerable and question.answers:
         details["failure"] = failure_of(question, record, sets)
     return CellRow(question.id, question.type, seed, values, details)
+
+
+def with_verdicts(
+    rows: Sequence[CellRow],
+    judges: Judges,
+    questions: Sequence[Question],
+    records: Mapping[str, Record],
+    passages: Sequence[IndexedPassage],
+) -> list[CellRow]:
+    """Add to the rows of a run what the judges of trajectories say, if there are any: the intents
+    of searches, and why answers are wrong. ``passages`` are those of the corpus, none if they are
+    not known. Raises ModelError of the judges."""
+    intents = {} if judges.intents is None else judges.intents.judge_all(questions, records)
+    failures: Mapping[str, FailureVerdict] = {}
+    if judges.failures is not None:
+        unread = (None, NO_RECORD)
+        wrong = {row.question_id for row in rows if row.details.get("failure") not in unread}
+        asked = [question for question in questions if question.id in wrong]
+        failures = judges.failures.judge_wrong(asked, records, passages)
+
+    def details(id: str) -> dict[str, Any]:
+        of_searches = intents.get(id)
+        return {
+            **({INTENTS: of_searches and list(map(asdict, of_searches))} if id in intents else {}),
+            **({VERDICT: asdict(failures[id])} if id in failures else {}),
+        }
+
+    return [replace(row, details={**row.details, **details(row.question_id)}) for row in rows]
 
 
 def _calls(record: Record) -> dict[str, Any]:

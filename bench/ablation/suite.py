@@ -19,6 +19,7 @@ from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.measure import comparable
+from bench.quality.packed import PUBLISHED
 
 ENVIRONMENT = "environment"
 """The name of a model in a suite that stands for the model in ARAG_MODEL."""
@@ -32,6 +33,9 @@ def _level(value: object) -> object:
 FIRST = "first "
 """What stands before a number of questions that are the first ones of a file, and not drawn."""
 FirstOnes = Annotated[str, Field(pattern=rf"^{FIRST}[1-9]\d*$")]
+PRESENT, WITHHELD = "present", "withheld"
+EVIDENCE = "evidence"
+"""The factor of the evidence of the questions: the index has it, or a scope leaves it out."""
 Level = Annotated[str, BeforeValidator(_level), Field(min_length=1)]
 Some = Annotated[tuple[Level, ...], Field(min_length=1)]
 
@@ -97,13 +101,19 @@ class AgentRuns(Part):
 
     ``questions`` of each set are a number, drawn by a seed; or the first ones of its file, as
     "first 300"; None takes all. ``passages`` are as published, or "packed 500": several passages
-    joined up to 500 tokens. ``nprobe`` is the number of lists that searches of approximate vectors
-    probe, if not that of the vectors. ``judge`` is the decoding of the model that judges.
+    joined up to 500 tokens. ``evidence`` is present, or withheld: a scope leaves out the documents
+    with any evidence of the questions that are asked, which are drawn from those whose answer must
+    be read; where both are levels, the same questions are asked. ``nprobe`` is the number of lists
+    that searches of approximate vectors probe, if not that of the vectors. ``judge`` is the
+    decoding of the model that judges.
     """
 
     kind: Literal["agent"]
     sets: Some
-    passages: Some = ("published",)
+    passages: Some = (PUBLISHED,)
+    evidence: Annotated[tuple[Literal["present", "withheld"], ...], Field(min_length=1)] = (
+        PRESENT,
+    )
     presets: Annotated[tuple[Annotated[PresetEntry, _entry("preset")], ...], Field(min_length=1)]
     models: Annotated[tuple[Annotated[ModelEntry, _entry("model")], ...], Field(min_length=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
@@ -121,7 +131,37 @@ class AgentRuns(Part):
             "passages": self.passages,
             "preset": tuple(entry.level for entry in self.presets),
             "model": tuple(entry.level for entry in self.models),
+            **({EVIDENCE: self.evidence} if self.withholds else {}),
         }
+
+    @property
+    def withholds(self) -> bool:
+        """Whether evidence is withheld under any condition."""
+        return WITHHELD in self.evidence
+
+
+class RecordedRun(Part):
+    """A run by its label in tables, and its files of records: a path below the folder of the data,
+    with ``{set}`` for the data set. ``system`` is what a paper calls it in its figures."""
+
+    label: str = Field(min_length=1)
+    system: str = ""
+    records: Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+
+
+class RecordedRuns(Part):
+    """Recorded runs over question sets, of which nothing is asked again. ``questions`` are the
+    files of questions, a path as in ``RecordedRun``."""
+
+    kind: Literal["recorded"]
+    sets: Some
+    questions: Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+    runs: Annotated[tuple[RecordedRun, ...], Field(min_length=1)]
+
+    @property
+    def factors(self) -> dict[str, tuple[str, ...]]:
+        """The levels of every factor."""
+        return {"set": self.sets, "run": tuple(run.label for run in self.runs)}
 
 
 class GoldChain(Part):
@@ -176,7 +216,7 @@ class Suite(Part):
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     description: str
-    experiment: Annotated[AgentRuns | GoldChain, Field(discriminator="kind")]
+    experiment: Annotated[AgentRuns | GoldChain | RecordedRuns, Field(discriminator="kind")]
     comparison: Comparison
     measures: tuple[str, ...] = ()
 
@@ -243,6 +283,8 @@ def _described(error: ValidationError) -> list[str]:
 _PARTS: Mapping[str, type[BaseModel]] = {
     "agent": AgentRuns,
     "gold_chain": GoldChain,
+    "recorded": RecordedRuns,
+    "runs": RecordedRun,
     "presets": PresetEntry,
     "models": ModelEntry,
     "judge": Decoding,
@@ -269,6 +311,12 @@ def _factor_problems(suite: Suite) -> list[str]:
         seeds = suite.experiment.seeds
         if len(set(seeds)) < len(seeds):
             problems.append(f"experiment.seeds: a seed is duplicated: {seeds}.")
+        passages = suite.experiment.passages
+        if suite.experiment.withholds and passages != (PUBLISHED,):
+            problems.append(
+                f"experiment.passages, {', '.join(passages)}: evidence is withheld from passages "
+                f'as they are published. Allowed: "{PUBLISHED}".'
+            )
     named = (asked.factor, *asked.apart, *asked.policy)
     free = [name for name in factors if name != "set"]
     unknown = [f'comparison: there is no factor "{name}"' for name in named if name not in free]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+import numpy as np
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import FAILURES
+from arag_search.evaluation.measures import GOLD_LEAK, HALLUCINATION, REFUSAL
+from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
 from bench.ablation.analysis import Analysis, Claim, natural
 from bench.ablation.design import Contrast, Policy, Stratum
 from bench.ablation.measure import Comparable, comparable
@@ -110,14 +115,10 @@ def _ratio_of_means(analysis: Analysis, contrast: Contrast, set_name: str) -> st
 
 def coverage_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     """Return counts of the calls of every level under the main policy."""
-    rows: list[list[str]] = []
-    for data_set in analysis.sets:
-        for level in analysis.design.compared:
-            totals = data_set.totals.get(
-                analysis.design.condition(stratum, analysis.design.main, level)
-            )
-            if totals is not None:
-                rows.append([data_set.name, level, *_coverage(data_set, totals)])
+    rows = [
+        [data_set.name, level, *_coverage(data_set, totals)]
+        for data_set, level, totals in _main_totals(analysis, stratum)
+    ]
     head = (
         "data set",
         analysis.design.suite.comparison.factor,
@@ -158,18 +159,88 @@ def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     """Return the reasons of wrong answers by their records, under the main policy; nothing if there
     are none."""
     rows: list[list[str]] = []
-    for data_set in analysis.sets:
-        for level in analysis.design.compared:
-            condition = analysis.design.condition(stratum, analysis.design.main, level)
-            totals = data_set.totals.get(condition)
-            if totals is not None:
-                counts = [totals.failures.get(name, 0) for name in FAILURES]
-                rows.append([data_set.name, level, f"{totals.rows:,}", *map(str, counts)])
+    for data_set, level, totals in _main_totals(analysis, stratum):
+        counts = [totals.failures.get(name, 0) for name in FAILURES]
+        rows.append([data_set.name, level, f"{totals.rows:,}", *map(str, counts)])
     if not any(count != "0" for row in rows for count in row[3:]):
         return []
     meanings = [f"- {name}: {meaning}" for name, meaning in FAILURES.items()]
     head = ("data set", analysis.design.suite.comparison.factor, "answers")
     return [*table((*head, *FAILURES), rows), *meanings, ""]
+
+
+def withheld_table(analysis: Analysis, stratum: Stratum) -> list[str]:
+    """Return what answers were without their evidence under the main policy, apart for those that
+    remaining passages still hold; nothing if the suite does not show these measures."""
+    names = [kind.name for kind in (REFUSAL, HALLUCINATION, GOLD_LEAK)]
+    rows: list[list[str]] = []
+    for data_set, level, type in product(
+        analysis.sets, analysis.design.compared, (GONE, STILL_PRESENT)
+    ):
+        condition = analysis.design.condition(stratum, analysis.design.main, level)
+        if condition not in data_set.conditions or not data_set.tables.keys() >= set(names):
+            continue
+        at = data_set.conditions.index(condition)
+        are_of_type = np.array([name == type for name in data_set.types])
+        columns = [data_set.tables[name][are_of_type, at] for name in names]
+        counted = int((~np.isnan(columns[0])).sum())
+        if counted:
+            shares = (f"{float(np.nanmean(column)):.3f}" for column in columns)
+            rows.append([data_set.name, level, type, f"{counted:,}", *shares])
+    if not rows:
+        return []
+    head = ("data set", analysis.design.suite.comparison.factor, "remaining passages", "questions")
+    return table((*head, *names), rows)
+
+
+def verdict_table(analysis: Analysis, stratum: Stratum) -> list[str]:
+    """Return A-RAG's categories of wrong answers as a model judged them, under the main policy;
+    nothing if none did."""
+    counted = [
+        (data_set.name, level, totals.verdicts)
+        for data_set, level, totals in _main_totals(analysis, stratum)
+        if totals.verdicts
+    ]
+    names = list(dict.fromkeys(name for *_, counts in counted for name in counts))
+    rows = [
+        (set_name, level, *(f"{counts.get(name, 0):,}" for name in names))
+        for set_name, level, counts in counted
+    ]
+    head = ("data set", analysis.design.suite.comparison.factor, *names)
+    return table(head, rows) if rows else []
+
+
+def intent_table(analysis: Analysis, stratum: Stratum) -> list[str]:
+    """Return how searches for the same fact overlap and recover as a model judged them, under the
+    main policy; nothing if none did."""
+    rows = [
+        (
+            data_set.name,
+            level,
+            f"{intents.intents:,}",
+            f"{intents.repeated:,}",
+            _share_of(intents.overlap, intents.overlapping),
+            _share_of(intents.recovery, intents.failed),
+            f"{intents.not_grouped:,} of {intents.records:,}",
+        )
+        for data_set, level, totals in _main_totals(analysis, stratum)
+        if (intents := totals.intents) is not None
+    ]
+    head = ("data set", analysis.design.suite.comparison.factor, "intents", "searched again")
+    last = ("overlap (of)", "recovery (of first searches that failed)", "records not grouped")
+    return table((*head, *last), rows) if rows else []
+
+
+def _share_of(share: float | None, counted: int) -> str:
+    return "-" if share is None else f"{share:.3f} ({counted:,})"
+
+
+def _main_totals(analysis: Analysis, stratum: Stratum) -> Iterator[tuple[SetValues, str, Totals]]:
+    """Yield the totals of every data set and level under the main policy."""
+    for data_set, level in product(analysis.sets, analysis.design.compared):
+        condition = analysis.design.condition(stratum, analysis.design.main, level)
+        if condition in data_set.totals:
+            yield data_set, level, data_set.totals[condition]
 
 
 def sets_text(analysis: Analysis) -> str:

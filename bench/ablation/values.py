@@ -6,15 +6,22 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arag_search.evaluation.judging.failures import FailureVerdict, failure_verdict_counts
+from arag_search.evaluation.judging.intents import (
+    Intent,
+    IntentMeasures,
+    Intents,
+    intent_measures,
+)
 from bench import BenchError
-from bench.ablation.cells import Cell, CellRow, Key, read_cell
+from bench.ablation.cells import INTENTS, VERDICT, Cell, CellRow, Key, read_cell
 from bench.ablation.measure import comparable
 
 Table = NDArray[np.float64]
@@ -44,12 +51,16 @@ class QuestionLine:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The sums over a cell's rows. ``failures`` are wrong answers by their
-    category, ``counts`` are by name in COUNTED, None if no row has them."""
+    category, ``counts`` are by name in COUNTED, None if no row has them. ``intents`` are the
+    measures of searches for the same fact, and ``verdicts`` counts of categories of wrong answers,
+    as a model judged them; None and empty if none did."""
 
     rows: int
     failed: int
     failures: Mapping[str, int]
     counts: Mapping[str, float | None]
+    intents: IntentMeasures | None = None
+    verdicts: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +169,27 @@ def _totals(rows: Sequence[CellRow]) -> Totals:
 
     failed = sum(bool(row.details.get("failed")) for row in rows)
     failures = Counter(str(failure) for row in rows if (failure := row.details.get("failure")))
-    return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
+    judged = [row.details[INTENTS] for row in rows if INTENTS in row.details]
+    verdicts = {
+        f"{row.question_id} {row.seed}": FailureVerdict(**row.details[VERDICT])
+        for row in rows
+        if VERDICT in row.details
+    }
+    return Totals(
+        len(rows),
+        failed,
+        dict(failures),
+        {name: total(name) for name in COUNTED},
+        intent_measures(map(_intents, judged)) if judged else None,
+        failure_verdict_counts(verdicts),
+    )
+
+
+def _intents(values: Sequence[Mapping[str, Any]] | None) -> Intents:
+    """Read the intents of a record from JSON."""
+    if values is None:
+        return None
+    return tuple(Intent(**{name: tuple(of) for name, of in intent.items()}) for intent in values)
 
 
 def _curves(rows: Sequence[CellRow]) -> list[list[tuple[float, float]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ import orjson
 from bench.report import markdown
 from bench.report.rows import Kept, Row, shown_number
 from bench.scale.sides import CLASSES, Measured
+from bench.speed.where import PLAIN, SHARES, TOP_K
 
 Table = Callable[[Kept], list[str]]
 """Returns the lines of a table, in Markdown."""
@@ -287,6 +289,47 @@ def gold_chain_claims(kept: Kept) -> list[str]:
     return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
+_RECORDED = ("ContainAcc", "EM", "F1", "RetrievedTokens")
+
+
+def recorded(kept: Kept) -> list[str]:
+    """Return the table of recorded runs beside what the papers state of their systems; the means of
+    tokens are arithmetic, as theirs are."""
+    lines: list[str] = []
+    for name, figure in kept.file("recorded").items() if kept.has("recorded") else ():
+        details = figure.details
+        runs = details["suite"]["experiment"]["runs"]
+        means = {
+            (entry["data_set"], entry["run"], entry["measure"]): entry["value"]
+            for entry in details["plain_means"]
+        }
+        values = {row.what: row.value for row in figure.rows}
+        for set_name, run in product(details["suite"]["experiment"]["sets"], runs):
+            label = run["label"]
+            ours = (
+                means.get((set_name, label, measure), values[f"{set_name}: {label}, {measure}"])
+                for measure in _RECORDED
+            )
+            theirs = _of_papers(details["papers"], run["system"], set_name)
+            lines.append(markdown.line([name, set_name, label, *map(shown_number, ours), theirs]))
+    head = ("suite", "data set", "run", *_RECORDED, "the paper's figures, not measured here")
+    return table(head, lines, "ablate bench/suites/recorded_arag.yaml")
+
+
+def _of_papers(papers: Sequence[Mapping[str, Any]], system: str, set_name: str) -> str:
+    """Return what papers state of a system on a data set, in their units; nothing if that is
+    nothing."""
+    stated: list[str] = []
+    for paper in papers:
+        by_measure: dict[str, list[str]] = {}
+        for their_system, model, their_set, measure, value in paper["figures"]:
+            if (their_system, their_set) == (system, set_name) and measure in _RECORDED:
+                by_measure.setdefault(measure, []).append(f"{value:,g} ({model})")
+        figures = "; ".join(f"{name} {', '.join(of)}" for name, of in by_measure.items())
+        stated += [f"{paper['table']}: {figures}"] if figures else []
+    return ". ".join(stated)
+
+
 def manuals(kept: Kept) -> list[str]:
     """Return the table of searches over manuals and code, with a column for each measured state."""
     return _by_column(kept, "manuals", lambda part: not part.startswith("readers: "))
@@ -378,6 +421,35 @@ def growth(kept: Kept) -> list[str]:
     return table(head, lines, "scale")
 
 
+def where(kept: Kept) -> list[str]:
+    """Cost of a condition on searches by vectors, by size and share of matches."""
+    lines: list[str] = []
+    for name, figure in kept.file("where").items() if kept.has("where") else ():
+        rows = {row.what: row for row in figure.rows}
+        plain = rows[f"a query, {PLAIN}"]
+        lines.append(markdown.line([name, PLAIN, f"{_value(plain)} ms", *[""] * 3]))
+        for share in (f"{share:.1%}" for share in SHARES):
+            recall = rows.get(f"recall@{TOP_K}, {share}")
+            cells = [
+                f"{_value(rows[f'a query, {share}'])} ms",
+                _with_range(rows[f"{share} over {PLAIN}"]),
+                f"{_value(rows[f'the first query, {share}'])} ms",
+                "" if recall is None else f"{recall.value:.2f}",
+            ]
+            lines.append(markdown.line([name, share, *cells]))
+    head = ("vectors", "share that matches", "a query", "over no condition", "the first query")
+    return table((*head, f"recall@{TOP_K}"), lines, "where")
+
+
+def vector_scale(kept: Kept) -> list[str]:
+    """Steps, memory, bytes and recall of many vectors in an inverted file."""
+    lines: list[str] = []
+    for name, figure in kept.file("vector_scale").items() if kept.has("vector_scale") else ():
+        for row in figure.rows:
+            lines.append(markdown.line([name, row.what, f"{_value(row)} {row.unit}".strip()]))
+    return table(("run", "figure", "measured"), lines, "vector_scale")
+
+
 def _with_interval(law: Mapping[str, Any]) -> str:
     low, high = law["interval_95"]
     mark = " !" if law["bends"] or law["mostly_overhead"] else ""
@@ -423,6 +495,9 @@ TABLES: Mapping[str, Table] = {
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,
     "growth": growth,
+    "recorded runs": recorded,
+    "where": where,
+    "vector scale": vector_scale,
     "manuals": manuals,
     "manual readers": manual_readers,
 }

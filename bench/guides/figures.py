@@ -32,8 +32,8 @@ DOCUMENTS = (
     *(
         f"bench/studies/{name}.md"
         for name in (
-            *("agent", "gold_chain", "growth", "manuals", "replay", "retrieval"),
-            "speed",
+            *("agent", "gold_chain", "growth", "manuals", "papers", "replay", "retrieval"),
+            *("speed", "vectors"),
         )
     ),
 )

@@ -233,7 +233,7 @@ def index_with_stored_names(chunks: Iterable[Chunk], folder: Path, language: str
     make = _classes()
     writer = _writer(folder)
     field = java("org.apache.lucene.document.TextField")
-    stream = java("arag.Documents$Forms")
+    stream = java("arag.Words").stream
     for chunk in chunks:
         document = make.document()
         document.add(make.exact(schema.ID, chunk.id, make.yes))
@@ -241,8 +241,8 @@ def index_with_stored_names(chunks: Iterable[Chunk], folder: Path, language: str
         document.add(make.analysed(TITLE, chunk.title, make.yes))
         document.add(make.analysed(CONTENT, chunk.content, make.no))
         forms = forms_of_chunk(chunk, language)
-        document.add(field(FORMS[TITLE], stream(forms.title)))
-        document.add(field(FORMS[CONTENT], stream(forms.content)))
+        for name, terms in ((TITLE, forms.title), (CONTENT, forms.content)):
+            document.add(field(FORMS[name], stream(java_array("byte", terms.encode()), True)))
         writer.addDocument(document)
     writer.commit()
     writer.close()

@@ -33,7 +33,13 @@ from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key, rows_
 from arag_search.vectors.faiss_index import lists_for
 from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.storage.publish import publish_sidecar
-from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record, write_shard
+from arag_search.vectors.storage.shards import (
+    StoredShard,
+    StoredType,
+    shard_numbers,
+    shard_record,
+    write_shard,
+)
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
 from bench import BenchError
 from bench.arguments import BenchParser, positive
@@ -54,11 +60,11 @@ MOST_LISTS = 4_096
 """The maximum number of lists to train; more take hours on two cores."""
 
 _CHUNK_SENTENCES = 8
-_SHARD_ROWS = 40_000
+SHARD_ROWS = 40_000
 _CENTRES = 2_000
 _SPREAD = 0.7
 _PEAK_INTERVAL_S = 0.01
-_QUERIES = 1 << 30  # the seed of queries, which no shard has
+QUERIES_SEED = 1 << 30  # the seed of queries, which no shard has
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
-    run = circumstances(command, seed=_QUERIES)
+    run = circumstances(command, seed=QUERIES_SEED)
     for size in options.sizes:
         for figure in _figures(options, size):
             show(options.json, [figure], run)
@@ -135,9 +141,9 @@ def write_synthetic(task: Task) -> tuple[Manifest, float]:
     chunks = 0
     seconds = 0.0
     with open_placement(task.work / "placement", ("sentence",), {}) as placement:
-        for number, start in enumerate(range(0, task.rows, _SHARD_ROWS)):
-            rows = min(_SHARD_ROWS, task.rows - start)
-            shard = list(_chunks(start // _CHUNK_SENTENCES, rows))
+        for number, start in enumerate(range(0, task.rows, SHARD_ROWS)):
+            rows = min(SHARD_ROWS, task.rows - start)
+            shard = list(chunks_from(start, rows))
             vectors = synthetic_vectors(rows, task.dimension, number)
             for chunk in shard:
                 placement.add(chunk)
@@ -167,10 +173,16 @@ def stored_shards(folder: Path) -> list[StoredShard]:
     return [StoredShard(folder, record) for record in records if record is not None]
 
 
-def write_sentences(folder: Path, number: int, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+def write_sentences(
+    folder: Path,
+    number: int,
+    chunks: Sequence[Chunk],
+    vectors: Vectors,
+    dtype: StoredType = "float32",
+) -> None:
     """Write the shard of the sentences of these chunks."""
     keys = [row_key(text) for chunk in chunks for _, text in rows_of(chunk, "sentence")]
-    write_shard(folder, number, {"sentence": keys}, {"sentence": vectors}, dtype="float32")
+    write_shard(folder, number, {"sentence": keys}, {"sentence": vectors}, dtype=dtype)
 
 
 def publish_sentences(
@@ -216,7 +228,9 @@ def synthetic_vectors(rows: int, dimension: int, seed: int) -> Vectors:
     return vectors
 
 
-def _chunks(first: int, sentences: int) -> Iterator[Chunk]:
+def chunks_from(first_row: int, sentences: int) -> Iterator[Chunk]:
+    """Generate passages with so many sentences in all, the first of which has this row."""
+    first = -(-first_row // _CHUNK_SENTENCES)
     for number, start in enumerate(range(0, sentences, _CHUNK_SENTENCES), first):
         count = min(_CHUNK_SENTENCES, sentences - start)
         texts = [f"Sentence {at} of passage {number}. " for at in range(count)]
@@ -249,7 +263,7 @@ def _flat(task: Task, manifest: Manifest) -> Figure:
     """Measure flat vectors: publishing them, and searching against bare FAISS."""
     rows = _published(task, manifest, "flat")
     with _opened(task, manifest) as sidecar:
-        queries = synthetic_vectors(max(BATCHES), task.dimension, _QUERIES)
+        queries = synthetic_vectors(max(BATCHES), task.dimension, QUERIES_SEED)
         bare = _bare(task)
         _check_same(bare, sidecar, queries)
         before = anonymous_bytes()
@@ -276,7 +290,7 @@ def _inverted(task: Task, manifest: Manifest) -> Figure:
     factory = f"OPQ64_256,IVF{min(MOST_LISTS, lists_for(task.rows))},PQ64"
     rows = _published(task, manifest, factory)
     with _opened(task, manifest) as sidecar:
-        queries = synthetic_vectors(64, task.dimension, _QUERIES)
+        queries = synthetic_vectors(64, task.dimension, QUERIES_SEED)
         for name, rescore in (("rescored", True), ("not rescored", False)):
             seconds = [
                 timed(

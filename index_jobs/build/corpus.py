@@ -135,11 +135,8 @@ def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
-def packed_batches(
-    reader: CorpusReader, packing: Packing[Batch, Packed], done_bytes: int = 0
-) -> Iterator[PackedBatch]:
-    """Yield the batches of a reader, packed, in their order. ``done_bytes`` is the size of the
-    sources that were read before.
+def packed_batches(reader: CorpusReader, packing: Packing[Batch, Packed]) -> Iterator[PackedBatch]:
+    """Yield the batches of a reader, packed, in their order.
 
     What has been yielded is complete: between two batches a job may make a checkpoint or stop.
     Raises what reading and packing raise; an error of a source comes after the batches before it,
@@ -148,7 +145,7 @@ def packed_batches(
 
     def taken() -> PackedBatch:
         batch, packed = packing.take()
-        return PackedBatch(packed, batch.position, done_bytes + batch.read_bytes)
+        return PackedBatch(packed, batch.position, batch.read_bytes)
 
     problem: SourceError | None = None
     try:

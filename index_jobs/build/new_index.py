@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,9 @@ from arag_search.engines.open import open_build
 from arag_search.engines.write import BuildTarget, IndexWriter
 from arag_search.errors import (
     AragError,
+    ArgumentError,
     BuildError,
+    DuplicateIdError,
     IndexDamagedError,
     UnavailableError,
     WorkerLostError,
@@ -23,6 +27,7 @@ from arag_search.query.forms import steps
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
+from index_jobs.build.blocks import BlockWork, blocks, written_blocks
 from index_jobs.build.corpus import (
     Checkpoints,
     Corpus,
@@ -34,11 +39,13 @@ from index_jobs.build.corpus import (
 from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
-from index_jobs.cutting.chunking import pack
+from index_jobs.cutting.chunking import Work, pack
 from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
-from index_jobs.sources.reading import CorpusReader, SeenIds, Source
+from index_jobs.sources.reading import CorpusReader, SeenIds
+from index_jobs.sources.selection import STDIN
+from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.pool import open_packing
 
 _STATE = "build"
@@ -54,32 +61,29 @@ def build_index(
     """Build an index from ``sources`` (folders and files) at ``location``, a folder or an address.
 
     The index appears, or replaces the earlier one, when it is finished. An interrupted build is
-    resumed from its last checkpoint if the sources and the options are unchanged; otherwise it
-    starts over. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError,
-    ArgumentError for an invalid address or options that do not apply to the location. After a
-    KeyboardInterrupt, a checkpoint is written and the interrupt is raised again.
+    resumed from its last checkpoint if the sources and the options are unchanged, with Ray or
+    without; otherwise it starts over. Raises IndexExistsError, IndexLockedError, SourceError,
+    BuildError, EngineError, ArgumentError for an invalid address or options that do not apply to
+    the location; with Ray also what ``Cluster`` raises, and DuplicateIdError for an id in two
+    blocks even if bad records are skipped. After a KeyboardInterrupt, a checkpoint is written and
+    the interrupt is raised again.
     """
-
-    chosen = options or BuildOptions()
-
-    def open_all(metadata: MetadataReader) -> list[Source]:
-        return open_sources(list(sources), chosen.format, chosen.fields, metadata, chosen.files)
-
-    return build_from(open_all, location, chosen, progress)
-
-
-def build_from(
-    open_all: Callable[[MetadataReader], list[Source]],
-    location: str | Path,
-    options: BuildOptions,
-    progress: Progress | None = None,
-) -> BuildReport:
-    """Build an index from the sources that ``open_all`` returns; see ``build_index``."""
+    options = options or BuildOptions()
     progress = progress or Progress()
     check_location(location, options)
-    with open_build(location, options, progress.note) as target:
+    if options.ray is not None and STDIN in sources:
+        raise ArgumentError(
+            "--ray: other machines cannot read standard input.",
+            where=STDIN,
+            allowed="files and folders on storage that all machines share",
+            do="Save the input to a file there, and name that.",
+        )
+    with (
+        Cluster(options.ray) if options.ray is not None else nullcontext() as cluster,
+        open_build(location, options, progress.note) as target,
+    ):
         try:
-            return _Build(open_all, location, options, progress, target).run()
+            return _Build(sources, location, options, progress, target, cluster).run()
         finally:
             progress.end()
 
@@ -89,21 +93,28 @@ class _Build:
 
     def __init__(
         self,
-        open_all: Callable[[MetadataReader], list[Source]],
+        names: Sequence[str],
         location: str | Path,
         options: BuildOptions,
         progress: Progress,
         target: BuildTarget,
+        cluster: Cluster | None,
     ) -> None:
         self._began = time.monotonic()
         self._location = location
         self._options = options
         self._progress = progress
         self._target = target
+        self._cluster = cluster
         metadata = MetadataReader(options.metadata)
-        self._corpus = Corpus(open_all(metadata), metadata)
-        self._already_chunked = are_already_chunked(self._corpus.sources)
-        self._workers = self._corpus.workers(options.workers)
+        sources = open_sources(names, options.format, options.fields, metadata, options.files)
+        self._corpus = Corpus(sources, metadata)
+        self._already_chunked = are_already_chunked(sources)
+        if cluster is None:
+            self._workers = self._corpus.workers(options.workers)
+        else:
+            self._workers = cluster.workers(options.workers)
+            cluster.check({os.path.abspath(source.name): None for source in sources})
         self._language = ""
         self._detected: Detected | None = None
         self._signature = {
@@ -127,7 +138,10 @@ class _Build:
                 self._language = self._chosen_language()
             self._open()
             try:
-                self._write_all(interrupts)
+                if self._cluster is None:
+                    self._write_all(interrupts)
+                else:
+                    self._write_blocks(interrupts, self._cluster)
                 self._finish_writing()
             except (KeyboardInterrupt, WorkerLostError) as stop:
                 is_consistent = isinstance(stop, WorkerLostError) or interrupts.between_batches
@@ -201,13 +215,7 @@ class _Build:
     def _write_all(self, interrupts: Interrupts) -> None:
         """Read, pack and write the corpus."""
         options = self._options
-        work = partial(
-            pack,
-            packer=self._target.packer,
-            chunk_tokens=options.chunk_tokens,
-            metadata=self._corpus.metadata.fields,
-        )
-        with open_packing(self._workers, work) as packing:
+        with open_packing(self._workers, self._work()) as packing:
             reader = CorpusReader(
                 self._corpus.sources,
                 self._corpus.metadata,
@@ -224,6 +232,43 @@ class _Build:
                 self._progress.read(read_bytes, self._state.documents, self._rejections())
                 interrupts.check()
                 checkpoints.save_if_due()
+
+    def _write_blocks(self, interrupts: Interrupts, cluster: Cluster) -> None:
+        """Let a cluster read, pack and write the corpus, block by block."""
+        options = self._options
+        write = self._target.block_writing()
+        cluster.check(write.needs)
+        work = BlockWork(self._work(), write, options.skip_bad_lines, options.files.skip_bad)
+        checkpoints = Checkpoints(self._commit, options.checkpoint_s)
+        with cluster.tasks(work, self._workers) as tasks:
+            for done in written_blocks(blocks(self._corpus, self._state.position), tasks):
+                if done is not None:
+                    block, (state, ids, written) = done
+                    self._check_new(ids, block.payload.part.source.name)
+                    self._target.add_block(written)
+                    self._state.join(state, block.place)
+                    self._progress.read(block.read_bytes, self._state.documents, self._rejections())
+                    checkpoints.save_if_due()
+                interrupts.check()
+
+    def _check_new(self, ids: Sequence[str], where: str) -> None:
+        """Raise DuplicateIdError if a document of an earlier block has one of these ids: what a
+        cluster has written is not taken back."""
+        for id in ids:
+            if self._ids.add(id) and self._writer.has_document(id):
+                do = "Remove or rename one of them"
+                if self._options.skip_bad_lines:
+                    do += ", or build without --ray, which skips the second"
+                raise DuplicateIdError(id, where=where, do=f"{do}.")
+
+    def _work(self) -> Work:
+        """Return the work of packing batches."""
+        return partial(
+            pack,
+            packer=self._target.packer,
+            chunk_tokens=self._options.chunk_tokens,
+            metadata=self._corpus.metadata.fields,
+        )
 
     def _rejections(self) -> str:
         """Return what a server has rejected, in words; empty if nothing."""

@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1, TargetOptions
 from arag_search.errors import ArgumentError
-from arag_search.manifest import FOLD_CHARACTERS, FORMAT_VERSION
+from arag_search.manifest import FOLD_CHARACTERS
 from arag_search.query.fields import MetadataType
-from arag_search.query.forms import NONE, languages, steps
+from arag_search.query.forms import NONE, languages
 from index_jobs.build.language import AUTO
 from index_jobs.cutting.chunking import (
-    CHUNKING_VERSION,
     DEFAULT_CHUNK_TOKENS,
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
+    program_version,
 )
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
@@ -53,7 +52,9 @@ class BuildOptions(TargetOptions):
     the parts to leave out. With ``skip_bad_lines``, records that cannot be read are counted and
     skipped. ``files`` says which files are read, and whether bad ones are skipped. A checkpoint is
     written every ``checkpoint_s`` seconds. ``workers`` is the number of processes that cut and
-    pack: 0 for none, None for a number that suits the corpus. The other options are for an index on
+    pack: 0 for none, None for a number that suits the corpus. ``ray`` is the address of a Ray
+    cluster that reads, cuts and writes (see ``Cluster``; None: this machine does); ``workers`` then
+    work there (None: one for each of its cores). The other options are for an index on
     a server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the time to wait
     for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished indexes to keep
     (None: KEPT). Raises ArgumentError for a value that is not allowed.
@@ -69,6 +70,7 @@ class BuildOptions(TargetOptions):
     language: str = AUTO
     checkpoint_s: float = CHECKPOINT_S
     workers: int | None = None
+    ray: str | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -142,7 +144,7 @@ class BuildOptions(TargetOptions):
             "--shards": self.shards,
             FOLD_OPTION: self.fold_characters,
             **self.files.signature(),
-            "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex"), *steps("en")],
+            "the program": program_version(),
         }
 
 

@@ -14,12 +14,19 @@ from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import counted, duration
 from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
-from index_jobs.sources.reading import SHOWN_EXAMPLES, Position, Unread
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import (
+    KEPT_FILES,
+    SHOWN_EXAMPLES,
+    Position,
+    Unread,
+    count_unread,
+)
 from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 
 _POSITION = tuple(field.name for field in dataclasses.fields(Position))
 
-CHECKPOINT_VERSION = 4
+CHECKPOINT_VERSION = 5
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 
@@ -29,7 +36,7 @@ class BuildState:
 
     shard: int = 0
     records: int = 0
-    shard_documents: int = 0
+    shard_entries: int = 0
     documents: int = 0
     chunks: int = 0
     sentences: int = 0
@@ -54,15 +61,40 @@ class BuildState:
 
     def take(self, counts: Counts, position: Position) -> None:
         """Count a batch that was written; ``position`` is the reading position after it."""
-        digest = CorpusDigest(int(self.fingerprint, 16), int(self.placement, 16))
-        digest.include(counts.digest)
+        self._include(counts, counts.digest)
+        for name in _POSITION:
+            setattr(self, name, getattr(position, name))
+
+    def join(self, block: BuildState, place: Mapping[str, int]) -> None:
+        """Count a block that another process has counted from zero; ``place`` is where reading
+        resumes after it."""
+        self._include(block, block._digest)
+        metadata = MetadataReader({})
+        for state in (self, block):
+            metadata.take(state.undeclared, state.seen)
+        self.undeclared, self.seen = metadata.undeclared, sorted(metadata.seen)
+        self.skipped += block.skipped
+        self.skipped_files += block.skipped_files
+        examples = (*self.skipped_examples, *block.skipped_examples)
+        self.skipped_examples = examples[:SHOWN_EXAMPLES]
+        files = (*self.skipped_file_examples, *block.skipped_file_examples)
+        self.skipped_file_examples = files[:KEPT_FILES]
+        count_unread(self.unread, block.unread)
+        for name, value in place.items():
+            setattr(self, name, value)
+
+    @property
+    def _digest(self) -> CorpusDigest:
+        return CorpusDigest(int(self.fingerprint, 16), int(self.placement, 16))
+
+    def _include(self, counts: Counts | BuildState, more: CorpusDigest) -> None:
+        digest = self._digest
+        digest.include(more)
         self.fingerprint = fingerprint_hex(digest.fingerprint)
         self.placement = fingerprint_hex(digest.placement)
         for name in ("documents", "chunks", "sentences", "tokens", "title_characters"):
             setattr(self, name, getattr(self, name) + getattr(counts, name))
         include_counts(self.fields, counts.fields)
-        for name in _POSITION:
-            setattr(self, name, getattr(position, name))
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from operator import attrgetter
 from typing import Any
 
@@ -27,9 +28,9 @@ from arag_search.corpus import (
 )
 from arag_search.engines.write import Packer
 from arag_search.field_counts import FieldCounts, Fields, counts_of_fields
-from arag_search.manifest import CorpusDigest
+from arag_search.manifest import FORMAT_VERSION, CorpusDigest
 from arag_search.query.fields import MetadataType
-from arag_search.query.forms import is_code
+from arag_search.query.forms import is_code, steps
 from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.cutting.sentences import sentence_ends
 from index_jobs.cutting.structure import LEAST_TOKENS, Piece, Structure, ends_of_lines, line_starts
@@ -37,6 +38,12 @@ from index_jobs.cutting.structure import LEAST_TOKENS, Piece, Structure, ends_of
 CHUNKING_VERSION = 3
 """The version of cutting: increase it when the same document would be cut differently, so that a
 resumed build never mixes two ways of cutting."""
+
+
+def program_version() -> list[int | str]:
+    """Return the versions of all that decides how a document is cut and stored."""
+    return [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex"), *steps("en")]
+
 
 DEFAULT_CHUNK_TOKENS = 1_000
 MIN_CHUNK_TOKENS = 16
@@ -76,12 +83,9 @@ def cut(
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
     ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
-    be. A ``whole`` document becomes one chunk with the id of the document; a ``ready`` document
-    already has its chunks. Raises BuildError for a document with more chunks than an ordinal can
-    number.
+    be. A ``whole`` document becomes one chunk with the id of the document. Raises BuildError for a
+    document with more chunks than an ordinal can number.
     """
-    if document.ready is not None:
-        return list(document.ready[0]), document.ready[1]
     text = nfc(document.text)
     starts = line_starts(text) if document.outline or document.is_file else []
     ends = document.sentence_ends

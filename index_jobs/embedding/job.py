@@ -105,12 +105,12 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
     """Open the encoders that the options specify. Raises ArgumentError."""
     if isinstance(encoder, str | EncoderIdentity):
         choice = EncoderChoice.of(encoder, options.device, options.batch_size)
-        if options.ray:
-            from index_jobs.embedding.ray import RayMaking
+        if options.ray is not None:
+            from index_jobs.embedding.cluster import ClusterMaking
 
-            return RayMaking(choice, options.workers, options.piece_rows)
+            return ClusterMaking(options.ray, choice, options.workers, options.piece_rows)
         return LocalMaking(choice, options.workers or 0, options.piece_rows)
-    if options.ray or options.workers:
+    if options.ray is not None or options.workers:
         raise ArgumentError(
             "An open encoder cannot be passed to other processes.",
             allowed="the name of an encoder",
@@ -286,7 +286,8 @@ class _Embedding:
                 self._progress.note(f"Skipping vectors that cannot be read: {path}: {sidecar.what}")
         finished = self._finished_shards()
         shards, trained = ([], None) if self._options.overwrite else known.like(self._plan)
-        reuse = self._match([*finished, *shards])
+        # In this order, the lists of earlier vectors are kept, and new rows follow.
+        reuse = self._match([*shards, *finished])
         self._resumed_shards = sum(shard in finished for shard in reuse.linked)
         texts = sum(len(wanted_keys(self._placement, unit)) for unit in self._options.units)
         pairs = zip(reuse.linked, reuse.live, strict=True)

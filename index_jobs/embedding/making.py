@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -182,6 +183,7 @@ class EncoderChoice:
     batch_size: int | None
     query_instruction: str | None = None
     dimension: int | None = None
+    revision: str = ""
 
     @staticmethod
     def of(
@@ -191,7 +193,12 @@ class EncoderChoice:
         if isinstance(encoder, str):
             return EncoderChoice(encoder, device, batch_size)
         return EncoderChoice(
-            encoder.name, device, batch_size, encoder.query_instruction, encoder.dimension
+            encoder.name,
+            device,
+            batch_size,
+            encoder.query_instruction,
+            encoder.dimension,
+            "" if find_spec("sentence_transformers") else encoder.revision,
         )
 
     def open(self) -> Encoder:
@@ -204,6 +211,7 @@ class EncoderChoice:
             batch_size=self.batch_size,
             query_instruction=self.query_instruction,
             dimension=self.dimension,
+            revision=self.revision,
         )
 
 

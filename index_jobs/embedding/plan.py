@@ -38,7 +38,8 @@ class EmbedOptions:
     ``vectors`` is the folder of the sidecars (None: see ``vectors_root``). ``index`` is "auto",
     "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, and
     never splits a passage. ``workers`` is the number of encoding processes; 0 encodes in this
-    process. With ``ray``, they are workers of the cluster (None: as many as the cluster allows).
+    process. With ``ray``, the address of a Ray cluster (see ``Cluster``), they work there (None:
+    one for each GPU, or else for each machine).
     If ``device`` or ``batch_size`` is None, the encoder chooses it. With ``sentence_titles``,
     sentences are encoded below the title of their passage (None: as in existing vectors, else yes).
     Existing vectors with the same encoder and dtype are reused. ``overwrite`` makes all vectors
@@ -56,7 +57,7 @@ class EmbedOptions:
     device: str | None = None
     sentence_titles: bool | None = None
     overwrite: bool = False
-    ray: bool = False
+    ray: str | None = None
 
     @property
     def piece_rows(self) -> int:
@@ -204,7 +205,7 @@ class EmbedReport(Report):
     continued_shards: int
     remade_shards: int
     workers: int
-    ray: bool
+    ray: str | None
     processes: int
     peak_bytes: int
     notes: tuple[str, ...]

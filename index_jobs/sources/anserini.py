@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from arag_search.engines.lucene.foreign import ForeignIndex
 from arag_search.errors import SourceError
 from index_jobs.sources.formats import Fields, ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import SourcePart
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.selection import FileSelection
@@ -93,6 +95,7 @@ class LuceneIndexFolder:
     format: Format = "anserini"
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
+    damaged: Sequence[str] = ()
 
     def __init__(
         self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
@@ -149,6 +152,12 @@ class LuceneIndexFolder:
 
     def where_of(self, doc_id: str) -> str:
         return ""
+
+    def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
+        """See Source. An index is not divided."""
+        part = copy(self)
+        part.name = os.path.abspath(self.name)
+        yield SourcePart.rest(part, position, entries)
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
         self.bytes_read = 0

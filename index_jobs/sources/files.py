@@ -31,7 +31,7 @@ from index_jobs.sources.converters.registry import (
 )
 from index_jobs.sources.formats import SKIP, SKIP_FILE, Fields, checked_id, clean, title_of
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import Entry, SourceOpener
+from index_jobs.sources.reading import Entry, SourceOpener, SourcePart
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
@@ -111,6 +111,7 @@ HELD_CHARACTERS = 1 << 22
 """The maximum part of a file with many documents that is held in memory until all of it has been
 read."""
 
+_MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
 
@@ -189,6 +190,7 @@ class FileSource:
         self.bytes_read = 0
         self._identity = os.path.abspath(name) if name != STDIN else SpooledInput.where
         self._listing = listing
+        self._files_before = 0
         self._fields = fields
         self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
         self._converters: dict[str, Converter] = {}
@@ -252,7 +254,7 @@ class FileSource:
         self.bytes_read = 0
         self.repeats = Repeats()  # of what this reading sees: a resumed one compares the rest
         left_out = LeftOut()
-        for number, file in enumerate(self._listing(left_out), 1):
+        for number, file in enumerate(self._listing(left_out), self._files_before + 1):
             if number >= first:
                 done = rows if number == first else 0
                 position = (number << _ROW_BITS) + done
@@ -261,6 +263,47 @@ class FileSource:
                     yield position, entry
             self.bytes_read += file.size
         self.damaged |= left_out.existing
+
+    def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
+        """See Source. The documents of a file that may have many are counted."""
+        first, done = position >> _ROW_BITS, position & ((1 << _ROW_BITS) - 1)
+        files: list[SourceFile] = []
+        size = read_bytes = number = 0
+        for number, file in enumerate(self._listing(LeftOut()), 1):
+            if number >= first:
+                is_full = size + file.size > most_bytes or len(files) >= _MOST_PART_FILES
+                if files and is_full:
+                    counts = [*map(self._entry_count, files)]
+                    last = (number - 1 << _ROW_BITS) + counts[-1]
+                    after = entries + sum(counts) - done
+                    part = self._only(files, number - 1)
+                    yield SourcePart(part, position, entries, last, after, read_bytes)
+                    position, entries, done = last, after, 0
+                    files, size = [], 0
+                files.append(file._replace(path=os.path.abspath(file.path)))
+                size += file.size
+            read_bytes += file.size
+        yield SourcePart.rest(self._only(files, number), position, entries)
+
+    def _only(self, files: Sequence[SourceFile], last: int) -> FileSource:
+        """Return a source of these files, the last of which has the number ``last``."""
+        source = copy(self)
+        source._listing = partial(_listed, files)
+        source._files_before = last - len(files)
+        source._converters = {}
+        return source
+
+    def _entry_count(self, file: SourceFile) -> int:
+        """Count the entries that a file has, good or bad."""
+        if not file.type.has_many:
+            return 1
+        count = 0
+        try:
+            for entry in self._checked(file) if self._checks_files else self._converted(file):
+                count += entry is not None
+        except SourceError:
+            count += 1
+        return count
 
     def _entries(self, file: SourceFile, skip: int) -> Iterator[Document | SourceError | None]:
         """Yield the documents of a file and its bad records after the first ``skip`` of them, or
@@ -373,6 +416,10 @@ class FileSource:
             unread=converted.unread,
             outline=converted.outline,
         )
+
+
+def _listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFile]:
+    return iter(files)
 
 
 def _spread(listing: Listing, left_out: LeftOut) -> Iterator[SourceFile]:

@@ -68,6 +68,34 @@ class Source(Protocol):
         the source again could tell."""
         ...
 
+    def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
+        """Divide what follows a position, before which the source has ``entries`` records and
+        files, into parts of about ``most_bytes`` on disk. A part that cannot be divided may be
+        larger. The last part has no end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """A part of a source, which another process can read: it is pickled, and has absolute paths.
+
+    ``source`` yields the part after the position ``first``, before which there are ``entries``
+    records and files. ``last`` and ``last_entries`` are the position and number after it; ``last``
+    is None if the source ends with it. ``read_bytes`` counts the bytes of the source up to its end.
+    """
+
+    source: Source
+    first: int
+    entries: int
+    last: int | None
+    last_entries: int
+    read_bytes: int
+
+    @staticmethod
+    def rest(source: Source, position: int, entries: int) -> SourcePart:
+        """Return all of a source after a position as one part."""
+        return SourcePart(source, position, entries, None, 0, source.size)
+
 
 class SourceOpener(Protocol):
     """A function that opens sources of one format."""
@@ -163,19 +191,19 @@ class Position:
     """The progress of reading, and what was left out so far.
 
     ``shard`` is the number of the source being read, ``records`` is the position in it (see
-    ``source.Entry``), and ``shard_documents`` counts the documents numbered in it. ``skipped``
-    counts bad records, and ``skipped_files`` bad files. ``undeclared`` and ``seen`` are those of
-    MetadataReader. ``unread`` has, for each kind of part that was not read, its number and the
-    ids of the first documents.
+    ``source.Entry``), and ``shard_entries`` counts its records and files before it, good or bad:
+    the number of the next document. ``skipped`` counts bad records, and ``skipped_files`` bad
+    files. ``undeclared`` and ``seen`` are those of MetadataReader. ``unread`` has, for each kind of
+    part that was not read, its number and the ids of the first documents.
     """
 
-    shard: int
-    records: int
-    shard_documents: int
-    skipped: int
-    skipped_examples: Sequence[str]
-    undeclared: dict[str, int]
-    seen: list[str]
+    shard: int = 0
+    records: int = 0
+    shard_entries: int = 0
+    skipped: int = 0
+    skipped_examples: Sequence[str] = ()
+    undeclared: dict[str, int] = field(default_factory=dict[str, int])
+    seen: list[str] = field(default_factory=list[str])
     skipped_files: int = 0
     skipped_file_examples: Sequence[str] = ()
     unread: Unread = field(default_factory=dict[str, list[Any]])
@@ -214,22 +242,19 @@ class CorpusReader:
         first_shard: int = 0,
         skip_bad_lines: bool,
         skip_bad_files: bool = False,
-        number_duplicates: bool = True,
     ) -> None:
         """``ids`` are those of the documents before ``start``. ``is_taken`` is called with an id
         that may be a duplicate, and returns whether a batch already yielded, or an earlier run, has
-        it. ``first_shard`` is the number of the first source. If ``number_duplicates``, a skipped
-        duplicate uses up a number in its source."""
+        it. ``first_shard`` is the number of the first source."""
         self._sources = sources
         self._first_shard = first_shard
         self._metadata = metadata
         self._ids = ids
         self._is_taken = is_taken
         self._skips = {False: skip_bad_lines, True: skip_bad_files}
-        self._number_duplicates = number_duplicates
         self._shard = start.shard
         self._records = start.records
-        self._shard_documents = start.shard_documents
+        self._shard_entries = start.shard_entries
         self._skipped = start.skipped
         self._examples = start.skipped_examples
         self._skipped_files = start.skipped_files
@@ -250,7 +275,7 @@ class CorpusReader:
             if shard == self._shard:
                 yield from self._read(source, done_bytes)
                 self._shard += 1
-                self._records = self._shard_documents = 0
+                self._records = self._shard_entries = 0
             done_bytes += source.size
         yield self._batch(done_bytes)
 
@@ -259,6 +284,7 @@ class CorpusReader:
             problem = self._take(entry) if isinstance(entry, Document) else entry
             if problem is not None:
                 self._skip(problem)
+            self._shard_entries += entry is not None
             self._records = position
             self._unbatched += 1
             if (
@@ -272,15 +298,12 @@ class CorpusReader:
     def _take(self, document: Document) -> SourceError | None:
         """Add a document to the batch, or return the error of a duplicate.
 
-        In a build, a duplicate uses up a number, so that the numbers in a source do not depend on
-        other sources.
+        Its number counts all records before it, bad ones too, so that it depends neither on other
+        sources nor on the content of the records, and a process that reads only a part knows it.
         """
-        number = self._shard_documents
         if self._ids.add(document.id) and self._is_duplicate(document.id):
-            self._shard_documents += self._number_duplicates
             return self._duplicate(document)
-        self._shard_documents += 1
-        self._documents.append((self._shard, number, document))
+        self._documents.append((self._shard, self._shard_entries, document))
         self._characters += len(document.text)
         if document.unread or not document.text:
             self._count_unread(document)
@@ -321,7 +344,7 @@ class CorpusReader:
         position = Position(
             shard=self._shard,
             records=self._records,
-            shard_documents=self._shard_documents,
+            shard_entries=self._shard_entries,
             skipped=self._skipped,
             skipped_examples=self._examples,
             undeclared=dict(self._metadata.undeclared),

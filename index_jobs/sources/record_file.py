@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from arag_search.errors import SourceError
 from index_jobs.sources.files import SpooledInput
 from index_jobs.sources.formats import Fields, Layout
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import SourcePart
 from index_jobs.sources.records import (
     USUAL_COLUMNS,
     CorpusFile,
@@ -19,6 +21,7 @@ from index_jobs.sources.records import (
     file_signature,
     header_of,
     line_records,
+    record_places,
     row_records,
 )
 from index_jobs.sources.registry import FORMATS, Format, SourceFormat
@@ -57,6 +60,8 @@ class RecordFile:
         self._fields = fields
         self._metadata = metadata
         self._file: CorpusFile | None = None
+        self._place = self._lines_before = 0
+        self._last: int | None = None
         self.size = int(self.signature()["size"])
         self.recognised = recognised or format is None
         with CorpusFile(self._path, self._where) as file:
@@ -80,14 +85,19 @@ class RecordFile:
         place = "item" if self._detected.layout == "array" else "line"
         with CorpusFile(self._path, self._where) as file:
             self._file = file
+            if self._place:
+                file.stream.seek(self._place)
             match self._detected.layout:
                 case "array":
                     records = array_records(file, skip, format.pass_over)
                 case "lines":
-                    records = line_records(file, skip)
+                    records = line_records(file, skip, self._lines_before)
                 case "rows":
-                    records = row_records(file, self._detected.columns, skip)
+                    columns = self._detected.columns
+                    records = row_records(file, columns, skip, self._lines_before)
             for number, record in records:
+                if self._last is not None and number > self._last:
+                    return
                 if isinstance(record, SourceError):
                     self.damaged = ("",)
                     yield number, record
@@ -99,6 +109,43 @@ class RecordFile:
                     yield number, error
                 else:
                     yield number, document
+
+    def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
+        """See Source. An array and a compressed file are not divided."""
+        part = copy(self)
+        part._path, part._file = self._path.absolute(), None
+        detected = self._detected
+        with CorpusFile(self._path, self._where) as file:
+            if detected.layout == "array" or file.is_compressed:
+                yield SourcePart.rest(part, position, entries)
+                return
+            rows = detected.layout == "rows"
+            header = None
+            if rows and detected.columns is None:
+                header = header_of(file, _needed_columns(self._fields))
+            first, count = position, 0
+            last = 0
+            for number, place in record_places(file, rows=rows, header=header is not None):
+                if number <= position:
+                    continue
+                if not count:
+                    part = part._beginning(place, number - 1, header)
+                elif place - part._place >= most_bytes:
+                    part._last = last
+                    yield SourcePart(part, first, entries, last, entries + count, place)
+                    part = part._beginning(place, number - 1, header)
+                    first, entries, count = last, entries + count, 0
+                count += 1
+                last = number
+            yield SourcePart.rest(part, first, entries)
+
+    def _beginning(self, place: int, before: int, header: Sequence[str] | None) -> RecordFile:
+        """Return the file from a place in bytes on, before which there are ``before`` lines."""
+        part = copy(self)
+        part._place, part._lines_before, part._last = place, before, None
+        if place and header is not None:
+            part._detected = replace(self._detected, columns=header)
+        return part
 
 
 def _stem(path: Path) -> str:

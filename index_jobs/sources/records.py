@@ -52,6 +52,7 @@ class CorpusFile:
             self._raw = path.open("rb")
             compressed = self._raw.read(2) == _GZIP
             self._raw.seek(0)
+        self.is_compressed = compressed
         self.stream = (
             cast("IO[bytes]", gzip.GzipFile(fileobj=self._raw)) if compressed else self._raw
         )
@@ -130,27 +131,41 @@ class _Readable(AbstractContextManager[None]):
                 return
 
 
-def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
+def line_records(file: CorpusFile, skip: int, before: int = 0) -> Iterator[Record]:
     """Yield the objects of a JSONL file; blank lines are numbered but not yielded.
 
     The first ``skip`` lines are skipped without parsing. A line that is not JSON is yielded as a
-    SourceError.
+    SourceError. The file is at the line after the first ``before``.
     """
-    number = 0
-    while True:
-        line = read_line(file, number + 1, "JSON lines: one record a line")
-        if not line:
-            return
-        number += 1
-        if number <= skip:
-            continue
+    for number, line in _numbered_lines(file, before):
         if isinstance(line, SourceError):
-            yield number, line
-            continue
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if not line.isspace() and line:
+            if number > skip:
+                yield number, line
+        elif line and number > skip:
             yield number, _parsed(line, f"{file.name}, line {number}")
+
+
+def _numbered_lines(file: CorpusFile, before: int = 0) -> Iterator[tuple[int, bytes | SourceError]]:
+    """Yield the lines with their numbers; blank ones are empty. See ``line_records``."""
+    number = before
+    while line := read_line(file, number + 1, "JSON lines: one record a line"):
+        number += 1
+        if isinstance(line, bytes):
+            line = line.removeprefix(_BOM) if number == 1 else line
+            line = b"" if line.isspace() else line
+        yield number, line
+
+
+def record_places(file: CorpusFile, *, rows: bool, header: bool) -> Iterator[tuple[int, int]]:
+    """Yield the number of the line on which each record begins, and a place in bytes from which it
+    can be read. ``rows`` says whether the records are rows of a table, the first of which may be
+    the ``header``. Raises SourceError for a quote that is not closed."""
+    place = 0
+    for number, record in table_rows(file) if rows else _numbered_lines(file):
+        is_header, header = header, False
+        if record and not is_header:
+            yield number, place
+        place = file.stream.tell()
 
 
 def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceError:
@@ -314,14 +329,17 @@ def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None
     return tuple(names) if set(wanted) <= set(names) else None
 
 
-def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> Iterator[Record]:
+def row_records(
+    file: CorpusFile, columns: Sequence[str] | None, skip: int, before: int = 0
+) -> Iterator[Record]:
     """Yield the rows as objects, by the names of their columns.
 
     If ``columns`` is None, the first line names them. Rows that begin on the first ``skip`` lines
     and empty lines are skipped. A row that cannot be read is yielded as a SourceError. An unclosed
-    quote raises SourceError, since no row after it can be recognised.
+    quote raises SourceError, since no row after it can be recognised. The file is at the line after
+    the first ``before``.
     """
-    for number, row in table_rows(file):
+    for number, row in table_rows(file, before=before):
         if isinstance(row, SourceError):
             if number > skip:
                 yield number, row
@@ -332,13 +350,18 @@ def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> I
 
 
 def table_rows(
-    file: CorpusFile, delimiter: str = "\t", encoding: str = "utf-8", *, quotes: bool = True
+    file: CorpusFile,
+    delimiter: str = "\t",
+    encoding: str = "utf-8",
+    *,
+    quotes: bool = True,
+    before: int = 0,
 ) -> Iterator[tuple[int, list[str] | SourceError]]:
     """Yield the fields of every row, and the number of the line (from 1) on which it begins; an
     empty line has no fields. Without ``quotes`` a quote is a character. See ``row_records``."""
     if csv.field_size_limit() < MAX_LINE_BYTES:
         csv.field_size_limit(MAX_LINE_BYTES)
-    lines = _Lines(file, encoding)
+    lines = _Lines(file, encoding, before)
     quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
     while True:
@@ -395,10 +418,10 @@ def _unclosed(where: str) -> SourceError:
 class _Lines:
     """The lines of a file of text; reading may continue after a bad line."""
 
-    def __init__(self, file: CorpusFile, encoding: str) -> None:
+    def __init__(self, file: CorpusFile, encoding: str, before: int) -> None:
         self._file = file
         self._encoding = encoding
-        self.number = 0
+        self.number = before
         self.ended = False
 
     def __iter__(self) -> Iterator[str]:

@@ -22,7 +22,7 @@ from index_jobs.sources.records import readable
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from arag_search.errors import SourceError
@@ -451,14 +451,6 @@ class FileSelection:
         """Return the options by their names, except those that do not change what is indexed."""
         values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
         return {**values, "--include": list(self.include), "--exclude": list(self.exclude)}
-
-    @staticmethod
-    def of_signature(values: Mapping[str, Any]) -> FileSelection:
-        """Return the selection with this signature."""
-        given: dict[str, Any] = {name: values[option] for option, name in _OPTIONS.items()}
-        for name in ("include", "exclude"):
-            given[name] = tuple(given[name])
-        return FileSelection(**given)
 
     def rooted(self, names: Sequence[str]) -> FileSelection:
         """Return the selection with the root of these sources as an absolute path.

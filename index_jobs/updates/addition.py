@@ -32,14 +32,14 @@ from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted, duration
 from index_jobs.build.corpus import Corpus, is_being_packed, packed_batches, summed
 from index_jobs.build.language import AUTO
-from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
+from index_jobs.build.options import DEFAULT_FIELDS
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
     SourcesReport,
     source_lines,
 )
-from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only
+from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only, program_version
 from index_jobs.sources.files import path_id
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
@@ -338,7 +338,7 @@ class _Addition:
         if options.files.skip_bad:
             how.append("--skip-bad-files")
         names = " ".join(name for name, _ in self._corpus.formats)
-        program = BuildOptions().signature()["the program"]
+        program = program_version()
         return UpdateRecord(
             digest_of(self.option, self._corpus.signature, how, program, options.allow_deletes),
             f"arag-search index {names} {self.option} --to {self._where}",
@@ -360,7 +360,6 @@ class _Addition:
                 lambda id: is_being_packed(packing, id) or id in self._ids,
                 skip_bad_lines=self._options.skip_bad_lines,
                 skip_bad_files=self._options.files.skip_bad,
-                number_duplicates=False,
             )
             for packed, position, read_bytes in packed_batches(reader, packing):
                 self._write(packed, position)

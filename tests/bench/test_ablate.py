@@ -187,6 +187,57 @@ def test_a_judge_judges_each_answer_once(
     assert capsys.readouterr().out
 
 
+def test_trajectories_are_judged_where_they_are_asked_for_and_verdicts_are_kept(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "trajectories"}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
+    suite["comparison"]["policy"] = {}
+    replies = {
+        "You grade": "Verdict: incorrect",
+        "You group": "Group: 1, 2",
+        "You judge": "Search: failure",
+    }
+
+    def verdict(request: ModelRequest) -> ModelReply:
+        instructions = request.messages[0].content
+        given = (reply for start, reply in replies.items() if instructions.startswith(start))
+        return ModelReply(next(given, "Category: Reasoning Chain Error\nKind: Wrong Strategy"))
+
+    class Twice(SuiteModels):
+        def _reply(self, request: ModelRequest, seed: int | None) -> ModelReply:
+            calls = sum(message.role == "tool" for message in request.messages)
+            usage = Usage(1, 1, "endpoint")
+            if request.tools and calls < 2:
+                query = json.dumps({"query": ("opera", "libretto")[calls]})
+                return ModelReply("", (ToolCall("1", "logical_search", query),), usage=usage)
+            return ModelReply("Answer: nothing", usage=usage)
+
+    judge = ScriptedModel(verdict)
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judge)
+    arguments = command(work, suite, "--judge", "some-model")
+    assert main([*arguments, "--judge-trajectories"], Twice()) == 0, capsys.readouterr().err
+    (report,) = (work / "work" / "trajectories").rglob("trajectories.md")
+    text = report.read_text()
+    # Two questions: an intent each, searched for twice; the judge finds that both searches failed.
+    assert re.search(
+        r"\| sample \| logical_read \| 2 \| 2 \| 0\.\d+ \(2\) \| 0.000 \(2\) \| 0 of 2 \|", text
+    )
+    assert "| sample | logical_read | 2 | 2 |\n| sample | 2 steps | 2 | 2 |" in text
+    assert "| Reasoning Chain Error | Reasoning Chain Error: Wrong Strategy |" in text
+    asked = len(judge.requests)
+    assert main([*arguments, "--judge-trajectories"], Twice()) == 0
+    assert len(judge.requests) == asked
+    assert main(arguments, Twice()) == 0
+    assert "by verdict" not in report.read_text()
+    assert len(judge.requests) == asked
+    assert main([*command(work, suite), "--judge-trajectories"], Twice()) == 1
+    assert capsys.readouterr().err.endswith(
+        "Trajectories cannot be judged without a model that judges.\n"
+        "Where: --judge-trajectories\nDo: Name the model with --judge MODEL.\n"
+    )
+
+
 def test_factuality_is_judged_where_a_suite_rests_on_it_and_never_without_a_judge(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +348,7 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     text = report.read_text()
     assert "**Incomplete**" not in text
     assert ("## Not measured here" in text) == (name == "arag_main")
-    assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
+    assert "JudgeAcc" not in text.split("## Not measured here")[0].split("### Values")[1]
     cells = [read_cell(path)[1] for path in cell_files(work / "work" / name / "cells")]
     assert not any(row.details["unresolved"] for rows in cells for row in rows)
 
@@ -322,6 +373,139 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
     assert "| book | logical_read | 0.400 [0.400, 0.400] | 1 |" in report
     assert "EvidenceRecall" not in report
     assert "- not measured: the question names no evidence" in report
+
+
+class DecliningModels(SuiteModels):
+    """A model that declines, one that makes an answer up, and one that knows every answer; each
+    searches once."""
+
+    def __init__(self, gold: dict[str, str]) -> None:
+        super().__init__()
+        self.gold = gold
+
+    def __call__(self, entry: ModelEntry, seed: int | None) -> ChatModel:
+        return ScriptedModel(lambda request: self._answer(entry.model, request))
+
+    def _answer(self, name: str, request: ModelRequest) -> ModelReply:
+        usage = Usage(1, 1, "endpoint")
+        if request.messages[-1].role != "tool":
+            words = " OR ".join(re.findall(r"[A-Z][a-z]+", request.messages[-1].content))
+            call = ToolCall("1", "logical_search", json.dumps({"query": words, "top_k": 20}))
+            return ModelReply("", (call,), usage=usage)
+        answer = {"declines": "not found in the corpus", "invents": "Atlantis"}
+        text = answer[name] if name in answer else self.gold[request.question_id]
+        return ModelReply(f"Answer: {text}", usage=usage)
+
+
+WITHHELD: dict[str, Any] = {
+    "name": "withheld",
+    "description": "Three models.",
+    "experiment": {
+        "kind": "agent",
+        "sets": ["sample"],
+        "questions": 6,
+        "evidence": ["present", "withheld"],
+        "presets": ["logical_read"],
+        "models": ["declines", "invents", "knows"],
+    },
+    "comparison": {
+        "factor": "model",
+        "pairs": [["declines", "invents"], ["invents", "knows"]],
+        "primary": "Refusal",
+        "secondary": ["Hallucination", "GoldLeak"],
+        "apart": ["evidence"],
+    },
+    "measures": ["ContainAcc"],
+}
+
+
+def test_evidence_is_withheld_as_a_condition_and_refusals_are_compared(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = work / "data" / "sample" / "questions.jsonl"
+    rows = [json.loads(line) for line in data.read_text().splitlines()]
+    models = DecliningModels({row["id"]: row["answer"] for row in rows})
+    arguments = command(work, WITHHELD)
+    assert main([*arguments, "--dry-run"]) == 0, capsys.readouterr().err
+    assert "Estimate for declines: about 72 requests" in capsys.readouterr().out  # 2 x 6 x 6
+    assert not (work / "work" / "withheld").exists()
+    assert main(arguments, models) == 0
+    output = capsys.readouterr()
+    assert "**declines beats invents**: Refusal +1.000" in output.out
+    assert "**invents against knows is not resolved**" in output.out
+    assert re.search(r"sample: \d+ documents are withheld, \d+ of \d+ passages; of 6 ", output.err)
+    suite = work / "work" / "withheld"
+    cells = {
+        (cell.key["model"], cell.key["evidence"]): {row.question_id: row for row in rows}
+        for cell, rows in map(read_cell, cell_files(suite / "cells"))
+    }
+    assert len({frozenset(rows) for rows in cells.values()}) == 1
+    names = ("Refusal", "Hallucination", "GoldLeak", "ContainAcc")
+    expected = {"declines": (1, 0, 0, 1), "invents": (0, 1, 0, 0), "knows": (0, 0, 1, 0)}
+    for model, values in expected.items():
+        for row in cells[model, "withheld"].values():
+            assert tuple(row.values[name] for name in names) == values
+        for row in cells[model, "present"].values():
+            assert tuple(row.values[name] for name in names) == (
+                None, None, None, model == "knows"
+            )  # fmt: skip
+    shares = [row.values["EvidenceRecall"] for row in cells["knows", "withheld"].values()]
+    assert shares == [0] * 6
+    assert any(row.values["EvidenceRecall"] for row in cells["knows", "present"].values())
+    report = (suite / "report" / "withheld.md").read_text()
+    assert "- Evidence withheld: a scope leaves out every document" in report
+    apart = report.split("### Without evidence")
+    assert len(apart) == 2  # nothing is withheld under the other condition
+    counts = re.findall(r"\| invents \| answer [a-z ]+ \| (\d) \| 0.000 \| 1.000 ", apart[1])
+    assert sum(map(int, counts)) == 6
+
+
+def test_answers_without_evidence_are_judged_in_three_classes(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(WITHHELD)) | {"name": "withheld_judged"}
+    suite["experiment"] |= {"evidence": ["withheld"], "models": ["declines", "invents"]}
+    suite["comparison"] |= {"pairs": [["declines", "invents"]], "apart": []}
+    verdicts = {"not found in the corpus": "correct", "Atlantis": "abstained"}
+
+    def judged(request: ModelRequest) -> ModelReply:
+        answer = json.loads(request.messages[1].content)["answer of the candidate"]
+        return ModelReply(f"Verdict: {verdicts[answer]}")
+
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: ScriptedModel(judged))
+    arguments = command(work, suite, "--judge", "some-model")
+    assert main(arguments, DecliningModels({})) == 0
+    cells = map(read_cell, cell_files(work / "work" / "withheld_judged" / "cells"))
+    for cell, rows in cells:  # the judge decides, whatever the rules say
+        declines = cell.key["model"] == "declines"
+        assert [row.values["GoldLeak"] for row in rows] == [declines] * 6
+        assert [row.values["Refusal"] for row in rows] == [not declines] * 6
+
+
+def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_too_large(
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arguments = command(work, WITHHELD)
+    monkeypatch.setattr("bench.ablation.agent_runs.MAX_READ_PASSAGES", 10)
+    assert main(arguments, DecliningModels({})) == 1
+    assert "Evidence cannot be withheld from an index of " in capsys.readouterr().err
+    suite = json.loads(json.dumps(WITHHELD)) | {"name": "given"}
+    suite["experiment"]["presets"] = ["oracle_evidence"]
+    assert main(command(work, suite), DecliningModels({})) == 1
+    assert "preset oracle_evidence: it is given the evidence, which is withheld." in (
+        capsys.readouterr().err
+    )
+    suite["experiment"] |= {"passages": ["packed 500"], "evidence": ["withheld", "hidden"]}
+    assert main(command(work, suite)) == 1
+    assert "evidence.1, hidden: Input should be 'present' or 'withheld'" in capsys.readouterr().err
+    suite["experiment"]["evidence"] = ["withheld"]
+    suite["comparison"]["apart"] = []
+    assert main(command(work, suite)) == 1
+    assert "experiment.passages, packed 500: evidence is withheld from passages as they are" in (
+        capsys.readouterr().err
+    )
 
 
 def write_beir(folder: Path, *, with_index: bool) -> None:

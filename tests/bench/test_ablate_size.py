@@ -12,9 +12,10 @@ import yaml
 
 import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
+from arag_search.agent.presets import changed_preset, load_preset
 from bench.ablate import main, with_models, without_settings
 from bench.ablation.cells import cell_files, read_cell
-from bench.ablation.estimate import estimate
+from bench.ablation.estimate import estimate, estimate_judge
 from bench.ablation.suite import AgentRuns, ModelEntry, load_suite
 from tests.support.scripted_model import ScriptedModel
 
@@ -184,7 +185,9 @@ def test_every_suite_estimates_its_calls_tokens_and_cost_without_a_key(
     prices.write_text("some-model: {prompt: 1, completion: 10}\n")
     arguments = ["--data", str(published), "--work", str(tmp_path), "--prices", str(prices)]
     arguments += ["--no-plots", "--dry-run", "--model", "some-model", "--judge", "some-model"]
-    arguments += ["--index", "https://nowhere.invalid/kilt"] if "kilt" in name else []
+    arguments += ["--judge-trajectories"]
+    is_over_kilt = "KILT" in NAMES[name].read_text()
+    arguments += ["--index", "https://nowhere.invalid/kilt"] if is_over_kilt else []
     arguments += ["--leave-out", "temperature"]
     assert main([str(NAMES[name]), *arguments]) == 0, capsys.readouterr().err
     lines = capsys.readouterr().out.splitlines()
@@ -195,17 +198,29 @@ def test_every_suite_estimates_its_calls_tokens_and_cost_without_a_key(
 
 
 def test_an_estimate_repeats_earlier_replies_and_keeps_the_bounds_of_the_preset() -> None:
-    from arag_search.agent.presets import changed_preset, load_preset
-
     preset = load_preset("direct_answer")
-    (alone,) = estimate(preset, "m", 10, None)
+    alone = estimate(preset, "m", 10)
     assert (alone.requests, alone.most_requests) == (10, 10)
     assert alone.prompt_tokens == alone.most_prompt_tokens
     two = changed_preset(load_preset("logical_read"), {"max_loops": 1}, "here")
-    searching, judging = estimate(two, "m", 10, "j")
-    assert (searching.requests, judging.requests, judging.model) == (20, 10, "j")
+    searching = estimate(two, "m", 10)
+    assert searching.requests == 20
     first = (searching.prompt_tokens - 10 * 1_300) // 20
     assert searching.prompt_tokens == 10 * (first + first + 1_300)
+
+
+def test_the_calls_of_a_judge_are_estimated_for_answers_and_for_trajectories() -> None:
+    preset = load_preset("logical_read")
+    alone = estimate_judge(preset, "j", 1_000, 1, trajectories=False)
+    assert (alone.model, alone.requests, alone.most_requests) == ("j", 1_000, 1_000)
+    # Each answer, its grouping and five searches, and half of the first hundred; all of them with
+    # as many searches as there are loops, and all of the hundred.
+    judging = estimate_judge(preset, "j", 1_000, 1, trajectories=True)
+    assert judging.requests == 7_050
+    assert judging.most_requests == 2_100 + 1_000 * preset.max_loops
+    assert judging.prompt_tokens == 7_050 * 500 + 1_000 * (5_000 + 250)
+    memory = estimate_judge(load_preset("direct_answer"), "j", 50, 2, trajectories=True)
+    assert (memory.requests, memory.most_requests) == (75, 100)
 
 
 def test_other_models_keep_the_efforts_and_seeds_of_a_suite() -> None:
@@ -218,7 +233,7 @@ def test_other_models_keep_the_efforts_and_seeds_of_a_suite() -> None:
     assert suite.experiment.seeds == (1, 2, 3)
     assert ("other, high effort", "other, medium effort") in suite.comparison.pairs
     assert len(suite.comparison.pairs) == 4
-    main_suite = with_models(load_suite(NAMES["arag_main"]), ["gpt-4o-mini"])
+    main_suite = with_models(load_suite(NAMES["arag_ablation"]), ["gpt-4o-mini"])
     plain = without_settings(main_suite, ["reasoning_effort"])
     assert isinstance(plain.experiment, AgentRuns)
     (entry,) = plain.experiment.models

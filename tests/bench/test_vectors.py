@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from arag_search.vectors import faiss_index
 from arag_search.vectors.base import Nearest
 from bench.quality import recall
+from bench.scale import vector_scale
 from bench.speed import vectors
 from tests.support.vector_shards import chunks_of, publish
 
@@ -62,3 +65,47 @@ def test_recall_is_the_share_of_the_exact_neighbours_that_were_found() -> None:
     assert recall.recall(exact, approximate) == 0.75
     assert recall.recall(exact, exact) == 1.0
     assert recall.recall(exact, [[], []]) == 0.0
+
+
+def test_an_interrupted_run_of_many_vectors_resumes_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    write, merge = vector_scale.write_sentences, faiss_index.merge
+    results, work = tmp_path / "results.json", tmp_path / "work"
+    arguments = [
+        "--rows",
+        "4000",
+        "--added",
+        "400",
+        "--dimension",
+        "16",
+        "--index",
+        "IVF16,PQ4",
+        "--queries",
+        "5",
+    ]
+
+    def counted(folder: Path, number: int, *rest: Any, **options: Any) -> None:
+        written.append(number)
+        write(folder, number, *rest, **options)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(vector_scale, "write_sentences", counted)
+    monkeypatch.setattr(faiss_index, "merge", interrupted)
+    files = ["--work", str(work), "--json", str(results)]
+    assert vector_scale.main([*arguments, *files]) == 130
+    assert "Resume with: " in capsys.readouterr().err
+    monkeypatch.setattr(faiss_index, "merge", merge)
+    assert vector_scale.main([*arguments, *files]) == 0
+    assert written == [0, 1]
+    assert list(work.iterdir()) == []
+    (figure,) = json.loads(results.read_text())["figures"].values()
+    rows = {row["what"]: row["value"] for row in figure["rows"]}
+    assert rows["training vectors"] > 0
+    assert "added: training vectors" not in rows
+    assert 0.5 < rows["recall@10 of synthetic vectors, rescored"] <= 1
+    assert rows["bytes a row, vectors"] == pytest.approx(32, abs=1)
+    assert 12 < rows["added: bytes a row, FAISS index"] < 25

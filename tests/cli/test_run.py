@@ -281,7 +281,7 @@ def test_a_judge_of_trajectories_says_what_searches_were_for_and_why_answers_are
         return ModelReply(next(text for begin, text in replies.items() if prompt.startswith(begin)))
 
     model = ScriptedModel(reply)
-    monkeypatch.setattr("arag_search.cli.score.choose_model", lambda *_, **__: model)
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
     command = ("score", sample_run, "--judge", "m", "--judge-trajectories",
                "--judge-cache", "trajectories.jsonl")  # fmt: skip
     done = arag(*command)
@@ -298,6 +298,10 @@ def test_a_judge_of_trajectories_says_what_searches_were_for_and_why_answers_are
     assert set(map(str, verdicts.values())) == {
         "{'category': 'Reasoning Chain Error', 'kind': 'Wrong Strategy'}"
     }
+    page = arag("view", sample_run, "--out", "judged.html", *command[2:])
+    assert (page.code, page.err) == (0, "")
+    assert len(model.requests) == asked
+    assert '"Reasoning Chain Error: Wrong Strategy":4' in Path("judged.html").read_text()
     assert arag("score", sample_run, "--judge-trajectories").err.startswith(
         "arag-search: --judge-trajectories is given without a model that judges.\n"
     )
@@ -307,7 +311,7 @@ def test_verdicts_of_a_judge_are_stored_and_used_again(
     arag: Command, sample_run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
-    monkeypatch.setattr("arag_search.cli.score.choose_model", lambda *_, **__: model)
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
     Path("labels.jsonl").write_text('{"question_id": "s01", "label": "correct"}')
     command = ("score", sample_run, "--judge", "m", "--judge-labels", "labels.jsonl")
     done = arag(*command)
@@ -330,7 +334,7 @@ def test_factuality_is_judged_instead_or_as_well_where_it_is_asked_for(
         return ModelReply("Score: 0.5" if graded else "Verdict: correct")
 
     model = ScriptedModel(reply)
-    monkeypatch.setattr("arag_search.cli.score.choose_model", lambda *_, **__: model)
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
     cache = ("--judge", "m", "--judge-cache", "factuality.jsonl")
     done = arag("score", sample_run, *cache, "--measure", "Factuality")
     assert (done.code, done.err) == (0, "")
@@ -358,7 +362,7 @@ def test_a_judge_that_cannot_judge_and_labels_of_other_questions_are_refused(
         "Allowed: the name of an endpoint's model, or replay:FILE\n"
     )
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
-    monkeypatch.setattr("arag_search.cli.score.choose_model", lambda *_, **__: model)
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
     Path("labels.jsonl").write_text('{"question_id": "s12", "label": "correct"}')
     done = arag("score", sample_run, "--judge", "m", "--judge-labels", "labels.jsonl")
     assert done.err.startswith('arag-search: There is a label for "s12", which was not asked.\n')

@@ -1,8 +1,6 @@
 """Worker processes make the same vectors, within bounds, and end with the embedding."""
 
 import dataclasses
-import os
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from arag_search.vectors.encoders.choose import open_encoder
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.making import TO_ENCODE, EncoderChoice, LocalMaking, cut_shards
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.commands import process
 from tests.support.embeddings import (
     ENCODER,
     SMALL,
@@ -115,17 +112,3 @@ def test_memory_holds_few_shards_whatever_their_number(tmp_path: Path) -> None:
     few, many = peak(2), peak(10)
     assert many < 1.1 * few
     assert many < 4 * shard_bytes
-
-
-# Ray
-
-
-@pytest.mark.long
-def test_two_workers_of_a_ray_cluster_make_the_same_vectors() -> None:
-    pytest.importorskip("ray")
-    # Ray and Java both want the signals of a process, so Ray gets its own.
-    child = process(
-        "from tests.support.ray_workers import main; main()", PYTHONPATH=os.pathsep.join(sys.path)
-    )
-    out, error = child.communicate(timeout=300)
-    assert (child.returncode, out) == (0, "as without Ray\n"), error

@@ -1,4 +1,4 @@
-"""Folders of files from the command line to the index: fields, bad files, stages and additions."""
+"""Folders of files from the command line to the index: fields, bad files and additions."""
 
 import io
 import os
@@ -13,9 +13,6 @@ from arag_search.manifest import Manifest
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.selection import FileSelection
-from index_jobs.stages.chunk import chunk_sources
-from index_jobs.stages.chunk_folder import ChunkFolder
-from index_jobs.stages.load import load_chunks
 from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from tests.support.builds import InterruptingProgress
 from tests.support.commands import Command
@@ -80,25 +77,6 @@ def test_the_command_line_names_bad_files_or_counts_them(arag: Command) -> None:
     assert report["large_files"] == ["notes/old/opera.txt (30 bytes)", "notes/sea.md (26 bytes)"]
     assert report["left_out"] == {".png": 1, "too large": 2}
     assert ids("index", "sea") == ["notes/tool.py.1"]
-
-
-def test_the_stages_read_the_same_files_as_a_build() -> None:
-    options = BuildOptions(files=SKIPPING)
-    direct = build_index(["notes", "reports"], "direct", options)
-    chunked = chunk_sources(["notes", "reports"], Path("chunks"), options)
-    loaded = load_chunks(Path("chunks"), "loaded", BuildOptions())
-    assert loaded.fingerprint == direct.fingerprint
-    assert loaded.skipped_files == direct.skipped_files == chunked.skipped_files == 1
-    assert loaded.skipped_file_examples == direct.skipped_file_examples
-    assert manifest_of("loaded").metadata == manifest_of("direct").metadata
-    assert manifest_of("loaded").file_metadata == (
-        "file",
-        "modified",
-        "passage_kind",
-        "path",
-        "type",
-    )
-    assert ChunkFolder(Path("chunks")).manifest().files == SKIPPING
 
 
 def test_files_that_join_an_index_of_records_leave_their_fields_out() -> None:

@@ -151,7 +151,7 @@ def test_mutated_files_are_read_or_refused_and_what_they_lose_is_counted(
     metadata = MetadataReader({})
     files = FileSelection(skip_bad=True).rooted([str(tmp_path)])
     source = open_source(str(tmp_path), "files", Fields(), metadata, files)
-    start = Position(0, 0, 0, 0, (), {}, [])
+    start = Position()
     reader = CorpusReader(
         [source],
         metadata,

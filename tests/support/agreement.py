@@ -10,6 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
@@ -513,6 +514,10 @@ def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
             scoped = tested.chunks_at(sample, scope)
             assert scoped == right.chunks_at(sample, scope)
             assert chunk not in scoped
+            known = np.array(sorted({*ordinals[::2], *beyond}), np.int64)
+            for asked in (np.array(ordinals, np.int64), known):
+                marks = tested.among(asked, scope).tolist()
+                assert marks == right.among(asked, scope).tolist()
         assert tested.chunks_at([], None) == []
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench.__main__
-import index_jobs.__main__
 from arag_search.cli.app import run
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +32,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND = re.compile(
     r"(?:^|&& )(?:[A-Z_]+=\S+ )*(?:uv run (?:--extra all )?)?"
-    r"((?:arag-search|python -m bench|python -m index_jobs)(?: |$))"
+    r"((?:arag-search|python -m bench)(?: |$))"
 )
 
 
@@ -112,8 +111,6 @@ def exit_code_of(words: list[str]) -> int:
     """Run a command of ours in this process and return its exit code."""
     if words[0] == "arag-search":
         return run(words[1:])
-    if words[2] == "index_jobs":
-        return run(words[3:], "python -m index_jobs", index_jobs.__main__.stages)
     return bench.__main__.main(words[3:])
 
 

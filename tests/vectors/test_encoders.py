@@ -164,7 +164,7 @@ def test_hashing_is_named_with_or_without_its_dimension() -> None:
 
 ALLOWED = (
     "Allowed: the name of a model (such as Qwen/Qwen3-Embedding-0.6B), a folder, an installed "
-    "package, endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
+    "package, onnx:MODEL, endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
 )
 
 
@@ -190,7 +190,7 @@ ALLOWED = (
         (
             "http://host/v1",
             {},
-            "Encoder 'http://host/v1' names no model.\n"
+            "The name 'http://host/v1' names no model.\n"
             "Allowed: endpoint:MODEL, http(s)://HOST/v1#MODEL",
         ),
         ("any", {"batch_size": 0}, "batch_size is 0.\nAllowed: 1 or more"),
@@ -230,7 +230,7 @@ def test_the_error_of_an_endpoint_without_key_and_address_names_the_variables() 
     with pytest.raises(AragError) as raised:
         open_encoder("endpoint:m", environment={})
     assert str(raised.value) == (
-        "Encoder 'endpoint:m' needs a key or a base URL, and neither is set.\n"
+        "Model 'endpoint:m' needs a key or a base URL, and neither is set.\n"
         "Do: Set ARAG_EMBEDDING_API_KEY or OPENAI_API_KEY, for another endpoint than OpenAI's also "
         "ARAG_EMBEDDING_BASE_URL (a local server needs no key)."
     )
@@ -354,9 +354,12 @@ def test_without_the_extra_the_line_that_installs_it_is_named(
 
 
 def test_importing_the_encoders_loads_neither_torch_nor_numpy() -> None:
-    heavy = "{'numpy', 'torch', 'sentence_transformers', 'openai', 'huggingface_hub'}"
+    heavy = (
+        "{'numpy', 'torch', 'sentence_transformers', 'openai', 'huggingface_hub', 'onnxruntime', "
+        "'tokenizers'}"
+    )
     script = (
-        "import sys, arag_search.vectors.encoders.choose as c, "
+        "import sys, arag_search.vectors.rerankers, "
         "arag_search.vectors.opening\n"
         f"print(sorted({heavy} & set(sys.modules)))"
     )

@@ -11,6 +11,7 @@ import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.query.tree import KeywordEquals, Scope
+from arag_search.vectors import faiss_index
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity
 from arag_search.vectors.faiss_index import (
     check_factory,
@@ -301,11 +302,20 @@ def test_nothing_is_printed_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert capfd.readouterr() == ("", "")
 
 
-def test_quantisers_and_shards_of_an_earlier_sidecar_are_reused(tmp_path: Path) -> None:
+def test_quantisers_lists_and_shards_of_an_earlier_sidecar_are_reused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chunks = chunks_of(500)
     previous = publish(tmp_path, chunks[:400], size=200, index="IVF8,PQ8")
     vectors = write_shards(tmp_path / "more", chunks[400:], seed=5)
     manifest = manifest_of(chunks)
+    filled: list[range] = []
+    fill = faiss_index.fill
+    monkeypatch.setattr(
+        faiss_index,
+        "fill",
+        lambda t, m, shards, *rest: (filled.append(shards), fill(t, m, shards, *rest)),
+    )
     vector_manifest = publish_sidecar(
         [*previous.vector_manifest.shards_in(previous.folder), *shards_in(tmp_path / "more")],
         write_placement(tmp_path / "placement", chunks),
@@ -326,6 +336,7 @@ def test_quantisers_and_shards_of_an_earlier_sidecar_are_reused(tmp_path: Path) 
         later.folder / "shard-00000.sentence.npy",
     )
     assert earlier_file.samefile(later_file)
+    assert filled == [range(2, 3)] * len(VECTOR_UNITS)
     trained = [published.folder / "sentence.trained.faiss" for published in (previous, later)]
     assert trained[0].read_bytes() == trained[1].read_bytes()
     query = unit_vectors(1, seed=3)

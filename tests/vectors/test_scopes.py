@@ -12,13 +12,15 @@ from arag_search.query.tree import (
     And,
     DateRange,
     KeywordEquals,
+    Node,
     Not,
     NumberRange,
     Or,
     Scope,
+    Term,
 )
 from arag_search.vectors import exact as allowed
-from arag_search.vectors.base import rows_of
+from arag_search.vectors.base import Selection, rows_of
 from arag_search.vectors.storage.columns import Columns, ColumnsWriter
 from tests.support.examples import examples
 from tests.support.oracle.documents import Documents
@@ -152,16 +154,38 @@ def test_results_among_the_chunks_that_an_engine_selected_are_exact(
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", few_rows)
     selected = published.chunks[::step]
-    unknown = [1, published.chunks[-1].ordinal + (1 << 40)]
-    ordinals = np.array(sorted([*unknown, *(chunk.ordinal for chunk in selected)]), np.int64)
+    ordinals = [chunk.ordinal for chunk in selected]
     inside = _in_scope(published, selected)
     query_vectors = unit_vectors(2, seed=5)
     sidecar = published.open()
     nprobe = None if published.vector_manifest.index["sentence"] == "flat" else 16
-    results = sidecar.nearest("sentence", query_vectors, 30, ordinals, nprobe=nprobe)
+    opera, rose = Scope((Term("opera"),)), Scope((Term("rose"),))
+    chosen = Selection(opera, lambda known: np.isin(known, ordinals))
+    results = sidecar.nearest("sentence", query_vectors, 30, chosen, nprobe=nprobe)
     for query, hits in zip(query_vectors, results, strict=True):
         assert nearly_equal(hits, published.expected("sentence", query, 30, inside))
-    assert sidecar.nearest("sentence", query_vectors, 30, ordinals[:0]) == [[], []]
+    nothing = Selection(rose, lambda known: np.zeros(len(known), np.bool_))
+    assert sidecar.nearest("sentence", query_vectors, 30, nothing) == [[], []]
+    assert sidecar.nearest("sentence", query_vectors, 30, chosen, nprobe=nprobe) == results
+
+
+def test_an_engine_evaluates_a_condition_once_for_a_sidecar_and_each_scope(
+    published: PublishedVectors,
+) -> None:
+    calls: list[int] = []
+
+    def selection(*clauses: Node) -> Selection:
+        def mark(known: np.ndarray) -> np.ndarray:
+            calls.append(len(known))
+            return np.ones(len(known), np.bool_)
+
+        return Selection(Scope(clauses), mark)
+
+    sidecar = published.open()
+    for _ in range(2):
+        for clauses in ((Term("opera"),), (Term("opera"), ENGLISH)):
+            sidecar.nearest("sentence", unit_vectors(1), 1, selection(*clauses))
+    assert calls == [len(published.chunks)] * 2
 
 
 def test_a_selector_does_not_reset_the_number_of_lists_to_search(

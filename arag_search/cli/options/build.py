@@ -69,8 +69,19 @@ Workers = Annotated[
     int | None,
     typer.Option(
         help="Processes that chunk and pack documents, 0 to 64; 0 uses this one. "
-        "[default: 0 for less than 16 MB, else cores less one, at most 4]",
+        "[default: 0 for less than 16 MB, else cores less one, at most 4; with --ray all cores of "
+        "the cluster]",
         metavar="N",
+        show_default=False,
+    ),
+]
+
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        help="Work on a Ray cluster, whose machines see the same folders at the same paths: auto "
+        "(RAY_ADDRESS, or the one on this machine), HOST:PORT, or local, which starts one here.",
+        metavar="ADDRESS",
         show_default=False,
     ),
 ]
@@ -145,6 +156,7 @@ class StoringOptions(NamedTuple):
         ),
     ] = None
     workers: Workers = None
+    ray: Ray = None
     node_wait: Annotated[
         float | None,
         typer.Option(

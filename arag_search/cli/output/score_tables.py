@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from arag_search.evaluation.evidence import FAILURES
-from arag_search.evaluation.judging.failures import failure_verdict_counts
+from arag_search.evaluation.judging.failures import NOT_JUDGED, failure_verdict_counts
 from arag_search.evaluation.judging.intents import IntentMeasures
 from arag_search.evaluation.judging.judge import VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
-from arag_search.evaluation.score import NOT_JUDGED, NOT_MEASURED, Row, Score
+from arag_search.evaluation.score import NOT_MEASURED, Row, Score
 from arag_search.evaluation.trajectories import ToolUse
 
 _HEAD = (

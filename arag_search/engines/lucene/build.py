@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.schema import ChunkPacker
-from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.lucene.writer import BLOCKS_FOLDER, LuceneWriter, ShardWriting
 from arag_search.engines.write import BulkCounts, IndexWriter, TargetOptions
 from arag_search.errors import BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
@@ -48,6 +49,7 @@ class LuceneBuild:
         self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> IndexWriter:
         self.packer = ChunkPacker(metadata, language)
+        self._generation = self._folder / generation
         try:
             self._writer = LuceneWriter(
                 self._folder / generation,
@@ -66,6 +68,17 @@ class LuceneBuild:
     def add(self, packed: Any) -> None:
         self._writer.add_packed(packed)
 
+    def block_writing(self) -> ShardWriting:
+        return ShardWriting.begin(
+            self._generation,
+            self.packer.metadata,
+            self.packer.language,
+            sentences="sentences" not in self._options.without,
+        )
+
+    def add_block(self, written: Path) -> None:
+        self._writer.add_block(written)
+
     def discard(self, generation: str) -> None:
         self._site.discard(self._folder / generation)
 
@@ -75,6 +88,7 @@ class LuceneBuild:
             schema.UPDATE_KEY: str(manifest.update),
         }
         self._writer.finish({**keys, **data})
+        shutil.rmtree(self._generation / BLOCKS_FOLDER, ignore_errors=True)
 
     def counts(self, generation: str) -> tuple[int, int | None]:
         """See BuildTarget. Opens the new index before any other process can."""

@@ -28,18 +28,20 @@ from arag_search.query.matching import patterns_of
 from arag_search.query.tree import (
     And,
     DateRange,
+    Demote,
     Fuzzy,
     KeywordEquals,
     Node,
+    Not,
     NumberRange,
     Or,
     Phrase,
+    Prefer,
     Prefix,
     Regex,
     Scope,
     Term,
     TextLeaf,
-    scores,
 )
 
 EVERYTHING = "*\0"
@@ -136,16 +138,24 @@ def any_of(queries: Iterable[str]) -> str:
 
 def _and(node: And) -> Compiled:
     clauses: list[str] = []
-    for child in node.positive:
-        query, child_scores = compiled(child)
-        clauses.append(f"{'+' if child_scores else '#'}\0{query}")
-    clauses += [f"-\0{compiled(child.child)[0]}" for child in node.excluded]
-    clauses += [f"?\0{compiled(child.child)[0]}" for child in node.preferred]
-    scored = scores(node)
+    demoted: list[str] = []
+    scored = False
+    for child in node.children:  # in the order of their kinds
+        match child:
+            case Not():
+                clauses.append(f"-\0{compiled(child.child)[0]}")
+            case Prefer():
+                clauses.append(f"?\0{compiled(child.child)[0]}")
+                scored = True
+            case Demote():
+                demoted.append(f"{_double(child.factor)}\0{compiled(child.child)[0]}")
+            case _:
+                query, child_scores = compiled(child)
+                clauses.append(f"{'+' if child_scores else '#'}\0{query}")
+                scored = scored or child_scores
     query = clauses[0][2:] if scored and len(clauses) == 1 else _bool(clauses)
-    if scored and node.demoted:
-        demoted = (f"{_double(d.factor)}\0{compiled(d.child)[0]}" for d in node.demoted)
-        query = f"~\0{query}{len(node.demoted)}\0{''.join(demoted)}"
+    if scored and demoted:
+        query = f"~\0{query}{len(demoted)}\0{''.join(demoted)}"
     return _weighted(query, node.weight), scored
 
 
@@ -172,8 +182,10 @@ def _bool(clauses: Sequence[str]) -> str:
 def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
     spellings = [_spelling(terms, slop) for terms in leaf.spellings]
-    fields = [index_field(name, leaf.language) for name in names]
-    queries = [_in(field, kind, words) for field in fields for kind, words in spellings]
+    queries: list[str] = []
+    for name in names:
+        field = index_field(name, leaf.language)
+        queries += [f"{kind}\0{field}\0{words}\0" for kind, words in spellings]
     return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0{''.join(queries)}"
 
 

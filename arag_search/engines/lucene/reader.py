@@ -19,6 +19,8 @@ from arag_search.engines.base import (
     Hit,
     KeywordRequest,
     LeafScore,
+    Mask,
+    Ordinals,
     Page,
     SearchRequest,
     deletions_of,
@@ -42,6 +44,7 @@ from arag_search.engines.lucene.compile import (
 from arag_search.engines.lucene.schema import Record
 from arag_search.engines.lucene.snapshot import (
     REBUILD,
+    Documents,
     Match,
     PartStatistics,
     Position,
@@ -88,6 +91,7 @@ class LuceneEngine:
         self._manifest = manifest
         self._calls = _Calls(where)
         self._last_scope: tuple[Scope, str] | None = None
+        self._documents: tuple[Ordinals, Documents | None] | None = None
 
     @staticmethod
     def open(generation: Path, where: str) -> LuceneEngine:
@@ -251,10 +255,9 @@ class LuceneEngine:
         self,
         scope: Scope | None = None,
         deadline: Deadline | None = None,
-        most: int | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
-        """See SearchEngine. Reads 65,536 at a time; the number is not limited."""
+        """See SearchEngine. Reads 65,536 at a time."""
         position = Position()
         with self._calls:
             query = filtered(None, self._scope(scope))
@@ -267,6 +270,20 @@ class LuceneEngine:
             yield from batch
             if len(batch) < _ORDINALS_BATCH:
                 return
+
+    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+        """See SearchEngine. One call to Java, which answers with a bit for each document; the
+        number of chunks in the scope is not limited. The documents of the ordinals are looked up
+        once for an array that is asked about again."""
+        import numpy as np
+
+        with self._calls:
+            asked = self._documents
+            if asked is None or asked[0] is not ordinals:
+                asked = self._documents = ordinals, self._chunks.documents_of(ordinals)
+            matching = self._chunks.matching(filtered(None, self._scope(scope)), deadline)
+        documents = asked[1]
+        return matching if documents is None else np.append(matching, False)[documents]
 
     def statistics(self) -> IndexStatistics:
         """Count documents, segments and files on disk."""

@@ -12,12 +12,12 @@ metadata of the chunk, the sentence as ``content``. Nothing is stored: a hit's c
 ordinal.
 
 Packing chunks needs no Java, so that worker processes can do it; ``java/Documents.java`` reads the
-bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, title, content
-and record, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
+bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, content, record
+and words, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
 field the number of its values, and the values (a string, a double, or the first millisecond of a
-period); the number of sentences, and their ends in code points; and if words have normal forms,
-the number of titles of sentences, and the forms of the title, of the content, of these titles, and
-of each sentence.
+period); the number of sentences, and the number of titles of sentences. Java analyses no text: the
+words are those of the title, of each sentence, of these titles and, unless they are those of the
+sentences, of the content, with a TEXT_END between two texts (see ``java/Words.java``).
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def _metadata(loaded: Mapping[str, Any]) -> dict[str, MetadataValue]:
     }
 
 
+TEXT_END = "\v"
 _LONG, _INT, _DOUBLE = struct.Struct("<q"), struct.Struct("<i"), struct.Struct("<d")
+_COUNTS = struct.Struct("<2i")
 
 
 # Packing
@@ -181,26 +183,22 @@ def _pack(
     chunk: Chunk, metadata: Mapping[str, MetadataType], language: str, parts: list[bytes]
 ) -> None:
     record = encode_record(chunk)
+    forms = forms_of_chunk(chunk, language, written=True)
+    titles, own = forms.sentence_titles, forms.own_content
+    texts = (forms.title, *forms.sentences, *titles, *(() if own is None else (own,)))
     parts.append(_LONG.pack(chunk.ordinal))
     _add_bytes(term_bytes(chunk.id, chunk), parts)
     _add_bytes(term_bytes(chunk.doc_id, chunk), parts)
-    _add_bytes(chunk.title.encode(), parts)
     _add_bytes(chunk.content.encode(), parts)
     _add_bytes(record, parts)
+    _add_bytes(TEXT_END.join(texts).encode(), parts)
     for name, kind in metadata.items():
         values = chunk.metadata.get(name, ())
         values = values if isinstance(values, tuple) else (values,)
         parts.append(_INT.pack(len(values)))
         for value in values:
             _add_value(value, kind, chunk, parts)
-    parts.append(_INT.pack(len(chunk.sentence_ends)))
-    parts.append(_ints(chunk.sentence_ends))
-    if language:
-        forms = forms_of_chunk(chunk, language)
-        titles = forms.sentence_titles
-        parts.append(_INT.pack(len(titles)))
-        for text in (forms.title, forms.content, *titles, *forms.sentences):
-            _add_bytes(text.encode(), parts)
+    parts.append(_COUNTS.pack(len(forms.sentences), len(titles)))
 
 
 def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:
@@ -215,7 +213,3 @@ def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: l
 def _add_bytes(data: bytes, parts: list[bytes]) -> None:
     parts.append(_INT.pack(len(data)))
     parts.append(data)
-
-
-def _ints(values: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(values)}i", *values)

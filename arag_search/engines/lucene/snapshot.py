@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -26,6 +26,8 @@ from arag_search.engines.base import (
     FieldsPage,
     FieldsRequest,
     FieldValues,
+    Mask,
+    Ordinals,
     SortBy,
     ValueCount,
     left_nanoseconds,
@@ -47,7 +49,15 @@ from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Documents: TypeAlias = "NDArray[np.int32]"
+"""Numbers of documents in a snapshot; the number of all its documents stands for none."""
+
 _INDEX = "org.apache.lucene.index"
+_ORDINALS_AT_ONCE = 1 << 20
 REBUILD = "Build the index again with --overwrite."
 
 
@@ -228,6 +238,34 @@ class Snapshot:
     def _after(self, query: str, position: Position, n: int) -> list[int]:
         """Return the document and the ordinal of each match, one after the other."""
         return _numbers(self._searcher.after(query, position.document, position.ordinal, n))
+
+    def matching(self, query: str, deadline: Deadline | None) -> Mask:
+        """Return, for each document, whether it matches. One call to Java."""
+        import numpy as np
+
+        bits = bytes(memoryview(self._searcher.matching(query, left_nanoseconds(deadline))))
+        marks = np.unpackbits(
+            np.frombuffer(bits, np.uint8), count=self._reader.maxDoc(), bitorder="little"
+        )
+        return marks.view(np.bool_)
+
+    def documents_of(self, ordinals: Ordinals) -> Documents | None:
+        """Return the documents with these ordinals; None if they are all documents in order."""
+        import numpy as np
+
+        count = int(self._reader.maxDoc())
+        stored = np.empty(count, np.int64)
+        for first in range(0, count, _ORDINALS_AT_ONCE):
+            end = min(first + _ORDINALS_AT_ONCE, count)
+            longs = self._searcher.ordinals(first, end)
+            stored[first:end] = np.frombuffer(bytes(memoryview(longs)), np.int64)
+        if np.array_equal(stored, ordinals):
+            return None
+        order = np.argsort(stored)
+        at = np.searchsorted(stored, ordinals, sorter=order)
+        documents = np.append(order, count)[at]
+        is_same = np.append(stored, -1)[documents] == ordinals
+        return np.where(is_same, documents, count).astype(np.int32)
 
     def before(self, query: str) -> list[int]:
         """Return the match with the greatest ordinal, if there is any."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene import jvm, schema
@@ -87,6 +90,19 @@ class LuceneWriter:
         if packed.chunks:
             self._keep_order(packed)
             self._pending = self._thread.submit(self._add, packed.data)
+
+    def add_block(self, folder: Path) -> None:
+        """Add the indexes that another writer has finished in a folder, segment by segment, and
+        remove the folder. Their chunks come after those added before."""
+        self._wait()
+        with self._failures():
+            data = [index.add(folder) for index in self._indexes]
+        last = data[0].get(schema.LAST_ORDINAL_KEY)
+        if self._last_ordinal is None or last is None:
+            self._last_ordinal = None
+        else:
+            self._last_ordinal = max(self._last_ordinal, int(last))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def has_document(self, doc_id: str) -> bool:
         """Return whether a document with this id was added, now or before a resume. Slow."""
@@ -219,6 +235,58 @@ class LuceneWriter:
             raise _failure(error, self._where) from error
 
 
+BLOCKS_FOLDER = "blocks"
+"""The folder of a generation in which other processes write blocks."""
+_MARK = "build"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardWriting:
+    """A BlockWriting into a shared folder, where each block becomes indexes of its own."""
+
+    folder: Path
+    mark: bytes
+    metadata: Mapping[str, MetadataType]
+    language: str
+    sentences: bool
+
+    @staticmethod
+    def begin(
+        generation: Path, metadata: Mapping[str, MetadataType], language: str, *, sentences: bool
+    ) -> ShardWriting:
+        """Prepare an empty folder in a generation. Raises OSError."""
+        folder = generation / BLOCKS_FOLDER
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        mark = uuid4().bytes
+        (folder / _MARK).write_bytes(mark)
+        return ShardWriting(folder, mark, metadata, language, sentences)
+
+    @property
+    def needs(self) -> Mapping[str, bytes | None]:
+        return {str(self.folder / _MARK): self.mark}
+
+    def __call__(self, packed: Iterable[PackedChunks]) -> Path:
+        """Write indexes into a new folder, and return it. Raises BuildError."""
+        folder = self.folder / uuid4().hex
+        writer = LuceneWriter(
+            folder,
+            metadata=self.metadata,
+            language=self.language,
+            sentences=self.sentences,
+            resume=False,
+        )
+        try:
+            for chunks in packed:
+                writer.add_packed(chunks)
+            writer.finish({})
+        except BaseException:
+            writer.abort()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+
 class _Index:
     """A Lucene index that is being written."""
 
@@ -284,6 +352,17 @@ class _Index:
             writer.commit()
         finally:
             writer.close()
+
+    def add(self, folder: Path) -> dict[str, str]:
+        """Append the segments of the index of the same name in a folder; return the data of its
+        commit."""
+        other = _Index(folder / self._folder.name)
+        try:
+            directories = java_array("org.apache.lucene.store.Directory", [other._directory])
+            self.writer.addIndexes(directories)
+            return other.data_of(max(other.checkpoints()))
+        finally:
+            other.abort()
 
     def committed_reader(self) -> Any | None:
         """Return a reader of the newest commit, or None if there is none."""

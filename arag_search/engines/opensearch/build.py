@@ -9,11 +9,16 @@ from typing import Any
 import orjson
 
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.bulk import NODE_WAIT_S
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
-from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.engines.opensearch.writer import (
+    BulkWriting,
+    IndexDefinition,
+    OpenSearchWriter,
+    WrittenBlock,
+)
 from arag_search.engines.write import BulkCounts, IndexWriter, Packer, TargetOptions
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
@@ -39,7 +44,8 @@ class OpenSearchBuild:
         self._signature: dict[str, Any] = {}
 
     def __enter__(self) -> OpenSearchBuild:
-        self._client = Client.connect(self._address)
+        self._connection = ConnectionOptions.from_environment()
+        self._client = Client.connect(self._address, self._connection)
         try:
             self.engine_version = self._client.version()
             self._site = OpenSearchSite(
@@ -106,6 +112,13 @@ class OpenSearchBuild:
 
     def add(self, packed: Any) -> None:
         self._writer.add_packed(packed)
+
+    def block_writing(self) -> BulkWriting:
+        physical = self._writer.physical
+        return BulkWriting(self._address, self._connection, physical, self._node_wait_s)
+
+    def add_block(self, written: WrittenBlock) -> None:
+        self._writer.add_block(written)
 
     def discard(self, generation: str) -> None:
         self._site.discard(generation)

@@ -110,9 +110,7 @@ class Bulks:
         self._lines, self._size = [], 0
 
     def _collect(self) -> None:
-        done = self._running.popleft().result()
-        for name in BulkCounts.__slots__:
-            setattr(self.counts, name, getattr(self.counts, name) + getattr(done, name))
+        self.counts.include(self._running.popleft().result())
 
     # runs in one of the sender's threads
 

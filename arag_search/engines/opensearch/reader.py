@@ -9,6 +9,7 @@ from typing import Any
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
+    MAX_LISTED,
     MAX_TOTAL,
     Calls,
     Deadline,
@@ -19,6 +20,8 @@ from arag_search.engines.base import (
     Hit,
     KeywordRequest,
     LeafScore,
+    Mask,
+    Ordinals,
     Page,
     SearchRequest,
     deletions_of,
@@ -242,7 +245,7 @@ class OpenSearchEngine:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
         the request are ignored. Raises UnknownChunkError for an unknown id."""
         with self._calls:
-            ordinals = self._ordinals(ids)
+            ordinals = self._listed(ids)
             if request.granularity == "sentence":
                 ordinals = self._best_sentences(request, ids)
             leaves = compile.leaf_queries(request.query)
@@ -318,11 +321,26 @@ class OpenSearchEngine:
         self,
         scope: Scope | None = None,
         deadline: Deadline | None = None,
-        most: int | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
-        """See SearchEngine. Requests 10,000 at a time, without their documents; the first request
-        also counts them, if ``most`` is given."""
+        """See SearchEngine. Requests 10,000 at a time, without their documents."""
+        return self._in_scope(scope, deadline, None, granularity)
+
+    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+        """See SearchEngine. Lists the chunks in the scope as ``ordinals`` does; the first request
+        also counts them."""
+        import numpy as np
+
+        listed = np.fromiter(self._in_scope(scope, deadline, MAX_LISTED), np.int64)
+        return np.isin(ordinals, listed, assume_unique=True)
+
+    def _in_scope(
+        self,
+        scope: Scope | None,
+        deadline: Deadline | None,
+        most: int | None,
+        granularity: Granularity = "chunk",
+    ) -> Iterator[int]:
         query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
         for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, most, granularity):
             yield int(hit["sort"][0])
@@ -533,7 +551,7 @@ class OpenSearchEngine:
 
     # Explaining
 
-    def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
+    def _listed(self, ids: Sequence[str]) -> dict[str, int]:
         sources = self._chunk_sources(schema.ID, ids, False)
         ordinals = {source[schema.ID]: int(source[schema.ORDINAL]) for source in sources}
         for id in ids:

@@ -7,13 +7,14 @@ they exist: documents have their ordinal as id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import reads_answers
@@ -47,6 +48,46 @@ class IndexDefinition:
     language: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenBlock:
+    """A block that was sent: the ordinal of its last chunk, None without chunks, and counts."""
+
+    last_ordinal: int | None
+    counts: BulkCounts
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWriting:
+    """A BlockWriting that sends documents from the process in which it is called."""
+
+    address: Address
+    options: ConnectionOptions
+    physical: str
+    node_wait_s: float
+
+    @property
+    def needs(self) -> Mapping[str, bytes | None]:
+        options = self.options
+        return dict.fromkeys(
+            filter(None, (options.ca_certs, options.client_cert, options.client_key))
+        )
+
+    def __call__(self, packed: Iterable[PackedChunks]) -> WrittenBlock:
+        """Send documents, and wait until all are safe on disk. Raises what ``Bulks`` raises."""
+        last: int | None = None
+        client = Client.connect(self.address, self.options)
+        bulks = Bulks(client, self.physical, node_wait_s=self.node_wait_s)
+        try:
+            for chunks in packed:
+                bulks.add_lines(chunks.lines)
+                last = last if chunks.last_ordinal is None else chunks.last_ordinal
+            bulks.drain()
+        finally:
+            bulks.abort()
+            client.close()
+        return WrittenBlock(last, bulks.counts)
+
+
 @reads_answers
 class OpenSearchWriter:
     """A writer of one physical index and its sentences. Not safe to use from several threads."""
@@ -56,6 +97,9 @@ class OpenSearchWriter:
 
     packer: BulkPacker
     """Converts chunks for ``add_packed``."""
+
+    physical: str
+    """The name of the index of chunks."""
 
     def __init__(
         self,
@@ -76,7 +120,7 @@ class OpenSearchWriter:
         created.
         """
         self._client = client
-        self._physical = physical
+        self.physical = physical
         self._definition = definition
         self._node_wait_s = node_wait_s
         self._indexes = [physical]
@@ -123,6 +167,14 @@ class OpenSearchWriter:
             self._bulks.add_lines(packed.lines)
         self._last = packed.last_ordinal
 
+    def add_block(self, written: WrittenBlock) -> None:
+        """Take note of chunks that another process has sent with BulkWriting, all of which come
+        after those added earlier."""
+        self._refreshed = False
+        self._bulks.counts.include(written.counts)
+        if written.last_ordinal is not None:
+            self._last = written.last_ordinal
+
     def has_document(self, doc_id: str) -> bool:
         """Return whether a document with this id was added, by this writer or before its
         checkpoint. Slow.
@@ -132,7 +184,7 @@ class OpenSearchWriter:
         self._refresh()
         clauses = [{"term": {DOC_ID: doc_id}}, self._up_to_last()]
         body = {"query": {"bool": {"filter": clauses}}}
-        reply = self._call("POST", f"/{self._physical}/_count", body)
+        reply = self._call("POST", f"/{self.physical}/_count", body)
         return int(reply["count"]) > 0
 
     def document_ids(self) -> Iterator[str]:
@@ -151,7 +203,7 @@ class OpenSearchWriter:
             }
             if after is not None:
                 body["search_after"] = after
-            reply = self._call("POST", f"/{self._physical}/_search", body)
+            reply = self._call("POST", f"/{self.physical}/_search", body)
             hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
             for hit in hits:
                 doc_id = str(hit["fields"][DOC_ID][0])
@@ -179,7 +231,7 @@ class OpenSearchWriter:
         self._refresh()
         shards = self._definition.shards
         chunk_terms = find_shard_terms(
-            self._client, self._physical, shards, self._definition.language
+            self._client, self.physical, shards, self._definition.language
         )
         sentence_terms: schema.Terms = {}
         if self._definition.sentences:
@@ -230,7 +282,7 @@ class OpenSearchWriter:
             b=definition.b,
             shards=definition.shards,
             forms=bool(definition.language),
-            meta={"version": schema.META_VERSION, "chunks": self._physical},
+            meta={"version": schema.META_VERSION, "chunks": self.physical},
         )
         bodies = (chunks, sentence_index)[: len(self._indexes)]
         for index, alias, body in zip(self._indexes, self._aliases, bodies, strict=True):
@@ -246,16 +298,16 @@ class OpenSearchWriter:
                 raise
 
     def _resumed(self) -> Meta:
-        reply = self._client.call("GET", f"/{self._physical}/_mapping")
-        meta = schema.read_meta(reply[self._physical]["mappings"], self._physical)
+        reply = self._client.call("GET", f"/{self.physical}/_mapping")
+        meta = schema.read_meta(reply[self.physical]["mappings"], self.physical)
         if meta is None:
-            raise IndexDamagedError("The index has no _meta of ours.", where=self._physical)
+            raise IndexDamagedError("The index has no _meta of ours.", where=self.physical)
         return meta
 
     def _put_meta(self, build: Mapping[str, Any]) -> None:
         self._meta = replace(self._meta, build=build)
         body = {"_meta": {schema.META_KEY: self._meta.to_json()}}
-        path = f"/{building_alias(self._physical)}/_mapping"
+        path = f"/{building_alias(self.physical)}/_mapping"
         self._call("PUT", path, body)
 
     def _refresh(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +16,15 @@ from arag_search.agent.models.base import ChatModel
 from arag_search.agent.record import Record
 from arag_search.evaluation.judging.answer_judge import AnswerJudge, majority, request_of
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.evaluation.resolution import IndexedPassage
+from arag_search.evaluation.unavailable import is_in_texts, texts_of
 from arag_search.questions.question import Question
 from arag_search.tokens import cut_to
 
 MAX_CASES = 100
 """The wrong answers that are judged: the first ones in the order of the questions."""
+NOT_JUDGED = "not judged"
+"""What stands for a verdict where no reply has one."""
 MAX_STEP_TOKENS = 3_000
 """What the model sees of a tool's reply."""
 
@@ -49,6 +53,10 @@ class FailureVerdict:
     category: str | None
     kind: str | None
 
+    def __str__(self) -> str:
+        names = (self.category, self.kind)
+        return ": ".join(name for name in names if name is not None) or NOT_JUDGED
+
 
 class FailureJudge(AnswerJudge[FailureVerdict]):
     """A judge of why answers are wrong, which takes the majority of its verdicts."""
@@ -63,14 +71,15 @@ class FailureJudge(AnswerJudge[FailureVerdict]):
         self,
         questions: Sequence[Question],
         records: Mapping[str, Record],
-        in_corpus: Mapping[str, bool],
+        passages: Iterable[IndexedPassage],
     ) -> dict[str, FailureVerdict]:
         """Return the verdicts on the first MAX_CASES of these wrong answers, by question.
-        ``in_corpus`` says of which questions a right answer stands in the corpus, if that is
-        known. Raises the errors of ``judge_all``."""
+        ``passages`` are those of the corpus, in which right answers are looked for; none if they
+        are not known. Raises the errors of ``judge_all``."""
+        wrong, texts = questions[:MAX_CASES], texts_of(passages)
         judge = copy(self)
-        judge.in_corpus = in_corpus
-        return judge.judge_all(questions[:MAX_CASES], records)
+        judge.in_corpus = {item.id: is_in_texts(item, texts) for item in wrong if texts}
+        return judge.judge_all(wrong, records)
 
     def judge(self, question: Question, record: Record) -> FailureVerdict:
         """See AnswerJudge."""
@@ -127,8 +136,8 @@ def _last(label: str, names: Sequence[str], reply: str) -> str | None:
 def failure_verdict_counts(verdicts: Mapping[str, FailureVerdict]) -> dict[str, int]:
     """Return how often each category and each kind occurs, zeros left out; "not judged" counts
     answers without one."""
-    counts = Counter(verdict.category or "not judged" for verdict in verdicts.values())
+    counts = Counter(verdict.category or NOT_JUDGED for verdict in verdicts.values())
     kinds = Counter(verdict.kind for verdict in verdicts.values() if verdict.kind is not None)
-    order = dict.fromkeys((*CATEGORIES, *NAIVE_CATEGORIES, "not judged"))
+    order = dict.fromkeys((*CATEGORIES, *NAIVE_CATEGORIES, NOT_JUDGED))
     ordered = {name: counts[name] for name in order if counts[name]}
     return ordered | {f"{REASONING}: {name}": kinds[name] for name in KINDS if kinds[name]}

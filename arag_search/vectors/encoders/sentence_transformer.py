@@ -26,11 +26,11 @@ TASK = "Given a web search query, retrieve relevant passages that answer the que
 _INSTRUCTED = {"qwen3-embedding": f"Instruct: {TASK}\nQuery:"}
 """Instructions in the format of models, for copies of the models that have no instruction."""
 AUTO_DEVICE = "auto"
-_LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
+_LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub", "torch.onnx")
 _UNUSED_WEIGHTS = (
     "pooler"  # a head that many models are saved without, and that vectors do not depend on
 )
-_MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
+MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
 
 
 class SentenceTransformerEncoder:
@@ -70,6 +70,7 @@ class SentenceTransformerEncoder:
         folder = local_folder(name) or hub_folder(name)
         revision = revision_of(folder)
         bound_threads(threads)
+        self.folder = folder
         self._lock = threading.Lock()
         self._where = f"encoder {name}"
         chosen = usable_device(device)
@@ -89,7 +90,7 @@ class SentenceTransformerEncoder:
             name=name,
             revision=revision,
             dimension=self._dimension,
-            max_tokens=int(bound) if bound and bound < _MOST_TOKENS else None,
+            max_tokens=int(bound) if bound and bound < MOST_TOKENS else None,
             query_instruction=query_instruction,
         )
 
@@ -97,6 +98,11 @@ class SentenceTransformerEncoder:
     def identity(self) -> EncoderIdentity:
         """The identity of the encoder."""
         return self._identity
+
+    @property
+    def model(self) -> Any:
+        """The SentenceTransformer; None once closed."""
+        return self._model
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
@@ -141,9 +147,12 @@ class SentenceTransformerEncoder:
 
 
 def _instruction_of(model: Any, name: str) -> str:
-    prompt = model.prompts.get("query")
-    if prompt:
-        return str(prompt)
+    return str(model.prompts.get("query") or known_instruction(name))
+
+
+def known_instruction(name: str) -> str:
+    """Return the instruction of a model whose copies may have none, by its name; empty if it is not
+    known."""
     known = (text for part, text in _INSTRUCTED.items() if part in name.lower())
     return next(known, "")
 
@@ -158,7 +167,7 @@ def load_model(folder: Path, device: str) -> Any:
     EncoderFilesError if the model cannot be loaded, or if weights are missing, which the library
     would replace with random ones.
     """
-    with _quiet() as messages:
+    with quiet() as messages:
         from sentence_transformers import SentenceTransformer
 
         open_model: Any = SentenceTransformer
@@ -177,7 +186,7 @@ def load_model(folder: Path, device: str) -> Any:
 
 def usable_device(device: str | None) -> str:
     """Return the device as torch names it. Raises ArgumentError if it is not available."""
-    with _quiet():
+    with quiet():
         import torch
     if device in (None, AUTO_DEVICE):
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -197,7 +206,7 @@ def bound_threads(threads: int | None) -> None:
     None means at most the number of cores that this process may use. Idle threads sleep.
     """
     cores = share_cores()
-    with _quiet():
+    with quiet():
         import torch
     if threads is None:
         torch.set_num_threads(min(cores, torch.get_num_threads()))
@@ -237,7 +246,7 @@ class _Collector(logging.Handler):
 
 
 @contextlib.contextmanager
-def _quiet() -> Generator[list[str]]:
+def quiet() -> Generator[list[str]]:
     """Silence warnings, logs and progress bars of the libraries. Yield a list of their logs."""
     collector = _Collector()
     with warnings.catch_warnings():

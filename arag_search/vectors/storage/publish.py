@@ -92,11 +92,11 @@ def publish_sidecar(
     ``placement`` is the folder of the placement that ``manifest``, the manifest of the index,
     states; its ``rows`` name for each text a row of the shards (see placement.py). ``index`` is
     "auto", "flat" or a FAISS factory with an inverted file. ``previous`` is the folder of a sidecar
-    whose trained quantisers are reused if the factory is the same, and whose whole FAISS indexes
-    are reused if the shards are. Shards are linked, or copied from another file system. Memory
-    grows with the size of a shard and of the training sample, not with the number of rows.
-    ``threads`` defaults to the number of cores. ``sentence_titles`` says how the placement was
-    written.
+    whose trained quantisers are reused if the factory is the same, and whose inverted lists are
+    reused if its shards are the first of these. Shards are linked, or copied from another file
+    system. Memory grows with the size of a shard and of the training sample, not with the number of
+    rows. ``threads`` defaults to the number of cores. ``sentence_titles`` says how the placement
+    was written.
 
     After a kill, the same call resumes. An existing sidecar of this placement is replaced. Raises
     ArgumentError for an index that cannot be created or trained, VectorsNotFoundError if there are
@@ -146,7 +146,7 @@ class _Publication:
         """Do all steps. Raises the errors of ``publish_sidecar``."""
         restore_swapped(self._target.parent)
         self._check(shards, placement)
-        self._begin(shards, placement)
+        self._begin(shards, placement, previous)
         taken = [self._take(number, shard) for number, shard in enumerate(shards)]
         self._take_placement(placement)
         dead: dict[VectorUnit, int] = {
@@ -173,7 +173,7 @@ class _Publication:
             where = f"the {unit} vectors in {placement.parent}"
             faiss_index.check_rows(self._index, rows, self._encoder.dimension, where)
 
-    def _begin(self, shards: Sequence[StoredShard], placement: Path) -> None:
+    def _begin(self, shards: Sequence[StoredShard], placement: Path, previous: Path | None) -> None:
         """Keep the results of the same interrupted work, or begin with an empty folder."""
         plan = orjson.dumps(
             {
@@ -185,6 +185,7 @@ class _Publication:
                 "metadata": self._manifest.metadata,
                 "shards": [shard.record.files for shard in shards],
                 "rows": [file_record(rows_file(placement, unit)) for unit in self._units],
+                "previous": None if previous is None else read_manifest(previous).files,
             },
             option=orjson.OPT_SORT_KEYS,
         )
@@ -267,29 +268,34 @@ class _Publication:
         trained = trained_file(self._folder, unit)
         if index.exists():
             return factory
-        if reused is not None and _same_rows(reused[1].parent, unit, shards):
-            for path in (trained, lists, index):
-                link_or_copy(reused[1].parent / path.name, path)
-            return factory
-        self._progress.stage(f"training {unit} vectors", 0, 1)
-        if not trained.exists():
-            if reused is None:
-                points = faiss_index.sample(mapped, factory)
-                faiss_index.train(factory, points, trained, self._threads)
-            else:
-                link_or_copy(reused[1], trained)
-        self._progress.stage(f"training {unit} vectors", 1, 1)
+        before: tuple[Path, Path] | None = None
+        first = 0
+        if reused is not None:
+            folder = reused[1].parent
+            link_or_copy(reused[1], trained)
+            first = _same_shards(folder, unit, shards)
+            if first:
+                before = folder / index.name, folder / lists.name
+            if before is not None and first == len(shards):
+                for path, earlier in zip((index, lists), before, strict=True):
+                    link_or_copy(earlier, path)
+                return factory
+        elif not trained.exists():
+            self._progress.stage(f"training {unit} vectors", 0, 1)
+            # No name holds the sample, so that its memory is free while lists are filled.
+            faiss_index.train(factory, faiss_index.sample(mapped, factory), trained, self._threads)
+            self._progress.stage(f"training {unit} vectors", 1, 1)
         parts: list[Path] = []
-        for number in range(len(shards)):
-            self._progress.stage(f"adding {unit} vectors", number, len(shards))
-            part = self._folder / f"{unit}-{number:05}.part"
+        for numbers in faiss_index.parts_of(mapped, factory, first):
+            self._progress.stage(f"adding {unit} vectors", numbers.start, len(shards))
+            part = self._folder / f"{unit}-{numbers.start:05}-{numbers.stop:05}.part"
             if not part.exists():
-                faiss_index.fill(trained, mapped, number, part, self._threads)
+                faiss_index.fill(trained, mapped, numbers, part, self._threads)
             parts.append(part)
         self._progress.stage(f"adding {unit} vectors", len(shards), len(shards))
         self._progress.stage(f"merging {unit} vectors", 0, 1)
         lists.unlink(missing_ok=True)
-        faiss_index.merge(trained, parts, index, lists, self._threads)
+        faiss_index.merge(trained, before, parts, index, lists, self._threads)
         self._progress.stage(f"merging {unit} vectors", 1, 1)
         return factory
 
@@ -360,11 +366,13 @@ def restore_swapped(root: Path) -> None:
             os.rename(old, target)
 
 
-def _same_rows(previous: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> bool:
-    """Return whether the rows of a unit are those of an earlier sidecar, in the same order."""
+def _same_shards(previous: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> int:
+    """Return how many shards an earlier sidecar has, if they are the first of these; otherwise 0.
+    Only then do its rows have the same numbers."""
     role = vectors_role(unit)
     before = [record.files[role].sha256 for record in read_manifest(previous).shards]
-    return before == [shard.record.files[role].sha256 for shard in shards]
+    first = [shard.record.files[role].sha256 for shard in shards[: len(before)]]
+    return len(before) if before == first else 0
 
 
 def _trained_before(

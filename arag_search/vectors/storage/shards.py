@@ -250,12 +250,21 @@ class MappedRows:
             yield start + first, np.asarray(part, np.float32).view(np.ndarray)
 
     def gather(self, rows: NDArray[np.int64]) -> FloatArray:
-        """Return the vectors of these rows, in their order, as float32."""
+        """Return the vectors of these rows, in their order, as float32. Raises IndexError."""
         import numpy as np
 
+        if not (rows[:-1] <= rows[1:]).all():
+            order = np.argsort(rows)
+            return self.gather(rows[order])[np.argsort(order)]
+        if len(rows) and not 0 <= rows[0] <= rows[-1] < self.rows:
+            raise IndexError(f"There are {self.rows} rows.")
         vectors = np.empty((len(rows), self.dimension), np.float32)
-        shards = np.searchsorted(self._starts, rows, side="right") - 1
-        for shard in np.unique(shards):
-            here = shards == shard
-            vectors[here] = self._arrays[shard][rows[here] - self._starts[shard]]
+        ends = np.searchsorted(rows, self._starts)
+        for shard in np.flatnonzero(np.diff(ends)):
+            first, end = ends[shard], ends[shard + 1]
+            wanted = rows[first:end] - self._starts[shard]
+            if self.is_converted:
+                vectors[first:end] = self._arrays[shard][wanted]
+            else:  # "clip" changes nothing, and lets numpy write to the array without a copy
+                np.take(self._arrays[shard], wanted, 0, vectors[first:end], "clip")
         return vectors

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from arag_search.engines.base import Calls
+from arag_search.engines.base import Calls, Ordinals
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Scope
@@ -19,7 +19,7 @@ from arag_search.vectors.base import (
     EncoderIdentity,
     FloatArray,
     Nearest,
-    Ordinals,
+    Selection,
     VectorUnit,
 )
 from arag_search.vectors.exact import Allowance, AllowedRows, TextRows
@@ -45,7 +45,7 @@ CHECKED_BYTES = 1 << 26
 """The largest file besides those of vectors that is read and compared with its checksum when a
 sidecar is opened (64 MiB); a damaged byte in one would drop hits without a word."""
 
-_GATHERING = 4
+_GATHERING = 2
 """The time to gather a row, as a multiple of the time to pass it in a scan of all rows."""
 
 
@@ -148,7 +148,7 @@ class Sidecar:
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Ordinals | None = None,
+        within: Scope | Selection | None = None,
         *,
         rescore: bool = True,
         nprobe: int | None = None,

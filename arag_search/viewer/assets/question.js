@@ -132,6 +132,7 @@ function answerCard(data, shown, label) {
     shown.answer && element("p", { class: "short", dir: "auto" }, isolated(shown.answer)),
     shown.explanation && element("p", { class: "explanation", dir: "auto" }, isolated(shown.explanation)),
     shown.failureKind && element("p", { class: "small" }, "Why it is wrong: ", element("strong", null, shown.failureKind), `, ${meaningOf(data, shown.failureKind)}.`),
+    shown.judged && element("p", { class: "small" }, "By verdict: ", element("strong", null, shown.judged), "."),
     shown.asked !== undefined && element("p", { class: "said said-error" }, "The run asked: ", isolated(shown.asked)),
     shown.cited?.length > 0 && [
       element("h3", null, "Cites"),

@@ -137,7 +137,8 @@ class FileType:
 
     ``endings`` are in lower case. ``summary`` describes the files, for help. ``function`` is the
     converter, as ``module:function`` in this room. ``packages`` maps the packages of the extra
-    ``files`` that it needs to the modules by which they are imported.
+    ``files`` that it needs to the modules by which they are imported. A file that ``has_many``
+    documents is a table or a mailbox; others are one document.
     """
 
     name: str
@@ -145,6 +146,7 @@ class FileType:
     summary: str
     function: str
     packages: Mapping[str, str] = field(default_factory=dict[str, str])
+    has_many: bool = False
 
     def check(self) -> None:
         """Raise MissingExtraError if a package of this type is not installed. Imports nothing."""
@@ -189,14 +191,21 @@ _TYPES = (
         "office:convert_workbook",
         {"openpyxl": "openpyxl"},
     ),
-    FileType("csv", (".csv",), _ROWS.format("commas, semicolons or tabs"), "tables:convert_csv"),
-    FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_tsv"),
+    FileType(
+        "csv",
+        (".csv",),
+        _ROWS.format("commas, semicolons or tabs"),
+        "tables:convert_csv",
+        has_many=True,
+    ),
+    FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_tsv", has_many=True),
     FileType(
         "parquet",
         (".parquet",),
         "tables, a document for each row",
         "tables:convert_parquet",
         {"pyarrow": "pyarrow"},
+        has_many=True,
     ),
     FileType("message", (".eml",), "mail", "mail:convert_message", _SELECTOLAX),
     FileType(
@@ -205,6 +214,7 @@ _TYPES = (
         "mail, a document for each message",
         "mail:convert_mailbox",
         _SELECTOLAX,
+        has_many=True,
     ),
     FileType("epub", (".epub",), "books", "epub:convert", {"lxml": "lxml"} | _SELECTOLAX),
 )

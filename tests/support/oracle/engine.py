@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+import numpy as np
+
 from arag_search.corpus import Chunk, heading_of, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
@@ -23,6 +25,8 @@ from arag_search.engines.base import (
     Hit,
     KeywordRequest,
     LeafScore,
+    Mask,
+    Ordinals,
     Page,
     SearchRequest,
     SortBy,
@@ -237,13 +241,16 @@ class MemoryEngine:
         self,
         scope: Scope | None = None,
         deadline: Deadline | None = None,
-        most: int | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
-        """See SearchEngine. The number is not limited."""
+        """See SearchEngine."""
         for document in sorted(self._documents(granularity, deadline).within(scope)):
             number, at = self._sentences[document] if granularity == "sentence" else (document, 0)
             yield self._chunks[number].ordinal + at
+
+    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+        """See SearchEngine. The number is not limited."""
+        return np.isin(ordinals, list(self.ordinals(scope, deadline)))
 
     def deletions(self) -> Deletions:
         """See SearchEngine. There are none."""

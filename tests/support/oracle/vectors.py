@@ -22,6 +22,7 @@ from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
     Nearest,
+    Selection,
     VectorUnit,
     row_key,
     rows_of,
@@ -29,7 +30,7 @@ from arag_search.vectors.base import (
 from tests.support.oracle.documents import Documents
 
 if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray, Ordinals
+    from arag_search.vectors.base import FloatArray
 
 _NO_METADATA: Mapping[str, MetadataType] = {}
 
@@ -90,7 +91,7 @@ class MemoryVectors:
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Ordinals | None = None,
+        within: Scope | Selection | None = None,
     ) -> list[list[Nearest]]:
         """See Vectors. O(queries x rows)."""
         if self._closed:
@@ -114,10 +115,10 @@ class MemoryVectors:
             nearest.append([Nearest(*row) for row in zip(*columns, strict=True)])
         return nearest
 
-    def _allowed(self, within: Scope | Ordinals) -> NDArray[np.int64]:
-        """Return the numbers of the chunks in a scope, or with these ordinals."""
-        if not isinstance(within, Scope):
-            return np.flatnonzero(np.isin(self._ordinals, within))
+    def _allowed(self, within: Scope | Selection) -> NDArray[np.int64]:
+        """Return the numbers of the chunks in a scope."""
+        if isinstance(within, Selection):
+            return np.flatnonzero(within.mark(self._ordinals))
         return np.array(sorted(self._documents.within(within)), np.int64)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record, Step
+from arag_search.evaluation.judging.judge import Judgement, Verdict
 from arag_search.evaluation.measurement import measure_question
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
@@ -33,9 +34,10 @@ def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Re
 
 
 def row(
-    question: Question, scored: Record | None, sets: Sets, verdict: float | None = None
+    question: Question, scored: Record | None, sets: Sets, verdict: Verdict | None = None
 ) -> CellRow:
-    measured = measure_question(question, scored, MEASURES, sets, verdict)
+    judgement = None if verdict is None else Judgement(verdict, (verdict,))
+    measured = measure_question(question, scored, MEASURES, sets, judgement)
     return row_of(question, scored, 1, "runs/a#q", sets, measured)
 
 
@@ -101,6 +103,6 @@ def test_a_question_without_evidence_is_not_measured_and_missing_passages_are_un
 def test_a_wrong_answer_has_a_reason_and_a_judge_may_find_it_right() -> None:
     wrong = record(step(1, 10, "v.1"), answer="Rome")
     assert row(QUESTION, wrong, SETS).details["failure"] == "never shown"
-    judged = row(QUESTION, wrong, SETS, 1.0)
+    judged = row(QUESTION, wrong, SETS, "correct")
     assert judged.values["JudgeAcc"] == 1
     assert "failure" not in judged.details

@@ -47,12 +47,29 @@ def test_every_figure_of_the_papers_is_there_and_has_its_suite_and_its_line_in_t
     papers = ("arag", "logicalrag", "agenticrag")
     sections = dict(zip(papers, guide.split("\n## ")[3:6], strict=True))
     for table in tables:
-        rows = " ".join(re.findall(r"^\| ([^|]+) \|", sections[table.id.split("_")[0]], re.M))
-        cited = rows.replace(", ", " ").split()
-        for number in re.findall(r"(?:Tables?|Figures?|,|and|to) (\d+)", table.table):
-            assert number in re.sub(r"[^\d ]", "", " ".join(cited)).split(), table.id
+        lines = re.findall(r"^\| ([^|]+) \| (.+) \|$", sections[table.id.split("_")[0]], re.M)
+        places = places_of(table.table)
+        assert places, table.id
+        for place in places:
+            made = [how for named, how in lines if place in places_of(named)]
+            assert made, f"{table.id}: {place}"
+            assert all(len(how.split()) > 1 for how in made)
         for suite in table.suites:
-            assert suite in sections[table.id.split("_")[0]], table.id
+            assert any(f"{suite}" in how for _, how in lines), table.id
+
+
+ORIGINS = ("prose", "README")
+"""What a figure may be from but for a table or a figure."""
+
+
+def places_of(text: str) -> list[tuple[str, int] | str]:
+    """Return the tables and figures that a text names, and other origins of figures."""
+    places: list[tuple[str, int] | str] = [origin for origin in ORIGINS if origin in text]
+    for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", text):
+        given = [int(number) for number in re.findall(r"\d+", numbers)]
+        several = range(given[0], given[-1] + 1) if " to " in numbers else given
+        places += [(kind, number) for number in several]
+    return places
 
 
 def test_a_report_shows_the_figures_of_its_data_sets_with_the_size_of_their_corpora() -> None:

@@ -17,7 +17,9 @@ from arag_search.evaluation.judging.failures import (
     failure_verdict_counts,
     read_failure,
 )
+from arag_search.evaluation.resolution import Passages
 from arag_search.questions.question import Question
+from tests.support.passages import chunk
 from tests.support.records import read, record, search
 from tests.support.scripted_model import ScriptedModel
 
@@ -33,8 +35,9 @@ VERDICTS = {
     "t9": "Category: Top-K Insufficient",
     "t10": "I cannot tell.",
 }
+PASSAGES = Passages([chunk(0, "b", "Bath", "The baths.")]).all
 NAIVE = ("t8", "t9")
-QUESTIONS = [Question(id, f"{id}?", ("Bath",)) for id in VERDICTS]
+QUESTIONS = [Question(id, f"{id}?", ("Leeds" if id == "t5" else "Bath",)) for id in VERDICTS]
 
 
 def recorded_reply(request: ModelRequest) -> ModelReply:
@@ -51,7 +54,7 @@ def test_the_categories_of_ten_trajectories_are_counted_as_by_hand() -> None:
         for id in VERDICTS
     }
     model = ScriptedModel(recorded_reply)
-    verdicts = FailureJudge(model).judge_wrong(QUESTIONS, records, {"t5": False})
+    verdicts = FailureJudge(model).judge_wrong(QUESTIONS, records, PASSAGES)
     assert verdicts["t2"] == FailureVerdict("Reasoning Chain Error", "Wrong Strategy")
     assert verdicts["t10"] == FailureVerdict(None, None)
     assert failure_verdict_counts(verdicts) == {
@@ -72,7 +75,7 @@ def test_the_categories_of_ten_trajectories_are_counted_as_by_hand() -> None:
     assert shown["t4"]["all rounds were used"] is True
     assert shown["t1"]["all rounds were used"] is False
     assert shown["t5"]["a right answer stands in the corpus"] is False
-    assert "a right answer stands in the corpus" not in shown["t1"]
+    assert shown["t1"]["a right answer stands in the corpus"] is True
     assert [step["tool"] for step in shown["t1"]["steps"]] == ["logical_search", "chunk_read"]
     prompts = {request.question_id: request.messages[0].content for request in model.requests}
     assert ("Multi-hop Retrieval" in prompts["t8"]) is ("Corpus Missing" in prompts["t1"]) is True
@@ -106,5 +109,6 @@ def test_the_first_hundred_wrong_answers_are_judged() -> None:
     questions = [Question(f"q{n}", "?", ("Bath",)) for n in range(MAX_CASES + 1)]
     records = {question.id: record(question.id, "Rome", search("a")) for question in questions}
     model = ScriptedModel(lambda _: ModelReply("Category: Model Understanding"))
-    verdicts = FailureJudge(model).judge_wrong(questions, records, {})
+    verdicts = FailureJudge(model).judge_wrong(questions, records, ())
     assert list(verdicts) == [question.id for question in questions[:MAX_CASES]]
+    assert "stands in the corpus" not in model.requests[0].messages[1].content

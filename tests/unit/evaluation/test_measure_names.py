@@ -19,11 +19,11 @@ from arag_search.evaluation.measures import (
 from arag_search.tools.registry import TOOLS
 
 ALLOWED = (
-    "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, EvidenceRecall, FullEvidence, "
-    "TokensToEvidence, RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls, "
-    "ToolCalls:TOOL, SummarizeCalls, Iterations, Confidence, Steps, Seconds, Cost, Recall@k, "
-    "GoldRecall@k, P@k, nDCG@k, "
-    "RR@k, AP@k, Success@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
+    "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, Refusal, Hallucination, GoldLeak, "
+    "EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, PromptTokens, "
+    "CompletionTokens, TotalTokens, ToolCalls, ToolCalls:TOOL, SummarizeCalls, Iterations, "
+    "Confidence, Steps, Seconds, Cost, Recall@k, GoldRecall@k, P@k, nDCG@k, RR@k, AP@k, "
+    "Success@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
 )
 
 

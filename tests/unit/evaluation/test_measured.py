@@ -10,6 +10,7 @@ import pytest
 from arag_search.agent.answers import CitedDocument
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record
+from arag_search.evaluation.judging.judge import Judgement, Verdict
 from arag_search.evaluation.measurement import means_by_type, measure_questions, ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.question_score import score_question
@@ -35,19 +36,21 @@ def located_evidence() -> LocatedEvidence:
 
 
 def values_of(
-    *records: Record, with_index: bool = False, **verdicts: float
+    *records: Record, with_index: bool = False, **verdicts: Verdict
 ) -> dict[str, dict[str, float | None]]:
     return measure_questions(
         QUESTIONS,
         {run_record.question_id: run_record for run_record in records},
         MEASURES,
         located=located_evidence() if with_index else None,
-        verdicts=verdicts,
+        judgements={id: Judgement(verdict, (verdict,)) for id, verdict in verdicts.items()},
     )
 
 
 def test_every_measure_has_its_value_or_none_if_it_cannot_be_measured() -> None:
-    values = values_of(record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c=0.0)
+    values = values_of(
+        record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c="incorrect"
+    )
     assert values["c"] == {
         "EM": 1, "F1": 1, "ContainAcc": 1, "JudgeAcc": 0, "EvidenceRecall": 1, "FullEvidence": 1,
         "TokensToEvidence": 9, "RetrievedTokens": 9, "Steps": 1, "Seconds": 2, "Cost": None,

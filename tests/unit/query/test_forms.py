@@ -176,6 +176,14 @@ def test_a_query_word_stands_for_the_whole_its_parts_or_a_dotted_ending(
     assert normal_spellings(text, "en") == tuple(spellings)
 
 
+@given(st.from_regex(r"\A[A-Za-z0-9 .,_+'é-]{1,20}\Z"))
+def test_a_phrase_stands_for_the_terms_of_its_words_in_order(text: str) -> None:
+    words = [term for term in normal_terms(text, "en") if term]
+    count = len(analysis.terms(text))
+    if count > 1 and not text.strip().startswith(("-", "@", "$")):
+        assert normal_spellings(text, "en") == (tuple(words[:count]),)
+
+
 @given(TEXTS)
 def test_every_word_has_one_term_at_its_place(text: str) -> None:
     text = nfc(text) if text.isprintable() else text
@@ -224,3 +232,14 @@ def test_the_steps_name_language_and_dictionary() -> None:
     assert len(languages()) > 40
     assert steps("en")[3].startswith("lemmas of en (simplemma ")
     assert not any("lemmas" in step for step in steps(NONE))
+
+
+@given(st.text(alphabet="ab C#+.-_\n'é", max_size=40))
+def test_written_words_stand_before_their_forms(text: str) -> None:
+    both = indexed(text, "en", written=True)
+    words, *behind = both.split("\n")
+    pairs = [word.partition("\t") for word in words.split(" ") if word]
+    assert [word for word, _, _ in pairs] == analysis.terms(text)
+    assert "\n".join([" ".join(form or word for word, _, form in pairs), *behind]) == indexed(
+        text, "en"
+    )

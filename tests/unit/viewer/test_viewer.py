@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from arag_search.agent.loop import Agent
-from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
+from arag_search.evaluation.judging.judges import Judges
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.viewer.overview import difference
@@ -267,6 +269,39 @@ def test_measures_have_intervals_and_two_runs_have_a_difference(tmp_path: Path) 
     assert exact["difference"]["value"] == -0.5
     assert -1 <= exact["difference"]["low"] < -0.5 < exact["difference"]["high"] <= 0
     assert "Cost" not in measures
+
+
+def test_verdicts_of_a_judge_are_shown_where_one_is_given(tmp_path: Path) -> None:
+    steps = (search("a.1", tool_input=QUERY), search("a.1", tool_input=QUERY))
+    answers = [answered_record("q", "Rome", *steps), answered_record("r", "Paris", *steps)]
+    folder = run_folder(tmp_path / "a", [question_row("q"), question_row("r")], answers)
+
+    def verdict(request: ModelRequest) -> ModelReply:
+        instructions, shown = (message.content for message in request.messages)
+        if instructions.startswith("You grade"):
+            return ModelReply(f"Verdict: {'in' * ('Rome' in shown)}correct")
+        if instructions.startswith("You group"):
+            return ModelReply("Group: 1, 2")
+        if instructions.startswith("You judge"):
+            return ModelReply("Search: success")
+        return ModelReply("Category: Reasoning Chain Error\nKind: Entity Confusion")
+
+    model, cache = ScriptedModel(verdict), VerdictCache(None)
+    judges = Judges.of(model, (), 1, cache, trajectories=True)
+    data = data_of(folder, judges=[judges])
+    silent = Judges.of(ScriptedModel([]), (), 1, cache, trajectories=True)
+    assert data_of(folder, judges=[silent]) == data
+    assert data["overview"]["verdicts"] == [
+        {"Reasoning Chain Error": 1, "Reasoning Chain Error: Entity Confusion": 1}
+    ]
+    (intents,) = data["overview"]["intents"]
+    assert (intents["repeated"], intents["overlap"], intents["failed"]) == (2, 1.0, 0)
+    assert [question["runs"][0]["judged"] for question in data["questions"]] == [
+        "incorrect, Reasoning Chain Error: Entity Confusion", "correct",
+    ]  # fmt: skip
+    without = data_of(folder)
+    assert without["overview"]["verdicts"] == without["overview"]["intents"] == [None]
+    assert without["questions"][0]["runs"][0]["judged"] == ""
 
 
 def test_without_numpy_there_are_means_without_intervals_and_a_note(

@@ -6,9 +6,6 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.lucene.analysis.TokenStream;
-import org.apache.lucene.analysis.tokenattributes.CharTermAttribute;
-import org.apache.lucene.analysis.tokenattributes.PositionIncrementAttribute;
 import org.apache.lucene.document.BinaryDocValuesField;
 import org.apache.lucene.document.DoubleField;
 import org.apache.lucene.document.Field;
@@ -35,7 +32,7 @@ public final class Documents {
     private final BinaryDocValuesField record;
     private final StoredField text;
     private final List<Metadata> metadata = new ArrayList<>();
-    private final boolean hasForms;
+    private final Words words = new Words();
     private ByteBuffer batch;
 
     /**
@@ -50,7 +47,6 @@ public final class Documents {
             String metadataKinds) {
         this.chunks = chunks;
         this.sentences = sentences;
-        this.hasForms = names.titleForms() != null;
         this.record = new BinaryDocValuesField(names.record(), new BytesRef());
         this.text = new StoredField(names.text(), "");
         this.chunk = new Kind(names.id(), names);
@@ -75,46 +71,26 @@ public final class Documents {
         long ordinal = batch.getLong();
         String id = string();
         String documentId = string();
-        String title = string();
-        String content = string();
+        text.setStringValue(string());
         record.setBytesValue(new BytesRef(bytes()));
-        text.setStringValue(content);
+        int size = batch.getInt();
+        words.read(batch.array(), batch.position(), batch.position() + size);
+        batch.position(batch.position() + size);
         List<IndexableField> values = metadata();
-        int[] ends = new int[batch.getInt()];
-        for (int i = 0; i < ends.length; i++) {
-            ends[i] = batch.getInt();
+        int end = 1 + batch.getInt();
+        int titles = batch.getInt();
+        chunk.begin(id, documentId, values);
+        boolean isApart = words.texts() == end + titles;
+        int first = isApart ? 1 : end + titles;
+        chunks.addDocument(chunk.with(ordinal, 0, first, isApart ? end : first + 1));
+        if (sentences == null) {
+            return;
         }
-        String[] titles = new String[hasForms ? batch.getInt() : 0];
-        String titleForms = forms();
-        chunk.begin(id, documentId, title, titleForms, values);
-        chunks.addDocument(chunk.with(ordinal, content, forms()));
-        for (int i = 0; i < titles.length; i++) {
-            titles[i] = string();
+        sentence.begin(id, documentId, values);
+        for (int i = 1; i < end; i++) {
+            int title = titles == 0 ? 0 : end + i - 1;
+            sentences.addDocument(sentence.with(ordinal + i - 1, title, i, i + 1));
         }
-        if (sentences != null) {
-            sentence.begin(id, documentId, title, titleForms, values);
-        }
-        int start = 0;
-        int codePoints = 0;
-        for (int i = 0; i < ends.length; i++) {
-            String sentenceForms = forms();
-            if (sentences == null) {
-                continue;
-            }
-            int end = content.offsetByCodePoints(start, ends[i] - codePoints);
-            String part = content.substring(start, end);
-            if (titles.length > 0) {
-                sentence.titleForms.text = titles[i];
-            }
-            sentences.addDocument(sentence.with(ordinal + i, part, sentenceForms));
-            start = end;
-            codePoints = ends[i];
-        }
-    }
-
-    /** Return the next normal forms of the batch; null if words have none. */
-    private String forms() {
-        return hasForms ? string() : null;
     }
 
     private List<IndexableField> metadata() {
@@ -156,99 +132,53 @@ public final class Documents {
             String contentForms) {}
 
     /** The documents of one of the two indexes: a list of fields that is refilled. */
-    private static final class Kind {
+    private final class Kind {
         final List<IndexableField> fields = new ArrayList<>();
         private final List<IndexableField> all = new ArrayList<>();
         private final StringField id;
         private final KeywordField documentId;
         private final NumericDocValuesField column;
         private final LongPoint point;
-        private final TextField title;
-        private final TextField content;
-        private final Forms titleForms = new Forms("");
-        private final Forms contentForms = new Forms("");
+        private final List<Words.Stream> titles = new ArrayList<>();
+        private final List<Words.Stream> contents = new ArrayList<>();
 
         Kind(String idName, Names names) {
             id = new StringField(idName, "", Field.Store.NO);
             documentId = new KeywordField(names.documentId(), "", Field.Store.NO);
             column = new NumericDocValuesField(names.ordinal(), 0L);
             point = new LongPoint(names.ordinal(), 0L);
-            title = new TextField(names.title(), "", Field.Store.NO);
-            content = new TextField(names.content(), "", Field.Store.NO);
             fields.add(id);
             fields.add(documentId);
             fields.add(column);
             fields.add(point);
-            fields.add(title);
-            fields.add(content);
+            add(names.title(), titles, false);
+            add(names.content(), contents, false);
             if (names.titleForms() != null) {
-                fields.add(new TextField(names.titleForms(), titleForms));
-                fields.add(new TextField(names.contentForms(), contentForms));
+                add(names.titleForms(), titles, true);
+                add(names.contentForms(), contents, true);
             }
         }
 
-        void begin(
-                String idValue,
-                String document,
-                String titleText,
-                String forms,
-                List<IndexableField> more) {
-            titleForms.text = forms;
+        private void add(String name, List<Words.Stream> streams, boolean forms) {
+            streams.add(words.new Stream(forms));
+            fields.add(new TextField(name, streams.get(streams.size() - 1)));
+        }
+
+        void begin(String idValue, String document, List<IndexableField> more) {
             id.setStringValue(idValue);
             documentId.setStringValue(document);
-            title.setStringValue(titleText);
             all.clear();
             all.addAll(fields);
             all.addAll(more);
         }
 
-        List<IndexableField> with(long ordinal, String text, String forms) {
-            contentForms.text = forms;
+        /** Return the fields with the words of a title, and of the texts from first to before end. */
+        List<IndexableField> with(long ordinal, int title, int first, int end) {
             column.setLongValue(ordinal);
             point.setLongValue(ordinal);
-            content.setStringValue(text);
+            titles.forEach(stream -> stream.of(title, title + 1));
+            contents.forEach(stream -> stream.of(first, end));
             return all;
-        }
-    }
-
-    /** The terms of a text, separated by blanks; a line feed is a gap that no phrase reaches over. */
-    public static final class Forms extends TokenStream {
-        private static final int GAP = 100;
-
-        String text;
-        private final CharTermAttribute term = addAttribute(CharTermAttribute.class);
-        private final PositionIncrementAttribute increment =
-                addAttribute(PositionIncrementAttribute.class);
-        private int at;
-
-        /** Hold a text, which may be replaced between its uses. */
-        public Forms(String text) {
-            this.text = text;
-        }
-
-        @Override
-        public void reset() {
-            at = 0;
-        }
-
-        @Override
-        public boolean incrementToken() {
-            clearAttributes();
-            while (at < text.length()) {
-                int start = at;
-                while (at < text.length() && text.charAt(at) > ' ') {
-                    at++;
-                }
-                int end = at++;
-                if (start > 0 && text.charAt(start - 1) == '\n') {
-                    increment.setPositionIncrement(GAP);
-                }
-                if (end > start) {
-                    term.append(text, start, end);
-                    return true;
-                }
-            }
-            return false;
         }
     }
 

@@ -3,6 +3,7 @@ package arag;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Set;
@@ -10,6 +11,7 @@ import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.ExitableDirectoryReader;
 import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.MultiBits;
 import org.apache.lucene.index.MultiDocValues;
 import org.apache.lucene.index.NumericDocValues;
 import org.apache.lucene.index.ReaderUtil;
@@ -37,6 +39,7 @@ import org.apache.lucene.search.TopScoreDocCollectorManager;
 import org.apache.lucene.search.TotalHits;
 import org.apache.lucene.search.similarities.BM25Similarity;
 import org.apache.lucene.search.similarities.RawTFSimilarity;
+import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 
 /**
@@ -302,6 +305,32 @@ public final class Searcher {
             flat[2 * i + 1] = (Long) ((FieldDoc) hits[i]).fields[0];
         }
         return flat;
+    }
+
+    /** Return the numbers of the matching documents as a set: a bit for each document. */
+    public long[] matching(String query, long nanos) throws IOException {
+        limit.begin(nanos);
+        try {
+            Matching collector = new Matching(reader.maxDoc());
+            ranked.search(Queries.read(query), new SingleCollector<>(collector));
+            return collector.documents().getBits();
+        } finally {
+            limit.end();
+        }
+    }
+
+    /** Return the ordinals of the documents from a number to an end; -1 for a deleted document. */
+    public long[] ordinals(int from, int end) throws IOException {
+        long[] ordinals = new long[end - from];
+        Arrays.fill(ordinals, -1L);
+        Bits live = MultiBits.getLiveDocs(reader);
+        NumericDocValues values = MultiDocValues.getNumericValues(reader, ordinal);
+        for (int i = values.advance(from); i < end; i = values.nextDoc()) {
+            if (live == null || live.get(i)) {
+                ordinals[i - from] = values.longValue();
+            }
+        }
+        return ordinals;
     }
 
     /** Return the match with the greatest ordinal, or -1 if nothing matches. */

@@ -1,0 +1,102 @@
+"""The options of a model that judges runs, shared by all commands that use one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from arag_search.cli.options.model import BaseUrl
+from arag_search.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from arag_search.agent.models.base import ChatModel
+    from arag_search.evaluation.judging.judges import Judges
+    from arag_search.evaluation.measures import Measure
+
+VERDICTS_FILE = "verdicts.jsonl"
+
+
+class JudgeOptions(NamedTuple):
+    """The options of a command that lets a model judge runs; nothing is judged without a name."""
+
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A model that judges the answers: an endpoint's, or replay:FILE. Verdicts that "
+            "are kept are not asked for again.",
+            metavar="MODEL",
+            show_default=False,
+        ),
+    ] = None
+    judge_repeats: Annotated[
+        int,
+        typer.Option(
+            help="Verdicts on each answer: the majority counts, or the mean of scores.", metavar="K"
+        ),
+    ] = 1
+    judge_trajectories: Annotated[
+        bool,
+        typer.Option(
+            "--judge-trajectories",
+            help="Also let the model judge which searches were for the same fact and succeeded, "
+            "and why the first 100 wrong answers are wrong.",
+        ),
+    ] = False
+    judge_cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where verdicts are kept.  [default: verdicts.jsonl in the folder]",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    base_url: BaseUrl = None
+
+    @contextmanager
+    def open(self) -> Generator[ChatModel | None]:
+        """Open the model that judges, None without a name, and close it at the end. Raises
+        ArgumentError, and the errors of ``choose_model``."""
+        from arag_search.agent.models.choose import OFFLINE, choose_model
+
+        if self.judge is None:
+            if self.judge_trajectories:
+                raise ArgumentError(
+                    "--judge-trajectories is given without a model that judges.",
+                    allowed="--judge MODEL --judge-trajectories",
+                    do="Name the model with --judge.",
+                )
+            yield None
+            return
+        if self.judge == OFFLINE:
+            raise ArgumentError(
+                f"Model {OFFLINE!r} cannot judge: it only searches and reads.",
+                allowed="the name of an endpoint's model, or replay:FILE",
+            )
+        model = choose_model(self.judge, base_url=self.base_url)
+        try:
+            yield model
+        finally:
+            model.close()
+
+    def judges(
+        self, model: ChatModel | None, run: Path, measures: Collection[Measure] = ()
+    ) -> Judges:
+        """Return the judges of a run, a folder or a file, that the measures need; none without a
+        model. Raises RunError for a file that holds no verdicts."""
+        from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
+        from arag_search.evaluation.judging.verdict_cache import VerdictCache
+
+        if model is None:
+            return NO_JUDGES
+        folder = run.parent if run.is_file() else run
+        return Judges.of(
+            model,
+            measures,
+            self.judge_repeats,
+            VerdictCache(self.judge_cache or folder / VERDICTS_FILE),
+            trajectories=self.judge_trajectories,
+        )

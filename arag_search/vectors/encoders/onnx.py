@@ -1,0 +1,404 @@
+"""OnnxEncoder: models by their ONNX files, with onnxruntime and tokenizers alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from arag_search.engines.jars import cache_folder
+from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
+from arag_search.system.extras import check_extra
+from arag_search.system.processes import share_cores
+from arag_search.tokens import encodable
+from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.encoders.model_files import (
+    EXPORT_FILE,
+    MODULES_FILE,
+    ONNX_FILE,
+    has_onnx,
+    hub_folder,
+    local_folder,
+    onnx_revision_of,
+)
+from arag_search.vectors.encoders.sentence_transformer import (
+    CPU_BATCH_SIZE,
+    MOST_TOKENS,
+    known_instruction,
+)
+
+PREFIX = "onnx:"
+POOLINGS = ("mean", "cls", "max", "lasttoken")
+_POOLING_KEYS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_MODULES = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+_TEXT_ALONE = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+_TRANSFORMER_KEYS = {
+    "transformer_task": "feature-extraction",
+    "modality_config": _TEXT_ALONE,
+    "module_output_name": "token_embeddings",
+}
+"""What sentence-transformers may say of a transformer, and the only value that is read."""
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+_TOKEN_VECTORS = ("last_hidden_state", "token_embeddings")
+
+Text: TypeAlias = "str | tuple[str, str]"
+Pool = Callable[[Any, Any], Any]
+"""Makes the rows of a batch of an output and the mask of its tokens (bool)."""
+
+
+class Exported(NamedTuple):
+    """What ``arag-search embed --export`` has recorded: the ``revision`` of the weights whose
+    vectors the ONNX files of revision ``onnx`` give, with a cosine of ``least_cosine`` at least on
+    so many ``texts``, and the instruction for its queries."""
+
+    revision: str
+    onnx: str
+    query_instruction: str
+    texts: int
+    least_cosine: float
+
+
+def read_export(folder: Path) -> Exported | None:
+    """Return the record of an export in a folder; None if there is none that can be read."""
+    try:
+        return Exported(**json.loads((folder / EXPORT_FILE).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def exports_folder(revision: str) -> Path:
+    """Return the folder in the cache where searches look for the export of a model."""
+    return cache_folder() / "onnx" / revision[:16]
+
+
+def export_of(revision: str) -> Path | None:
+    """Return the folder in the cache with an export of the weights with this revision; None if
+    there is none."""
+    folder = exports_folder(revision)
+    exported = read_export(folder)
+    return folder if exported is not None and exported.revision == revision else None
+
+
+class OnnxModel:
+    """A tokenizer and an ONNX graph, run in batches of texts, or of pairs of texts, of like length.
+
+    ``part`` is the folder of the tokenizer, ``outputs`` are the names of the output to take, of
+    which there is no other than the first that the graph has; None is its only output. Texts are
+    cut to ``max_tokens``. ``threads`` bounds those of onnxruntime, and of a tokenizer that was not
+    used before; None is the cores that this process may use. Safe to use from several threads.
+    Raises MissingExtraError and EncoderFilesError.
+    """
+
+    def __init__(
+        self, folder: Path, part: Path, outputs: Sequence[str], threads: int | None = None
+    ) -> None:
+        check_extra("onnx", "onnxruntime")
+        check_extra("onnx", "tokenizers")
+        cores = share_cores()
+        if threads is not None:
+            os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
+        self._folder = folder
+        config = read_json(part / "config.json")
+        settings = read_json(part / "tokenizer_config.json")
+        self._pads_left = settings.get("padding_side") == "left"
+        self.max_tokens = _least(
+            settings.get("model_max_length"), config.get("max_position_embeddings")
+        )
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+
+            self._tokenizer: Any = Tokenizer.from_file(str(part / "tokenizer.json"))
+            self._tokenizer.no_padding()
+            self._side = str(settings.get("truncation_side", "right"))
+            self._cut_to(self.max_tokens)
+            options: Any = cast(Any, onnxruntime).SessionOptions()
+            options.intra_op_num_threads = threads or cores
+            options.inter_op_num_threads = 1
+            options.log_severity_level = 3
+            # Otherwise idle threads keep the cores busy.
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            self._session: Any = onnxruntime.InferenceSession(
+                str(folder / ONNX_FILE), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # whatever files may raise: JSON, protobuf, the runtime
+            first = (str(error).splitlines() or [""])[0]
+            raise EncoderFilesError(
+                f"The ONNX files of the model cannot be loaded ({type(error).__name__}: {first}).",
+                where=str(folder),
+                do="Download or export the model again.",
+            ) from error
+        pad = settings.get("pad_token") or read_json(part / "special_tokens_map.json").get(
+            "pad_token"
+        )
+        token = cast(dict[str, object], pad).get("content") if isinstance(pad, dict) else pad
+        number = self._tokenizer.token_to_id(token) if isinstance(token, str) else None
+        self._pad = number if number is not None else int(config.get("pad_token_id") or 0)
+        self._inputs = [item.name for item in self._session.get_inputs()]
+        self._output = self._chosen(outputs)
+
+    def cut_to(self, max_tokens: int) -> None:
+        """Cut texts to another number of tokens."""
+        self.max_tokens = max_tokens
+        self._cut_to(max_tokens)
+
+    def rows(self, texts: Sequence[Text], batch_size: int, pool: Pool) -> Any:
+        """Return what ``pool`` makes of each text, in the order of the texts."""
+        import numpy as np
+
+        encodings = self._tokenizer.encode_batch(list(texts))
+        order = sorted(range(len(texts)), key=lambda at: -len(encodings[at].ids))
+        rows: list[Any] = []
+        for start in range(0, len(order), batch_size):
+            batch = [encodings[at] for at in order[start : start + batch_size]]
+            width = max(1, len(batch[0].ids))  # the longest comes first
+            ids = np.full((len(batch), width), self._pad, np.int64)
+            types, mask = np.zeros_like(ids), np.zeros_like(ids)
+            for row, encoding in enumerate(batch):
+                count = len(encoding.ids)
+                span = slice(width - count, width) if self._pads_left else slice(0, count)
+                ids[row, span], types[row, span] = encoding.ids, encoding.type_ids
+                mask[row, span] = encoding.attention_mask
+            values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+            given = {name: values[name] for name in self._inputs}
+            output = self._session.run([self._output], given)[0].astype(np.float32, copy=False)
+            rows.append(pool(output, mask.astype(bool)))
+        ordered = np.concatenate(rows)
+        result = np.empty_like(ordered)
+        result[order] = ordered
+        return result
+
+    def _cut_to(self, max_tokens: int | None) -> None:
+        self._tokenizer.no_truncation()
+        if max_tokens is not None:
+            self._tokenizer.enable_truncation(max_tokens, direction=self._side)
+
+    def _chosen(self, outputs: Sequence[str]) -> str:
+        """Return the output to take. Raises EncoderFilesError for inputs or outputs that are
+        unknown."""
+        unknown = set(self._inputs) - _INPUTS
+        if unknown:
+            raise unknown_part(
+                self._folder / ONNX_FILE,
+                f"the graph takes {', '.join(sorted(unknown))}",
+                ", ".join(sorted(_INPUTS)),
+            )
+        names = [item.name for item in self._session.get_outputs()]
+        known = [name for name in outputs if name in names]
+        if not known and len(names) > 1:
+            raise unknown_part(
+                self._folder / ONNX_FILE,
+                f"the graph returns {', '.join(names)}",
+                f"one output, or one with the name {' or '.join(outputs)}",
+            )
+        return known[0] if known else names[0]
+
+
+class OnnxEncoder:
+    """A model by its ONNX files: in a folder, an installed package, or on the hub.
+
+    Options are those of SentenceTransformerEncoder, whose vectors it gives: pooling, length and
+    prompts are read from the model's own files. ``folder`` is that of an export, if it is not the
+    model's. The identity of an export is that of the model it was made from; otherwise it is of
+    kind "onnx", and its revision is that of the ONNX files.
+
+    Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, ArgumentError, and
+    EncoderFilesError for a model with a part that is not known here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        folder: Path | None = None,
+        batch_size: int | None = None,
+        query_instruction: str | None = None,
+        dimension: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        for option, value in (("batch_size", batch_size), ("threads", threads)):
+            if value is not None and value < 1:
+                raise ArgumentError(f"{option} is {value}.", allowed="1 or more")
+        check_extra("onnx", "onnxruntime")
+        self._where = f"encoder {name}"
+        name = name.removeprefix(PREFIX)
+        folder = folder or local_folder(name) or hub_folder(name, onnx=True)
+        revision = onnx_revision_of(folder)
+        exported = read_export(folder)
+        if exported is not None and exported.onnx != revision:
+            raise EncoderFilesError(
+                "The files of the model have changed since it was exported.",
+                where=str(folder),
+                do="Export it again: arag-search embed --export MODEL --to FOLDER",
+            )
+        part, self._pooling, max_tokens = modules_of(folder)
+        self._model: OnnxModel | None = OnnxModel(folder, part, _TOKEN_VECTORS, threads)
+        if max_tokens is not None:
+            self._model.cut_to(max_tokens)
+        self._batch_size = batch_size or CPU_BATCH_SIZE
+        saved = read_json(folder / "config_sentence_transformers.json").get("prompts")
+        prompts = cast(dict[str, str], saved or {})
+        self._document_prompt = prompts.get("document") or ""
+        full = self._encoded(["a"]).shape[1]
+        if dimension is not None and not 1 < dimension <= full:
+            raise ArgumentError(
+                f"dimension is {dimension}.", where=self._where, allowed=f"2 to {full}"
+            )
+        if query_instruction is None:
+            query_instruction = prompts.get("query") or known_instruction(name)
+            if exported is not None:
+                query_instruction = exported.query_instruction
+        self._identity = EncoderIdentity(
+            kind="onnx" if exported is None else "sentence-transformers",
+            name=f"{PREFIX}{name}" if exported is None else name,
+            revision=revision if exported is None else exported.revision,
+            dimension=dimension or full,
+            max_tokens=self._model.max_tokens,
+            query_instruction=query_instruction,
+        )
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """The identity of the encoder."""
+        return self._identity
+
+    def encode(self, texts: Sequence[str]) -> FloatArray:
+        """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
+
+        Raises EncoderUnavailableError once closed, EncoderReplyError for numbers that are not
+        finite.
+        """
+        return self._units(texts, self._document_prompt)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """Return unit vectors of queries, as ``encode`` does."""
+        return self._units(queries, self._identity.query_instruction)
+
+    def close(self) -> None:
+        """Free the model; the encoder cannot be used afterwards."""
+        self._model = None
+
+    def _units(self, texts: Sequence[str], prompt: str) -> FloatArray:
+        import numpy as np
+
+        dimension = self._identity.dimension
+        if not texts:
+            return np.empty((0, dimension), np.float32)
+        rows = self._encoded([encodable(prompt + text) for text in texts])
+        return unit_rows(rows[:, :dimension], texts, self._where)
+
+    def _encoded(self, texts: Sequence[str]) -> Any:
+        model = self._model
+        if model is None:
+            raise EncoderUnavailableError("The encoder was closed.", where=self._where)
+        return model.rows(texts, self._batch_size, self._pooled)
+
+    def _pooled(self, tokens: Any, mask: Any) -> Any:
+        """Return the vectors of texts from those of their tokens, of shape (texts, tokens, n)."""
+        import numpy as np
+
+        texts = np.arange(len(tokens))
+        if self._pooling == "cls":
+            return tokens[texts, mask.argmax(1)]
+        if self._pooling == "lasttoken":
+            return tokens[texts, mask.shape[1] - 1 - mask[:, ::-1].argmax(1)]
+        if self._pooling == "max":
+            return np.where(mask[:, :, None], tokens, -np.inf).max(1)
+        weights = mask[:, None, :].astype(np.float32)
+        return (weights @ tokens)[:, 0] / np.maximum(weights.sum(2), 1e-9)
+
+
+# The settings of a model
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Return the object in a file of settings, empty if there is none. Raises EncoderFilesError."""
+    if not file.is_file():
+        return {}
+    try:
+        return dict(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        raise EncoderFilesError("The file is not an object in JSON.", where=str(file)) from None
+
+
+def unknown_part(where: Path, what: str, allowed: str) -> EncoderFilesError:
+    """Return the error for a part of a model that only other libraries can run."""
+    return EncoderFilesError(
+        f"The model has a part that is not known here: {what}.",
+        where=str(where),
+        allowed=allowed,
+        do='Use it with the extra "semantic", or choose another model.',
+    )
+
+
+def modules_of(folder: Path) -> tuple[Path, str, int | None]:
+    """Return the folder of the tokenizer, the pooling, and the length of texts that the settings
+    name, None if they leave it to the tokenizer. Raises EncoderFilesError."""
+    listing = folder / MODULES_FILE
+    try:
+        modules = [
+            (str(module["type"]).rpartition(".")[2], str(module["path"]))
+            for module in cast(list[dict[str, str]], json.loads(listing.read_bytes()))
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise EncoderFilesError(
+            f"{MODULES_FILE} is not a list of modules.",
+            where=str(listing),
+            allowed="the file that sentence-transformers saves with a model",
+        ) from None
+    if [kind for kind, _ in modules] not in _MODULES:
+        named = ", ".join(kind for kind, _ in modules) or "none"
+        raise unknown_part(listing, f"modules {named}", " or ".join(map(", ".join, _MODULES)))
+    part, pooling = (folder / path for _, path in modules[:2])
+    file = part / "sentence_bert_config.json"
+    settings = read_json(file)
+    for key, value in settings.items():
+        is_known = key in ("max_seq_length", "do_lower_case")
+        if not is_known and value and value != _TRANSFORMER_KEYS.get(key):
+            allowed = ", ".join(["max_seq_length", *_TRANSFORMER_KEYS])
+            raise unknown_part(file, f"{key} {json.dumps(value)}", allowed)
+    if settings.get("do_lower_case"):
+        raise unknown_part(file, "do_lower_case true", "do_lower_case false")
+    return part, _pooling_of(pooling / "config.json"), settings.get("max_seq_length")
+
+
+def _pooling_of(file: Path) -> str:
+    settings = read_json(file)
+    modes: object = settings.get("pooling_mode")
+    if modes is None:
+        active = [key for key, on in settings.items() if key.startswith("pooling_mode_") and on]
+        modes = [_POOLING_KEYS.get(key, key) for key in active] or ["mean"]
+    names = [modes] if isinstance(modes, str) else cast(list[str], modes)
+    if len(names) != 1 or names[0] not in POOLINGS:
+        raise unknown_part(file, f"pooling {', '.join(names)}", f"one of {', '.join(POOLINGS)}")
+    if settings.get("include_prompt") is False:
+        raise unknown_part(file, "pooling without the prompt", "include_prompt true")
+    return names[0]
+
+
+def _least(*bounds: object) -> int | None:
+    """Return the least bound on tokens, of those that are bounds; None if there is none."""
+    numbers = [int(bound) for bound in bounds if isinstance(bound, int | float) and bound > 0]
+    least = min(numbers, default=MOST_TOKENS)
+    return least if least < MOST_TOKENS else None
+
+
+def runs_by_onnx(name: str) -> bool:
+    """Return whether a model is to be run by its ONNX files: it has no others, or nothing that
+    could run others is installed."""
+    from importlib.util import find_spec
+
+    from arag_search.vectors.encoders.model_files import has_weights
+
+    folder = local_folder(name)
+    has_torch = find_spec("sentence_transformers") is not None
+    if folder is None:
+        return not has_torch and find_spec("onnxruntime") is not None
+    return has_onnx(folder) and not (has_torch and has_weights(folder))

@@ -1,0 +1,146 @@
+"""Small models in ONNX files whose vectors and scores can be worked out by hand.
+
+    python -m tests.support.onnx_models FOLDER
+
+writes an encoder into the folder, for an environment that has no package to make one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WORDS = ("vivaldi", "opera", "venice", "rain", "rome", "libretto")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+DIMENSION = 4
+MEAN = {"pooling_mode_mean_tokens": True}
+
+
+def token_vectors() -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return the vector of each token, in the order of the special tokens and the words."""
+    random = np.random.default_rng(7)
+    return random.normal(size=(len(SPECIAL) + len(WORDS), DIMENSION)).astype(np.float32)
+
+
+def write_encoder(
+    folder: Path,
+    *,
+    pooling: Mapping[str, object] = MEAN,
+    modules: Sequence[str] = ("Transformer", "Pooling", "Normalize"),
+    max_tokens: int = 6,
+    side: str = "right",
+    inputs: Sequence[str] = ("input_ids", "attention_mask"),
+    **settings: object,
+) -> Path:
+    """Write an encoder whose token vectors are those of ``token_vectors``, in the files of
+    sentence-transformers. ``settings`` are of its transformer."""
+    from onnx import helper, numpy_helper
+
+    nodes = [helper.make_node("Gather", ["vectors", "input_ids"], ["last_hidden_state"])]
+    vectors = numpy_helper.from_array(token_vectors(), "vectors")
+    _write_graph(folder, nodes, [vectors], inputs, ("last_hidden_state", ["n", "t", DIMENSION]))
+    _write_tokenizer(folder, side)
+    paths = ("", "1_Pooling", "2_Normalize", "3_More")
+    listed = [
+        {
+            "idx": at,
+            "name": str(at),
+            "path": paths[at],
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for at, kind in enumerate(modules)
+    ]
+    _write(folder / "modules.json", listed)
+    _write(folder / "1_Pooling" / "config.json", pooling)
+    _write(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, **settings})
+    return folder
+
+
+def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
+    """Write a cross-encoder whose logit is the number of pairs of equal words in query and passage,
+    where the two separators are such a pair."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    constants = [
+        numpy_helper.from_array(np.array([axis], np.int64), name)
+        for name, axis in (("first", 1), ("second", 2))
+    ]
+    both = numpy_helper.from_array(np.array([1, 2], np.int64), "both")
+    repeats = numpy_helper.from_array(np.array([1, labels], np.int64), "repeats")
+    make = helper.make_node
+    nodes = [
+        make("Sub", ["attention_mask", "token_type_ids"], ["of_query"]),
+        make("Unsqueeze", ["input_ids", "second"], ["rows"]),
+        make("Unsqueeze", ["input_ids", "first"], ["columns"]),
+        make("Equal", ["rows", "columns"], ["equal"]),
+        make("Cast", ["equal"], ["pairs"], to=TensorProto.INT64),
+        make("Unsqueeze", ["of_query", "second"], ["query_rows"]),
+        make("Unsqueeze", ["token_type_ids", "first"], ["passage_columns"]),
+        make("Mul", ["pairs", "query_rows"], ["from_query"]),
+        make("Mul", ["from_query", "passage_columns"], ["counted"]),
+        make("ReduceSum", ["counted", "both"], ["sums"], keepdims=0),
+        make("Unsqueeze", ["sums", "first"], ["column"]),
+        make("Tile", ["column", "repeats"], ["scores"]),
+        make("Cast", ["scores"], ["logits"], to=TensorProto.FLOAT),
+    ]
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    _write_graph(folder, nodes, [*constants, both, repeats], names, ("logits", ["n", labels]))
+    _write_tokenizer(folder, "right")
+    return folder
+
+
+def _write_graph(
+    folder: Path,
+    nodes: Sequence[Any],
+    constants: Sequence[Any],
+    inputs: Sequence[str],
+    output: tuple[str, list[Any]],
+) -> None:
+    from onnx import TensorProto, helper, save
+
+    graph = helper.make_graph(
+        nodes,
+        "model",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, ["n", "t"]) for name in inputs],
+        [helper.make_tensor_value_info(output[0], TensorProto.FLOAT, output[1])],
+        constants,
+    )
+    opset = helper.make_opsetid("", 17)
+    (folder / "onnx").mkdir(parents=True)
+    save(
+        helper.make_model(graph, opset_imports=[opset], ir_version=8),
+        str(folder / "onnx" / "model.onnx"),
+    )
+
+
+def _write_tokenizer(folder: Path, side: str) -> None:
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+    from tokenizers.models import WordLevel
+
+    tokens = {token: number for number, token in enumerate((*SPECIAL, *WORDS))}
+    tokenizer: Any = Tokenizer(WordLevel(tokens, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, tokens[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"pad_token": "[PAD]", "padding_side": side, "model_max_length": 64}
+    _write(folder / "tokenizer_config.json", settings)
+    _write(folder / "config.json", {"max_position_embeddings": 64, "pad_token_id": 0})
+
+
+def _write(file: Path, content: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content), "utf-8")
+
+
+if __name__ == "__main__":
+    write_encoder(Path(sys.argv[1]))

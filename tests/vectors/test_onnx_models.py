@@ -1,0 +1,172 @@
+"""OnnxEncoder with small models whose vectors are worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
+from arag_search.vectors.encoders.choose import open_encoder
+from arag_search.vectors.encoders.onnx import OnnxEncoder
+from tests.support.model_hub import running_hub
+from tests.support.onnx_models import SPECIAL, WORDS, token_vectors, write_encoder
+
+TEXTS = ["Vivaldi opera", "", "rain", "venice rome libretto rain opera vivaldi", "unknown word"]
+
+
+def tokens_of(text: str, max_tokens: int = 6) -> list[int]:
+    """Return the ids of the tokens of a text, cut to the length of the model."""
+    known = (*SPECIAL, *WORDS)
+    words = [known.index(word) if word in known else 1 for word in text.lower().split()]
+    return [2, *words[: max_tokens - 2], 3]
+
+
+def unit(vector: Any) -> Any:
+    return vector / np.linalg.norm(vector)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize(
+    ("pooling", "pooled"),
+    [
+        ({"pooling_mode_mean_tokens": True}, lambda rows: rows.mean(0)),
+        ({"pooling_mode": "cls"}, lambda rows: rows[0]),
+        ({"pooling_mode_max_tokens": True}, lambda rows: rows.max(0)),
+        ({"pooling_mode": ["lasttoken"]}, lambda rows: rows[-1]),
+    ],
+)
+def test_a_vector_is_pooled_as_the_files_of_the_model_say(
+    tmp_path: Path, pooling: dict[str, object], pooled: Any, side: str
+) -> None:
+    folder = write_encoder(tmp_path / "model", pooling=pooling, side=side)
+    encoder = OnnxEncoder(str(folder), batch_size=3)
+    expected = [unit(pooled(token_vectors()[tokens_of(text)])) for text in TEXTS]
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    alone = [encoder.encode([text])[0] for text in TEXTS]
+    np.testing.assert_allclose(alone, expected, atol=1e-6)
+    assert encoder.encode([]).shape == (0, 4)
+    encoder.close()
+    with pytest.raises(EncoderUnavailableError):
+        encoder.encode(TEXTS)
+
+
+def test_prompts_lengths_and_dimensions_are_those_of_the_files_unless_others_are_given(
+    tmp_path: Path,
+) -> None:
+    folder = write_encoder(tmp_path / "model", max_tokens=5)
+    prompts = {"query": "rome ", "document": "rain "}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    encoder = open_encoder(str(folder))
+    identity = encoder.identity
+    assert (identity.kind, identity.name) == ("onnx", f"onnx:{folder}")
+    assert (identity.dimension, identity.max_tokens) == (4, 5)
+    assert identity.query_instruction == "rome "
+    mean = [
+        unit(token_vectors()[tokens_of(text, 5)].mean(0)) for text in ("rome opera", "rain opera")
+    ]
+    np.testing.assert_allclose(encoder.encode_queries(["opera"]), mean[:1], atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(["opera"]), mean[1:], atol=1e-6)
+    again = open_encoder(identity.name, query_instruction="", dimension=2, threads=1, device="cpu")
+    assert again.identity.revision == identity.revision
+    short = unit(token_vectors()[tokens_of("opera", 5)].mean(0)[:2])
+    np.testing.assert_allclose(again.encode_queries(["opera"]), [short], atol=1e-6)
+    with pytest.raises(ArgumentError) as raised:
+        open_encoder(str(folder), dimension=5)
+    assert raised.value.allowed == "2 to 4"
+    with pytest.raises(ArgumentError) as raised:
+        open_encoder(str(folder), device="cuda")
+    assert "has no options: device" in raised.value.what
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"modules": ("Transformer", "Pooling", "Dense")}, "modules Transformer, Pooling, Dense"),
+        ({"modules": ("Transformer",)}, "modules Transformer"),
+        ({"pooling": {"pooling_mode": "weightedmean"}}, "pooling weightedmean"),
+        ({"pooling": {"pooling_mode": ["mean", "max"]}}, "pooling mean, max"),
+        (
+            {"pooling": {"pooling_mode_mean_sqrt_len_tokens": True}},
+            "pooling pooling_mode_mean_sqrt_len_tokens",
+        ),
+        (
+            {"pooling": {"pooling_mode": "mean", "include_prompt": False}},
+            "pooling without the prompt",
+        ),
+        ({"query_expansion": {"length": 8}}, 'query_expansion {"length": 8}'),
+        ({"do_lower_case": True}, "do_lower_case true"),
+        (
+            {"inputs": ("input_ids", "position_ids", "past_key_values.0.key")},
+            "the graph takes past_key_values.0.key, position_ids",
+        ),
+    ],
+)
+def test_a_model_with_a_part_that_is_not_known_is_refused(
+    tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    folder = write_encoder(tmp_path / "model", **changes)
+    with pytest.raises(EncoderFilesError) as raised:
+        OnnxEncoder(str(folder))
+    assert raised.value.what == f"The model has a part that is not known here: {what}."
+    assert raised.value.allowed
+    assert raised.value.do == 'Use it with the extra "semantic", or choose another model.'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("onnx/model.onnx", b"cut", "The ONNX files of the model cannot be loaded ("),
+        ("tokenizer.json", b"", "The ONNX files of the model cannot be loaded ("),
+        ("modules.json", b"[1]", "modules.json is not a list of modules."),
+        ("sentence_bert_config.json", b"{", "The file is not an object in JSON."),
+    ],
+)
+def test_files_that_cannot_be_loaded_are_an_error_of_ours(
+    tmp_path: Path, name: str, content: bytes, what: str
+) -> None:
+    folder = write_encoder(tmp_path / "model")
+    (folder / name).write_bytes(content)
+    with pytest.raises(EncoderFilesError) as raised:
+        OnnxEncoder(str(folder))
+    assert raised.value.what.startswith(what)
+
+
+def test_a_folder_without_onnx_files_names_the_command_that_makes_them(tmp_path: Path) -> None:
+    with pytest.raises(EncoderFilesError) as raised:
+        open_encoder(f"onnx:{tmp_path}")
+    assert str(raised.value) == (
+        f"The folder holds no ONNX files of a model.\nWhere: {tmp_path}\n"
+        "Allowed: a folder with onnx/model.onnx\n"
+        "Do: Make them where torch is: arag-search embed --export MODEL --to FOLDER"
+    )
+
+
+def test_only_the_files_that_are_needed_are_fetched_from_the_hub(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "model")
+    files = {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    other = {"model.safetensors": b"w", "openvino/model.bin": b"o", "onnx/quantised.onnx": b"q"}
+    script = (
+        "from arag_search.vectors.encoders.choose import open_encoder\n"
+        "print(open_encoder('onnx:org/m').encode(['rain']).shape)"
+    )
+    with running_hub("org/m", {**files, **other}) as hub:
+        environment = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hub"), "PATH": ""}
+        process = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=60,
+        )
+        assert process.stdout == "(1, 4)\n", process.stderr
+        assert sorted(hub.fetched) == sorted(files)
