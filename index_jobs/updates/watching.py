@@ -44,10 +44,8 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
 from index_jobs.updates.addition import AddOptions, AddReport, Followed, sync_documents
 
-LOOK_S = 60.0
-"""Seconds between two comparisons of all files, where the system reports changes."""
-POLL_S = 5.0
-"""The same where it reports none."""
+LOOK_S = 15.0
+"""Seconds between two comparisons of all files."""
 RETRY_S = 5.0
 """Seconds after which a synchronisation that failed is tried again."""
 PEAK_S = 3_600.0
@@ -59,15 +57,7 @@ _STEP_MS, _DEBOUNCE_MS = 100, 1_000
 """A synchronisation begins when nothing was reported for the first time, at the latest after the
 second."""
 _LOCKED_S = 0.5
-_LOOK_SHARE = 20  # comparisons take at most a twentieth of the time
-_REMOTE = frozenset(
-    (
-        *("9p", "afs", "autofs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse", "glusterfs"),
-        *("lustre", "ncpfs", "nfs", "nfs4", "pvfs2", "smb2", "smb3", "smbfs", "vboxsf"),
-        *("virtiofs", "vmhgfs"),
-    )
-)
-"""The types of file systems on which others may change files without a report to this machine."""
+_LOOK_SHARE = 50  # comparisons take at most a fiftieth of the time
 _logger = logging.getLogger(__name__)
 _States = Mapping[str, tuple[int, str]] | None
 
@@ -209,8 +199,7 @@ class Watcher:
 
     def _watch(self, stop: threading.Event) -> None:
         changes = _Changes(self._sources, stop, no_ignore=self._options.files.no_ignore)
-        look_s = POLL_S if changes.are_silent else LOOK_S
-        next_look = time.monotonic() + look_s
+        next_look = time.monotonic() + LOOK_S
         while not stop.is_set():
             pause_s = self._synchronise() if self._pending != set() else LOOK_S
             paths = changes.next(min(pause_s, next_look - time.monotonic()))
@@ -219,8 +208,7 @@ class Watcher:
                 began = time.monotonic()
                 self._look()
                 took = time.monotonic() - began
-                look_s = POLL_S if changes.are_silent else LOOK_S
-                next_look = time.monotonic() + max(look_s, took * _LOOK_SHARE)
+                next_look = time.monotonic() + max(LOOK_S, took * _LOOK_SHARE)
             elif self._pending is not None:
                 self._pending |= paths
 
@@ -337,8 +325,8 @@ def _now() -> str:
 class _Changes:
     """The changes below folders, as the system reports them to a thread.
 
-    ``are_silent`` is true where it reports none: on a network, for single files, which editors
-    replace, or if it cannot watch so many folders.
+    It reports none of those that other machines make on a network, none of single files, which
+    editors replace, and none if it cannot watch so many folders.
     """
 
     def __init__(self, sources: Sequence[str], stop: threading.Event, *, no_ignore: bool) -> None:
@@ -346,12 +334,8 @@ class _Changes:
         self._no_ignore = no_ignore
         self._stop = stop
         self._reported: queue.SimpleQueue[set[str] | None] = queue.SimpleQueue()
-        self.are_silent = (
-            importlib.util.find_spec("watchfiles") is None
-            or not all(map(os.path.isdir, self._roots))
-            or any(map(is_remote, self._roots))
-        )
-        if not self.are_silent:
+        has_reports = importlib.util.find_spec("watchfiles") is not None
+        if has_reports and all(map(os.path.isdir, self._roots)):
             threading.Thread(target=self._listen, daemon=True, name="watching").start()
 
     def next(self, wait_s: float) -> set[str] | None:
@@ -401,8 +385,6 @@ class _Changes:
                         break
             except OSError:
                 if self._identity() == identity:  # no more folders can be watched
-                    self.are_silent = True
-                    self._reported.put(None)
                     return
             self._stop.wait(1.0)
 
@@ -433,23 +415,6 @@ def _identity_of(folder: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return state.st_dev, state.st_ino
-
-
-def is_remote(folder: str) -> bool:
-    """Return whether a folder is on a file system whose files other machines may change, as far as
-    the system says so (Linux)."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return False
-    at, type = "", ""
-    for line in lines:
-        fields, _, after = line.partition(" - ")
-        point = fields.split()[4].replace("\\040", " ")
-        is_above = point == "/" or folder == point or folder.startswith(f"{point}/")
-        if is_above and len(point) >= len(at):
-            at, type = point, after.split()[0]
-    return type.partition(".")[0] in _REMOTE
 
 
 def _published(location: str | Path) -> bytes | None:

@@ -170,27 +170,13 @@ def test_a_moved_folder_is_followed(notes: Path, tmp_path: Path) -> None:
 def test_where_nothing_is_reported_files_are_compared(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "is_remote", lambda folder: True)
-    monkeypatch.setattr(watching, "POLL_S", 0.2)
+    monkeypatch.setattr(watching._Changes, "_listen", lambda self: None)
+    monkeypatch.setattr(watching, "LOOK_S", 0.2)
     index = tmp_path / "i"
     with running(Watcher([str(notes)], index, OPTIONS)):
         eventually(lambda: index.exists() and watch_state(index) is not None)
         (notes / "note3.md").write_text("# Changed\n\nThe harbour.\n")
         eventually(lambda: count(index, "harbour") == 1)
-
-
-def test_the_file_system_says_whether_it_is_remote(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    table = (
-        "22 1 0:21 / / rw - ext4 /dev/sda rw\n"
-        "23 22 0:30 / /home rw shared:1 - nfs4 server:/home rw\n"
-        "24 23 0:31 / /home/local\\040disk rw - xfs /dev/sdb rw\n"
-        "25 22 0:32 / /mnt/over rw - fuse.sshfs host: rw\n"
-    )
-    monkeypatch.setattr(watching.Path, "read_text", lambda *_: table)
-    asked = ("/srv", "/home/ann", "/home/local disk/x", "/mnt/over", "/mnt/overture")
-    assert [watching.is_remote(folder) for folder in asked] == [False, True, False, True, False]
 
 
 def test_an_index_has_one_watcher(notes: Path, tmp_path: Path) -> None:

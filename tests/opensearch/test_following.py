@@ -23,6 +23,7 @@ def test_updates_and_new_builds_are_followed_and_the_server_is_asked_once_in_a_w
 ) -> None:
     monkeypatch.chdir(tmp_path)
     build_index(write("first", 3), opensearch.address)
+    monkeypatch.setattr(search_index, "SERVER_LOOKS_S", 3_600.0)
     with open_index(opensearch.address, refresh="auto") as patient:
         monkeypatch.setattr(search_index, "SERVER_LOOKS_S", 0.0)
         with open_index(opensearch.address, refresh="auto") as index:
