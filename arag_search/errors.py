@@ -2,6 +2,7 @@
 
 AragError                     a failure that this project raises on purpose
 ├── ArgumentError             a value from the caller is not allowed
+│   └── MassDeletionError     a synchronisation would delete most documents of a source
 ├── QueryError                a query was rejected; holds every problem (in query/problems.py)
 ├── UnknownChunkError         the index holds no chunk with this id
 ├── UnknownDocumentError      the index holds no document with this id
@@ -82,6 +83,10 @@ class AragError(Exception):
 
 class ArgumentError(AragError, ValueError):
     """A value from the caller is not allowed."""
+
+
+class MassDeletionError(ArgumentError):
+    """A synchronisation would delete most documents of a source."""
 
 
 class VectorsNotNamedError(ArgumentError):

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 BENCHES = {
     "ablate": "bench.ablate",
     "budgets": "bench.budgets",
+    "current": "bench.speed.current",
     "efficiency": "bench.speed.efficiency",
     "embedding": "bench.speed.embedding",
     "exclusions": "bench.gold_chain.exclusions",

@@ -61,6 +61,11 @@ class Conversation:
         state = self.saved.state
         self._state = None if state is None else State.from_json(state)
 
+    def follow(self, agent: Agent) -> None:
+        """Go on with an agent over a newer state of the index."""
+        self.agent = agent
+        self.saved.fingerprints["index"] = agent.fingerprints["index"]
+
     def ask(self, question: str, on_step: OnStep | None = None) -> Record:
         """Answer the next question. Raises ArgumentError for an empty question, and for a second
         one with a preset without tools of documents."""

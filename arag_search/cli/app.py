@@ -29,6 +29,7 @@ COMMANDS = {
     "index": "Build an index from a corpus.",
     "embed": "Make vectors of texts, for semantic search.",
     "delete": "Delete documents from an index, with their passages.",
+    "forget": "Remove the index of a folder of files from the cache.",
     "compact": "Merge the segments that updates left behind.",
     "search": "Search an index and print the reply that a model would see.",
     "words": "Count words of an index, or list its fields and their values.",
@@ -50,8 +51,14 @@ COMMANDS = {
 }
 """The commands in the order of --help, with what it says of them."""
 
-_MODULES = {"compact": "updates", "delete": "updates", "show": "view", "unavailable": "questions"}
-_WITHOUT_INDEX = ("demo", "opensearch", "presets", "show")
+_MODULES = {
+    "compact": "updates",
+    "delete": "updates",
+    "forget": "updates",
+    "show": "view",
+    "unavailable": "questions",
+}
+_WITHOUT_INDEX = ("demo", "forget", "opensearch", "presets", "show")
 SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,

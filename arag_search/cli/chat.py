@@ -28,6 +28,7 @@ from arag_search.cli.options.model import ModelOptions
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import print_json, print_text, say
 from arag_search.errors import ArgumentError, ConfigError, RunError
+from arag_search.search.following import Follower
 
 PROMPT = "> "
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -107,24 +108,36 @@ def chat_command(
         settings = load_preset(preset or usual_preset(saved))
         chosen = model.choose(say)
         stack.callback(chosen.close)
-        opened = stack.enter_context(opening.open(index))
-        return _talk(Conversation(Agent(opened, settings, chosen), saved), path, json, stack)
+        location = stack.enter_context(opening.located(index))
+        follower = opening.opening(location).follow(lambda opened: Agent(opened, settings, chosen))
+        stack.callback(follower.close)
+        with follower.use() as agent:
+            conversation = Conversation(agent, saved)
+        return _talk(conversation, follower, path, json, stack)
 
 
-def _talk(conversation: Conversation, path: Path | None, json: bool, stack: ExitStack) -> int:
-    """Answer questions until the input ends; return the exit code. A new file is held until
-    ``stack`` ends."""
+def _talk(
+    conversation: Conversation,
+    follower: Follower[Agent],
+    path: Path | None,
+    json: bool,
+    stack: ExitStack,
+) -> int:
+    """Answer questions until the input ends, each from the newest state of the index; return the
+    exit code. A new file is held until ``stack`` ends."""
     code = 0
     previous = conversation.saved.all_records()
     if previous and sys.stdin.isatty():
         say(f"Continues after {len(previous)} questions; the last was: {previous[-1].question}")
     for question in _questions():
         try:
-            record = conversation.ask(question, live_steps())
-            if path is None:
-                stack.enter_context(held_conversation(path := new_file(question)))
-            conversation.save(path)
-            code = show_answer(record, conversation.agent, json, previous)
+            with follower.use() as agent:
+                conversation.follow(agent)
+                record = conversation.ask(question, live_steps())
+                if path is None:
+                    stack.enter_context(held_conversation(path := new_file(question)))
+                conversation.save(path)
+                code = show_answer(record, agent, json, previous)
             previous.append(record)
         except (ArgumentError, RunError) as error:
             say(f"arag-search: {error}")

@@ -58,11 +58,20 @@ def index_command(
             "replace what has changed, delete what has vanished from these sources.",
         ),
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Build the index if there is none, and keep it in step with the sources until "
+            "Ctrl-C. Bad files are skipped, and mass deletions reported instead of followed.",
+        ),
+    ] = False,
     allow_deletes: Annotated[
         bool,
         typer.Option(
             "--allow-deletes",
-            help="With --sync: allow deleting more than half of the documents of a source.",
+            help="With --sync or --watch: allow deleting more than half of the documents of a "
+            "source.",
         ),
     ] = False,
     selection: SelectionOptions,
@@ -132,6 +141,7 @@ def index_command(
       arag-search index --rollback --to http://localhost:9200/my-index
       arag-search index today.jsonl --to my-index --add
       arag-search index notes/ --to my-index --sync --dry-run
+      arag-search index notes/ --to my-index --watch
 
     Then:
 
@@ -153,7 +163,7 @@ def index_command(
         **storing._asdict(),
         **selection._asdict(),
     )
-    if add or sync:
+    if add or sync or watch:
         from arag_search.cli.updates import update_command
 
         return update_command(
@@ -162,6 +172,7 @@ def index_command(
             to,
             options,
             sync=sync,
+            watch=watch,
             json=json,
             dry_run=dry_run,
             allow_deletes=allow_deletes,

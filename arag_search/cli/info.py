@@ -19,7 +19,13 @@ from arag_search.engines.opensearch.reader import (
     OpenSearchEngine,
     ShardStatistics,
 )
-from arag_search.errors import AragError, IndexDamagedError, VectorsError, VectorsNotNamedError
+from arag_search.errors import (
+    AragError,
+    IndexDamagedError,
+    IndexNotFoundError,
+    VectorsError,
+    VectorsNotNamedError,
+)
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.forms import NONE
 from arag_search.search.index import Index, open_index
@@ -32,6 +38,8 @@ from arag_search.vectors.storage.folders import (
     vectors_root,
 )
 from arag_search.vectors.storage.manifest import VectorManifest
+from index_jobs.updates.folder_index import FolderIndex, is_folder_of_files
+from index_jobs.updates.watching import watch_state
 
 Statistics = IndexStatistics | ClusterStatistics
 Part = PartStatistics | ShardStatistics
@@ -40,7 +48,10 @@ Part = PartStatistics | ShardStatistics
 def info_command(
     indexes: Annotated[
         list[str],
-        typer.Argument(help="Folders and addresses of indexes.", metavar="INDEX..."),
+        typer.Argument(
+            help="Folders and addresses of indexes, and folders of files that were searched.",
+            metavar="INDEX...",
+        ),
     ],
     checksums: Annotated[
         bool,
@@ -82,6 +93,7 @@ def info_command(
       arag-search info my-index
       arag-search info my-index --checksums --json
       arag-search info indexes/* --checksums
+      arag-search info notes/
       arag-search info http://localhost:9200/my-index
     """
     if len(indexes) == 1:
@@ -117,8 +129,18 @@ class _Described(NamedTuple):
 
 
 def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
-    """Describe and verify an index and its vectors. Raises the errors of opening them, and
-    IndexDamagedError if the index differs from what its manifest says."""
+    """Describe and verify an index and its vectors; of a folder of files, the index in the cache.
+    Raises the errors of opening them, and IndexDamagedError if the index differs from what its
+    manifest says."""
+    folder = FolderIndex.of(index) if is_folder_of_files(index) else None
+    if folder is not None:
+        if not folder.exists:
+            raise IndexNotFoundError(
+                "This folder of files has no index yet.",
+                where=index,
+                do=f"The first search builds it: arag-search search {index} 'QUERY'",
+            )
+        index = str(folder.location)
     with open_index(index) as opened:
         manifest = opened.manifest
         statistics, verified = _verified(opened, checksums)
@@ -128,12 +150,19 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
     if checksums and sidecars and all(sidecar.is_sound for sidecar in sidecars):
         verified.append("vectors")
     described = _info_json(index, manifest, statistics, deletions, verified)
+    watched = watch_state(index)
     described = {
         **described,
         "unfinished_update": unfinished,
         "vectors": [sidecar.json for sidecar in sidecars],
+        "watched": None if watched is None else dataclasses.asdict(watched),
     }
     lines = _lines(index, manifest, statistics, deletions, verified)
+    if watched is not None:
+        lines.append(
+            f"  in step      {watched.in_step or 'never'}, with {', '.join(watched.sources)}"
+        )
+        lines += [f"  not in step  {' '.join(watched.problem.split())}"] * bool(watched.problem)
     if unfinished:
         lines.append(f"  unfinished   an update is running or was interrupted: {unfinished}")
     lines += [f"  vectors      {sidecar.text}" for sidecar in sidecars]

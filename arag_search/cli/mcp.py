@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -11,16 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from arag_search.cli.options.index import Opening
+from arag_search.cli.options.index import Opening, folder_index
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED, say
-from arag_search.errors import ArgumentError
+from arag_search.errors import AragError, ArgumentError
+from arag_search.system.progress import PlainProgress
 
 if TYPE_CHECKING:
     from arag_search.agent.presets import Preset
+    from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
+    from arag_search.mcp_server.live import Coming, LiveIndexes
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
+    from arag_search.search.index import Index
+    from index_jobs.updates.folder_index import FolderIndex
 
 
 class HttpOptions(NamedTuple):
@@ -93,7 +100,7 @@ def mcp_command(
     indexes: Annotated[
         list[str],
         typer.Argument(
-            help="The folder of an index, or NAME=FOLDER; names distinguish several indexes.",
+            help="The folder of an index or of files, or NAME=FOLDER; names distinguish several.",
             metavar="INDEX...",
         ),
     ],
@@ -146,10 +153,14 @@ def mcp_command(
     (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. The preset connector has the
     tools search and fetch, which connectors of ChatGPT need.
 
+    Served indexes follow builds and updates. Of a folder of files, an index is built in the cache
+    on the first start; while the server runs, the index follows the files.
+
     Examples:
 
     \b
       arag-search mcp my-index
+      arag-search mcp notes/
       arag-search mcp wiki=my-index notes=notes-index
       arag-search mcp my-index --describe 'Notes of the Vivaldi project.'
       arag-search mcp my-index --transport http --port 8765
@@ -158,28 +169,33 @@ def mcp_command(
     The exit code is 0 if the client disconnected, 130 after Ctrl-C, 143 after SIGTERM, and 1 for a
     failure.
     """
-    from arag_search.mcp_server.served import (
-        ServedIndex,
-        check_count,
-        descriptions,
-        served_preset,
-    )
+    from arag_search.mcp_server.live import LiveIndexes
+    from arag_search.mcp_server.served import check_count, descriptions, served_preset
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
     settings = served_preset(preset, tools, max_result_tokens)
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
-    described = descriptions(describe or [], locations)
+    about = descriptions(describe or [], locations)
     entrance = http.listen() if transport == "http" else _channel(http)
     with ExitStack() as stack:
         stack.enter_context(entrance)
-        served: list[ServedIndex] = []
+        live = LiveIndexes({}, settings, about, tuple(locations))
+        stack.callback(live.close)
+        opened = _Opened(live, opening, settings, about)
+        folders: dict[str, ServedFolder] = {}
         for name, location in locations.items():
-            opened = stack.enter_context(opening.open(location))
-            about = described.get(name, "")
-            served.append(ServedIndex.of(name, opened, settings, about))
-        code, is_idle = _serve(served, settings, entrance, http.access)
+            folder = folder_index(location, fresh=opening.fresh, yes=opening.yes)
+            if folder is None:
+                opened.add(name, location)
+            else:
+                sample = partial(opened.add_sample, name) if len(locations) == 1 else None
+                served = _served_folder(folder, sample, fresh=opening.fresh)
+                folders[name] = stack.enter_context(served)
+        opened.add_folders(folders, waits=transport == "http")
+        code, is_idle = _serve(live, settings, entrance, http.access)
+        is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
                 say("arag-search: interrupted.")
@@ -188,6 +204,78 @@ def mcp_command(
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def _served_folder(
+    folder: FolderIndex, use_sample: Callable[[str], None] | None, *, fresh: bool
+) -> ServedFolder:
+    from arag_search.mcp_server.folders import ServedFolder
+
+    if fresh:
+        with folder.held():
+            folder.bring_in_step(PlainProgress(sys.stderr), fresh=True)
+    return ServedFolder(folder, PlainProgress(sys.stderr), use_sample)
+
+
+class _Opened:
+    """The indexes of a server as they are opened, those of folders once they are built."""
+
+    def __init__(
+        self, live: LiveIndexes, opening: Opening, preset: Preset, about: dict[str, str]
+    ) -> None:
+        self._live = live
+        self._opening = opening
+        self._preset = preset
+        self._about = about
+        self._failure = ""
+
+    def add(self, name: str, location: str) -> None:
+        """Open an index and serve it. Raises what opening raises."""
+        prepared = partial(self._served, name)
+        self._live.add(name, self._opening.opening(location).follow(prepared))
+
+    def _served(self, name: str, index: Index) -> ServedIndex:
+        from arag_search.mcp_server.served import ServedIndex
+
+        return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
+
+    def add_folders(self, folders: dict[str, ServedFolder], *, waits: bool) -> None:
+        """Open the indexes of folders once they are there, at once where they are. Otherwise they
+        are waited for here if the server ``waits``, and in a thread while it serves."""
+        coming = {name: folder for name, folder in folders.items() if folder.coming() is not None}
+        for name, folder in folders.items():
+            if waits:
+                folder.wait()
+            if waits or name not in coming:
+                self.add(name, str(folder.index.location))
+        if coming and not waits:
+            self._live.coming = lambda: self._coming(coming)
+            threading.Thread(target=self._await, args=(coming,), daemon=True).start()
+
+    def _coming(self, coming: dict[str, ServedFolder]) -> Coming | None:
+        from arag_search.mcp_server.live import Coming
+
+        if self._failure:
+            return Coming(self._failure)
+        missing = [name for name in coming if not self._live.has(name)]
+        if not missing:
+            return None
+        return coming[missing[0]].coming() or Coming("The index is being opened.")
+
+    def _await(self, coming: dict[str, ServedFolder]) -> None:
+        """Open the indexes of folders as they are built."""
+        for name, folder in coming.items():
+            try:
+                if folder.wait():
+                    self.add(name, str(folder.index.location))
+            except AragError as error:
+                self._failure = str(error)
+                say(f"arag-search: {error}")
+                return
+
+    def add_sample(self, name: str, location: str) -> None:
+        """Serve the tools of an index of some files until the index of all is there."""
+        self._live.sample = self._served(name, self._opening.opening(location).open())
 
 
 def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
@@ -219,27 +307,24 @@ def _channel(http: HttpOptions) -> Channel:
 
 
 def _serve(
-    served: list[ServedIndex], preset: Preset, entrance: Channel | Listening, access: Path | None
+    live: LiveIndexes, preset: Preset, entrance: Channel | Listening, access: Path | None
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
-    from arag_search.mcp_server.access import AccessFile, Parts
-    from arag_search.mcp_server.catalogue import Catalogue
+    from arag_search.mcp_server.access import AccessFile
     from arag_search.mcp_server.http import serve_http
     from arag_search.mcp_server.protocol import build_server
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
 
-    parts = Parts(served, preset)
-    grants = None if access is None else AccessFile(access, parts.check)
+    grants = None if access is None else AccessFile(access, live.check)
     workers = Workers()
-    server = build_server(Catalogue(served), preset, workers, None if grants is None else parts)
+    server = build_server(live, preset, workers, by_grant=grants is not None)
     if isinstance(entrance, Channel):
         serve = partial(serve_stdio, server, entrance)
     else:
         serve = partial(serve_http, server, entrance, access=grants)
-        names = ", ".join(index.name for index in served)
-        say(f"Serving {names} at {entrance.url}; stop with Ctrl-C.")
+        say(f"Serving {', '.join(live.names)} at {entrance.url}; stop with Ctrl-C.")
     try:
         return run_until_signalled(serve), workers.close()
     except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls

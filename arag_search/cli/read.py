@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import IndexFolder
+from arag_search.cli.options.index import IndexFolder, located
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.errors import ArgumentError
 from arag_search.search.documents import IndexDocument
@@ -135,7 +135,7 @@ def read_command(
                 "[--matches N] [--context N]",
                 do="Leave one out, or name a document.",
             )
-    with open_index(index, filter=filter) as opened:
+    with located(index) as location, open_index(location, filter=filter) as opened:
         if document is not None and (line is not None or find):
             wanted: dict[str, Any] = {"line_number": line}
             if find:

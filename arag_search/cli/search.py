@@ -12,12 +12,14 @@ from arag_search.cli.options.index import (
     DEFAULT_TIMEOUT_S,
     DefaultOperator,
     EncoderName,
+    Fresh,
     IndexFolder,
     OnOff,
     Opening,
     RerankerName,
     SearchTimeoutSeconds,
     VectorsFolder,
+    Yes,
 )
 from arag_search.cli.options.parser import suggest_tools, with_groups
 from arag_search.cli.output.printing import print_bytes, print_json, print_text, problem_list, say
@@ -194,12 +196,20 @@ class SearchOptions(NamedTuple):
             "--top-k then counts documents, at most 20.",
         ),
     ] = False
+    fresh: Fresh = False
+    yes: Yes = False
 
     @property
     def opening(self) -> Opening:
         """The options for opening the index."""
         return Opening(
-            self.filter, self.search_timeout_s, self.vectors, self.encoder, self.reranker
+            self.filter,
+            self.search_timeout_s,
+            self.vectors,
+            self.encoder,
+            self.reranker,
+            self.fresh,
+            self.yes,
         )
 
     def check(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +12,12 @@ import typer
 
 from arag_search.cli.options.build import Json
 from arag_search.cli.options.index import IndexPlace, VectorsFolder
-from arag_search.cli.output.printing import run_job
+from arag_search.cli.output.printing import INTERRUPTED, print_report, print_text, run_job
 from arag_search.corpus import nfc
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, IndexNotFoundError
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.build.report import BuildReport
+from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 
@@ -99,6 +102,55 @@ def compact_command(
     return run_job(lambda progress: compact_index(index, progress), json)
 
 
+def forget_command(
+    folders: Annotated[
+        list[str], typer.Argument(help="Folders of files that were searched.", metavar="FOLDER...")
+    ],
+) -> int:
+    """Remove the index of a folder of files from the cache.
+
+    The files themselves stay as they are, and the next search of the folder builds the index again.
+    An index that is in use is not removed.
+
+    Examples:
+
+    \b
+      arag-search forget notes/
+    """
+    from index_jobs.updates.folder_index import FolderIndex
+
+    for folder in folders:
+        index = FolderIndex.of(folder)
+        size = index.bytes()
+        if not index.remove():
+            raise IndexNotFoundError(
+                "The cache has no index of this folder.", where=index.folder, do="Check the name."
+            )
+        print_text(f"Removed the index of {index.folder}: {size:,} bytes.")
+    return 0
+
+
+def watch_command(
+    sources: list[str], to: str, build: BuildOptions, update: AddOptions, json: bool
+) -> int:
+    """Keep an index in step with its sources until Ctrl-C or SIGTERM; print the report of each
+    change."""
+    from arag_search.system.progress import open_progress
+    from index_jobs.updates.watching import Watcher
+
+    def printed(report: BuildReport | AddReport) -> None:
+        print_report(report, json)
+        sys.stdout.flush()
+
+    watcher = Watcher(sources, to, build, update, progress=open_progress(), report=printed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        watcher.run(threading.Event(), waits=False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
 def update_command(
     context: typer.Context,
     sources: list[str],
@@ -106,11 +158,12 @@ def update_command(
     options: BuildOptions,
     *,
     sync: bool,
+    watch: bool,
     json: bool,
     **update_options: Any,
 ) -> int:
-    """Add the sources to the index, or make it equal to them. Only build options that were passed
-    count, and they must be those of the index."""
+    """Add the sources to the index, or make it equal to them, with ``watch`` until it is stopped.
+    Only build options that were passed count, and they must be those of the index."""
 
     def if_given(name: str, value: Any) -> Any:
         source = context.get_parameter_source(name)
@@ -120,16 +173,20 @@ def update_command(
         raise ArgumentError(
             "--add and --sync are both given.", do="Leave one out: --sync also adds."
         )
-    if update_options["allow_deletes"] and not sync:
+    if update_options["allow_deletes"] and not (sync or watch):
         raise ArgumentError("--allow-deletes is given without --sync.", do="Leave it out.")
-    option = "--sync" if sync else "--add"
+    if watch and (if_given("add", True) or update_options["dry_run"]):
+        raise ArgumentError(
+            "--watch is given with --add or --dry-run.", do="Leave one out: --watch synchronises."
+        )
+    option = "--watch" if watch else "--sync" if sync else "--add"
     for other, value in (
         ("--overwrite", options.overwrite),
         ("--shards", options.shards),
         ("--ray", options.ray),
         ("--fold-characters", if_given("fold_characters", True)),
     ):
-        if value:
+        if value and not (watch and other != "--overwrite"):
             raise ArgumentError(
                 f"{option}: {other} applies to new indexes only.",
                 allowed=f"{option}, or a new index",
@@ -149,6 +206,8 @@ def update_command(
         workers=options.workers,
         **update_options,
     )
+    if watch:
+        return watch_command(sources, to, options, add_options, json)
     return run_job(lambda progress: update(sources, to, add_options, progress), json)
 
 

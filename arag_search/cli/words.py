@@ -7,7 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import DEFAULT_TIMEOUT_S, IndexFolder, SearchTimeoutSeconds
+from arag_search.cli.options.index import (
+    DEFAULT_TIMEOUT_S,
+    IndexFolder,
+    SearchTimeoutSeconds,
+    located,
+)
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import open_index
@@ -61,7 +66,11 @@ def words_command(
     """
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []
-    with open_index(index, filter=filter, search_timeout_s=search_timeout_s or None) as opened:
+    timeout_s = search_timeout_s or None
+    with (
+        located(index) as location,
+        open_index(location, filter=filter, search_timeout_s=timeout_s) as opened,
+    ):
         if words:
             counts = opened.words(*words)
             described["words"] = [asdict(word) for word in counts]

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 class OpenEngine(NamedTuple):
     """An engine that is open for reading, with the name of its index.
 
-    Call ``release`` after closing the engine.
+    Call ``release`` after closing the engine. ``is_outdated`` returns whether another state of the
+    index has been published since; it reads one small file, or asks the server, and may raise what
+    opening raises.
     """
 
     name: str
     engine: SearchEngine
     release: Callable[[], None]
+    is_outdated: Callable[[], bool]
 
 
 def open_engine(
@@ -40,14 +43,23 @@ def open_engine(
 
         address = parse_address(location)
         options = ConnectionOptions.from_environment(ca_certs, client_cert, client_key)
-        return OpenEngine(str(address), OpenSearchEngine.open(address, options), lambda: None)
+        remote = OpenSearchEngine.open(address, options)
+        return OpenEngine(str(address), remote, lambda: None, lambda: remote.is_outdated(address))
     check_path(location, "the index")
-    from arag_search.engines.lucene.location import hold_live
+    from arag_search.engines.lucene.location import hold_live, published_state
     from arag_search.engines.lucene.reader import LuceneEngine
 
+    folder = Path(location).absolute()
+    before = published_state(folder)
     live = hold_live(Path(location))
     try:
-        return OpenEngine(location, LuceneEngine.open(live.path, location), live.release)
+        engine = LuceneEngine.open(live.path, location)
+        return OpenEngine(
+            location,
+            engine,
+            live.release,
+            lambda: published_state(folder) not in (before, None),
+        )
     except BaseException:
         live.release()
         raise

@@ -11,7 +11,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import Deletions
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import MetadataType
+from arag_search.query.fields import DOC_ID, MetadataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +256,9 @@ class IndexUpdate(Protocol):
         the source shards of the build."""
         ...
 
-    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
-        """Iterate, in corpus order, over the chunks that these documents (None: all documents)
-        have before the update."""
+    def existing(self, values: Sequence[str] | None, field: str = DOC_ID) -> Iterator[Chunk]:
+        """Iterate, in corpus order, over the chunks of the state before the update that have one of
+        these values in a keyword field; None for all chunks."""
         ...
 
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:

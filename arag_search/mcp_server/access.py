@@ -163,12 +163,7 @@ class Parts:
     def _catalogue(self, filter: str) -> Catalogue:
         """Return the tools over the parts of a filter. The values of fields are read here, so this
         may take a moment."""
-        return Catalogue(
-            [
-                ServedIndex.of(served.name, served.index.within(filter), self._preset, served.about)
-                for served in self._served
-            ]
-        )
+        return Catalogue([served.within(filter, self._preset) for served in self._served])
 
 
 def note_grant(scope: MutableMapping[str, Any], grant: Grant) -> None:

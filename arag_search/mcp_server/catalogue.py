@@ -16,7 +16,6 @@ from arag_search.tools.base import (
     not_run,
     wrong_argument,
 )
-from arag_search.tools.connector import ConnectorTool
 from arag_search.tools.registry import meant_tool
 
 INDEX = "index"
@@ -64,20 +63,9 @@ class Catalogue:
         return len(self.served) > 1
 
     @property
-    def is_connector(self) -> bool:
-        """Whether all tools are those that connectors require."""
-        return all(isinstance(tool, ConnectorTool) for tool in self._first.tools.values())
-
-    @property
     def about(self) -> str:
-        """The owners' descriptions of the indexes, one per line; with several indexes, with their
-        names."""
-        lines = [
-            f"{served.name}: {served.about}" if self.has_several else served.about
-            for served in self.served.values()
-            if served.about
-        ]
-        return "\n".join(lines)
+        """The owners' descriptions of the indexes."""
+        return merged_about({name: served.about for name, served in self.served.items()})
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
         """Return the call to run, or the result that describes a wrong tool or index."""
@@ -123,6 +111,14 @@ class Catalogue:
 
     def _after_about(self, description: str) -> str:
         return f"{self.about}\n{description}" if self.about else description
+
+
+def merged_about(about: Mapping[str, str]) -> str:
+    """Return the owners' descriptions of indexes by name, one per line; with several indexes, with
+    their names."""
+    return "\n".join(
+        f"{name}: {text}" if len(about) > 1 else text for name, text in about.items() if text
+    )
 
 
 def merged_description(descriptions: Mapping[str, str]) -> str:

@@ -12,10 +12,12 @@ import functools
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, ParamSpec, TypeVar
 
+import anyio
 from mcp import MCPError, types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -30,12 +32,13 @@ from arag_search.errors import (
     UnknownChunkError,
     UnknownDocumentError,
 )
-from arag_search.mcp_server.access import Parts, filter_of
+from arag_search.mcp_server.access import filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
-from arag_search.mcp_server.catalogue import Call, Catalogue
+from arag_search.mcp_server.catalogue import OfferedTool
+from arag_search.mcp_server.live import Coming, LiveIndexes, Session
 from arag_search.mcp_server.workers import Workers
-from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.references import Searches
+from arag_search.tools.base import ToolResult, error_result
+from arag_search.tools.registry import CONNECTOR_TOOLS
 
 NAME = "arag-search"
 META = "arag_search"
@@ -45,7 +48,14 @@ QUESTION = "question"
 MAX_SESSIONS = 1_024
 """The maximum number of sessions over HTTP. One more is refused until another one has ended."""
 LIST_LIFETIME_MS = 300_000
-"""How long a client may keep a list. It changes with a filter in the access file, or a restart."""
+"""How long a client may keep a list. It changes with the index, and with the access file."""
+
+PATIENCE_S = 10.0
+"""Seconds for which a request waits for an index that is being built for the first time."""
+LIST_PATIENCE_S = 25.0
+"""The same for the list of tools, without which some clients give up after 30 s."""
+_PROGRESS_S = 0.2
+"""Seconds between two looks at that build."""
 
 _LISTS: tuple[CacheableMethod, ...] = (
     "server/discover",
@@ -63,34 +73,19 @@ _Result = TypeVar("_Result")
 _Page = types.PaginatedRequestParams | None
 
 
-class Session:
-    """The read sets of one conversation, one for each index. Two sessions share nothing. Searches
-    are numbered only if the conversation ``is_held`` here until the next call."""
-
-    def __init__(self, *, is_held: bool = True) -> None:
-        self._is_held = is_held
-        self._read_sets: dict[str, ReadSet] = {}
-
-    def read_set(self, index: str) -> ReadSet:
-        """Return what was shown from an index. A call works on a copy, which is added when its
-        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
-        lost in transit counts as shown."""
-        searches = Searches() if self._is_held else None
-        return self._read_sets.setdefault(index, ReadSet(is_kept=False, searches=searches))
-
-
 def build_server(
-    catalogue: Catalogue, preset: Preset, workers: Workers, parts: Parts | None = None
+    live: LiveIndexes, preset: Preset, workers: Workers, *, by_grant: bool = False
 ) -> Server[Session]:
-    """Build a server of the SDK that answers from the catalogue.
+    """Build a server of the SDK that answers from the served indexes.
 
-    With ``parts``, every request is answered from the part that its token grants, as stored by the
-    gate, and never from the whole indexes of the catalogue."""
-    file = "instructions_connector.md" if catalogue.is_connector else "instructions.md"
+    With ``by_grant``, every request is answered from the part that its token grants, as stored by
+    the gate, and never from the whole indexes."""
+    is_connector = all(name in CONNECTOR_TOOLS for name in preset.tools)
+    file = "instructions_connector.md" if is_connector else "instructions.md"
     instructions = files(__package__ or "").joinpath(file).read_text("utf-8").strip()
-    if catalogue.about:
-        instructions = f"{catalogue.about}\n{instructions}"
-    answers = _Answers(catalogue, preset, workers, parts)
+    if live.about:
+        instructions = f"{live.about}\n{instructions}"
+    answers = _Answers(live, preset, workers, by_grant)
     server = Server(
         NAME,
         version=version(NAME),
@@ -138,13 +133,11 @@ def _new_session(id_: str) -> Session:
 class _Answers:
     """The answers to the requests of a client."""
 
-    def __init__(
-        self, catalogue: Catalogue, preset: Preset, workers: Workers, parts: Parts | None
-    ) -> None:
-        self.catalogue = catalogue
+    def __init__(self, live: LiveIndexes, preset: Preset, workers: Workers, by_grant: bool) -> None:
+        self.live = live
         self.preset = preset
         self.workers = workers
-        self.parts = parts
+        self.by_grant = by_grant
         self.session_of = functools.lru_cache(MAX_SESSIONS)(_new_session)
 
     def _session(self, context: _Context) -> Session:
@@ -157,14 +150,32 @@ class _Answers:
         is_held = id_ and context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         return self.session_of(id_) if is_held else Session(is_held=False)
 
-    async def _visible(self, context: _Context) -> Catalogue:
-        """Return the tools over the part that the client of this request may see."""
-        if self.parts is None:
-            return self.catalogue
-        parts, filter = self.parts, filter_of(context.request)
-        return await self.workers.run(lambda: parts.catalogue(filter))
+    def _filter(self, context: _Context) -> str | None:
+        """Return the filter of the part that the client of this request may see."""
+        return filter_of(context.request) if self.by_grant else None
+
+    async def _coming(self, context: _Context) -> Coming | None:
+        """Wait a while for an index that is being built for the first time, and let the client know
+        how far it is. Return how far it is if it takes longer."""
+        until = anyio.current_time() + PATIENCE_S
+        shown = -1
+        while (coming := self.live.coming()) is not None and anyio.current_time() < until:
+            if coming.done > shown:
+                shown = coming.done
+                await context.session.report_progress(shown, coming.total, coming.text)
+            await anyio.sleep(_PROGRESS_S)
+        return coming
 
     async def list_tools(self, context: _Context, _: _Page) -> types.ListToolsResult:
+        filter = self._filter(context)
+        with anyio.move_on_after(LIST_PATIENCE_S):
+            while self.live.sample is None and self.live.coming() is not None:
+                await anyio.sleep(_PROGRESS_S)
+
+        def offered() -> tuple[OfferedTool, ...]:
+            with self.live.catalogue(filter) as catalogue:
+                return catalogue.offered
+
         tools = [
             types.Tool(
                 name=tool.name,
@@ -173,24 +184,23 @@ class _Answers:
                 output_schema=None if tool.output_schema is None else dict(tool.output_schema),
                 annotations=_READ_ONLY,
             )
-            for tool in (await self._visible(context)).offered
+            for tool in await self.workers.run(offered)
         ]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        call = (await self._visible(context)).call(params.name, params.arguments or {})
-        return _tool_answer(await self._run(call, context) if isinstance(call, Call) else call)
-
-    async def _run(self, call: Call, context: _Context) -> ToolResult:
-        before = self._session(context).read_set(call.served.name)
-        seen = before.copy()
-        result = await self.workers.run(
-            lambda: call.tool.run(call.arguments, seen, skips_unknown=True)
-        )
-        before.add(seen)
-        return result
+        filter, session = self._filter(context), self._session(context)
+        coming = await self._coming(context)
+        if coming is not None:
+            return _tool_answer(error_result(f"{coming.text} Call again in a moment."))
+        name, arguments = params.name, params.arguments or {}
+        seen = session.copies(self.live.names)
+        call = partial(self.live.call, name, arguments, session, seen, filter)
+        ran = await self.workers.run(call)
+        ran.note_shown()
+        return _tool_answer(ran.result)
 
     async def list_resources(self, context: _Context, _: _Page) -> types.ListResourcesResult:
         del context
@@ -207,7 +217,7 @@ class _Answers:
                 description=f"A {kind} of the index {index}, by its percent-encoded id.",
                 mime_type="text/plain",
             )
-            for index in self.catalogue.served
+            for index in self.live.names
             for kind in KINDS
         ]
         return types.ListResourceTemplatesResult(resource_templates=templates)
@@ -215,8 +225,14 @@ class _Answers:
     async def read_resource(
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        served = (await self._visible(context)).served
-        text = await self.workers.run(lambda: read_address(params.uri, served))
+        filter = self._filter(context)
+        await self._coming(context)
+
+        def read() -> str:
+            with self.live.catalogue(filter) as catalogue:
+                return read_address(params.uri, catalogue.served)
+
+        text = await self.workers.run(read)
         contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
         return types.ReadResourceResult(contents=[contents])
 

@@ -24,7 +24,7 @@ MAX_DESCRIPTION = 1_000
 """The maximum number of characters in the description of an index."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServedIndex:
     """An open index, its name, the tools of the preset over it by the names that clients see, and
     its owner's description of it ("" if there is none)."""
@@ -61,6 +61,10 @@ class ServedIndex:
             if key in names
         }
         return ServedIndex(name, index, tools, about)
+
+    def within(self, filter: str, preset: Preset) -> ServedIndex:
+        """Return the part that a filter admits, with the tools of the preset over it."""
+        return ServedIndex.of(self.name, self.index.within(filter), preset, self.about)
 
 
 def served_preset(

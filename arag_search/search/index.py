@@ -8,12 +8,13 @@ with arag_search.open_index("my-index") as index:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, is_unicode, nfc
 from arag_search.engines.base import (
@@ -30,6 +31,7 @@ from arag_search.engines.base import (
     check_search_timeout,
 )
 from arag_search.engines.open import open_engine
+from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError, NotServedError, QueryTimeoutError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
@@ -76,6 +78,7 @@ from arag_search.search.fields import (
     metadata_fields,
     parse_sort,
 )
+from arag_search.search.following import FollowedState, Follower
 from arag_search.search.hints import (
     KEYWORD_NARROWING,
     FrequentWords,
@@ -112,9 +115,14 @@ from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
 from arag_search.search.spelling import Spelling
 from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked
-from arag_search.vectors.base import Encoder, Reranker, VectorUnit
+from arag_search.vectors.base import Encoder, EncoderIdentity, Reranker, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
+SERVER_LOOKS_S = 1.0
+"""The shortest time between two requests that ask a server whether an index has changed."""
+
+_T = TypeVar("_T")
+_PAGE_OPTIONS = ("offset", "after", "top_k")
 _FEWER = "Name fewer of them, or narrow the scope with a filter."
 
 
@@ -147,7 +155,8 @@ class Index:
     the index; without it, searches by vectors raise NotServedError. A query whose execution in the
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
     None is no limit. ``manifest`` describes the index, ``reranker`` serves searches with
-    ``rerank``.
+    ``rerank``. ``is_outdated`` returns whether another state of the index has been published since
+    it was opened.
     """
 
     def __init__(
@@ -159,8 +168,10 @@ class Index:
         vectors: VectorSource | None = None,
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
         reranker: Reranker | None = None,
+        is_outdated: Callable[[], bool] = lambda: False,
     ) -> None:
         check_search_timeout(search_timeout_s)
+        self.is_outdated = is_outdated
         self.engine = engine
         self.reranker = reranker
         self.manifest: Manifest = engine.manifest
@@ -837,6 +848,164 @@ class Index:
         return nearest_ids(doc_id, (chunk.doc_id for chunk in self.engine.scan(scope)))
 
 
+@dataclass(frozen=True, slots=True)
+class IndexOpening:
+    """Where an index is, and how it is opened; see ``open_index``."""
+
+    location: str
+    filter: str | None = None
+    ca_certs: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    vectors: str | Path | None = None
+    encoder: Encoder | str | None = None
+    nprobe: int | None = None
+    search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
+    reranker: Reranker | str | None = None
+
+    def open(
+        self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
+    ) -> Index:
+        """Open the index as it is now. Unless this ``is_first``, vectors that do not fit it are an
+        error only when they are searched. ``shared`` is as in ``sidecar_source``."""
+        check_search_timeout(self.search_timeout_s)
+        name, engine, release, is_outdated = open_engine(
+            self.location, self.ca_certs, self.client_cert, self.client_key
+        )
+        try:
+            manifest = engine.manifest
+            scope = (
+                None if self.filter is None else parse_filter(self.filter, manifest.query_schema)
+            )
+            source = sidecar_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
+            if self.vectors is not None and is_first:
+                source.open_vectors()
+                if self.encoder is not None and not isinstance(self.encoder, str):
+                    source.open()
+            reranker = self.reranker
+            if isinstance(reranker, str):
+                from arag_search.vectors.rerankers import open_reranker
+
+                reranker = open_reranker(reranker)
+        except BaseException:
+            engine.close()
+            release()
+            raise
+        timeout_s = self.search_timeout_s
+        return Index(engine, name, scope, release, source, timeout_s, reranker, is_outdated)
+
+    def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
+        """Open the index, and again whenever another state of it is published. ``prepared`` makes
+        what is used of each state. All states share the models. Raises what it and ``open``
+        raise."""
+        shared: dict[EncoderIdentity, Encoder] = {}
+        opening = self
+        is_first = True
+
+        def open_newest() -> FollowedState[_T]:
+            nonlocal opening, is_first
+            index = opening.open(shared, is_first=is_first)
+
+            def close() -> None:
+                index.reranker = None  # the next state has it
+                index.close()
+
+            try:
+                value = prepared(index)
+            except BaseException:
+                if is_first:
+                    index.close()
+                else:
+                    close()
+                raise
+            opening, is_first = replace(opening, reranker=index.reranker), False
+            return FollowedState(value, index.is_outdated, close)
+
+        def close_models() -> None:
+            for encoder in shared.values():
+                encoder.close()
+            if opening.reranker is not None and not isinstance(opening.reranker, str):
+                opening.reranker.close()
+
+        every_s = SERVER_LOOKS_S if is_address(self.location) else 0.0
+        return Follower(open_newest, every_s, close_models)
+
+
+class FollowedIndex(Index):
+    """An index that follows builds and updates; see ``open_index``.
+
+    A call has one state of the index from its beginning to its end, and so have the chunks of a
+    ``scan`` and the ``documents``. Parts follow too. Attributes are those of the newest state.
+    """
+
+    def __init__(self, follower: Follower[Index], filters: tuple[str, ...] = ()) -> None:
+        self._follower = follower
+        self._filters = filters
+
+    def __getattr__(self, name: str) -> Any:
+        with self._state() as index:
+            return getattr(index, name)
+
+    def within(self, filter: str) -> Index:
+        """See ``Index.within``."""
+        with self._state() as index:
+            index.within(filter)
+        return FollowedIndex(self._follower, (*self._filters, filter))
+
+    def close(self) -> None:
+        """See ``Index.close``. Calls in flight end as they would without it."""
+        if not self._filters:
+            self._follower.close()
+
+    @contextmanager
+    def _state(
+        self, result: Hashable | None = None, *, continues: bool = False
+    ) -> Generator[Index]:
+        with self._follower.use(result, continues=continues) as index:
+            for filter in self._filters:
+                index = index.within(filter)
+            yield index
+
+    def _called(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Call a method of one state of the index."""
+        same = {key: value for key, value in options.items() if key not in _PAGE_OPTIONS}
+        result = (self._filters, name, repr((arguments, sorted(same.items()))))
+        continues = bool(options.get("offset") or options.get("after"))
+        is_paged = name.endswith("_search")
+        with self._state(result if is_paged else None, continues=continues) as index:
+            return getattr(index, name)(*arguments, **options)
+
+    def _streamed(
+        self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        """Yield the items of a method of one state, which stays open until the end."""
+        with self._state() as index:
+            yield from getattr(index, name)(*arguments, **options)
+
+
+def _follow_calls() -> None:
+    """Make the public methods of Index calls of one state in FollowedIndex."""
+    for name, method in vars(Index).items():
+        if name.startswith("_") or name in vars(FollowedIndex):
+            continue
+        if isinstance(method, cached_property):
+            setattr(FollowedIndex, name, property(partial(FollowedIndex.__getattr__, name=name)))
+        else:
+            caller = "_streamed" if name in ("scan", "documents") else "_called"
+            setattr(FollowedIndex, name, _delegated(name, method, caller))
+
+
+def _delegated(name: str, method: Callable[..., Any], caller: str) -> Callable[..., Any]:
+    @wraps(method)
+    def call(self: FollowedIndex, *arguments: Any, **options: Any) -> Any:
+        return getattr(self, caller)(name, arguments, options)
+
+    return call
+
+
+_follow_calls()
+
+
 @checked
 def open_index(
     location: str | Path,
@@ -850,6 +1019,7 @@ def open_index(
     nprobe: int | None = None,
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
     reranker: Reranker | str | None = None,
+    refresh: Literal["auto"] | None = None,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -869,28 +1039,29 @@ def open_index(
     None is no limit. ``reranker`` is an open reranker, which the index closes, or a name that
     ``open_reranker`` accepts, for searches with ``rerank``.
 
+    An open index stays as it was when it was opened. With ``refresh`` "auto" it follows builds and
+    updates (on a server, within a second): every call is answered from one state of the index, the
+    newest, and further pages of a result (``offset``, ``after``) from the state of its first page.
+
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, what opening the reranker raises, and for a server ArgumentError,
     AccessError, UnavailableError, EngineError.
     """
-    check_search_timeout(search_timeout_s)
-    name, engine, release = open_engine(str(location), ca_certs, client_cert, client_key)
-    try:
-        scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
-        source = sidecar_source(name, engine.manifest, vectors, encoder, nprobe)
-        if vectors is not None:
-            source.open_vectors()
-            if encoder is not None and not isinstance(encoder, str):
-                source.open()
-        if isinstance(reranker, str):
-            from arag_search.vectors.rerankers import open_reranker
-
-            reranker = open_reranker(reranker)
-    except BaseException:
-        engine.close()
-        release()
-        raise
-    return Index(engine, name, scope, release, source, search_timeout_s, reranker)
+    opening = IndexOpening(
+        str(location),
+        filter,
+        ca_certs,
+        client_cert,
+        client_key,
+        vectors,
+        encoder,
+        nprobe,
+        search_timeout_s,
+        reranker,
+    )
+    if refresh == "auto":
+        return FollowedIndex(opening.follow(lambda index: index))
+    return opening.open()
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:

@@ -108,11 +108,14 @@ def sidecar_source(
     vectors: Path | str | None,
     encoder: Encoder | str | None,
     nprobe: int | None = None,
+    shared: dict[EncoderIdentity, Encoder] | None = None,
 ) -> VectorSource:
     """Return the source of an index's vectors, which are in ``vectors_root``.
 
     ``encoder`` is an encoder, which is not closed, or a name; None is the one that made the
     vectors. ``nprobe`` is the number of lists that a search probes, if not that of the vectors.
+    Encoders for vectors that the same encoder made are ``shared`` with other sources, and closed by
+    their owner.
     """
 
     def open_sidecar() -> Vectors:
@@ -122,9 +125,16 @@ def sidecar_source(
         return open_vectors(vectors_root(location, vectors), index, location, nprobe=nprobe)
 
     def open_for_queries(made_by: EncoderIdentity) -> Encoder:
+        if shared is not None and made_by in shared:
+            return _Borrowed(shared[made_by])
         if encoder is None or isinstance(encoder, str):
-            return QueryCache(_open_encoder(encoder, made_by))
-        return QueryCache(_Borrowed(encoder))
+            opened = QueryCache(_open_encoder(encoder, made_by))
+        else:
+            opened = QueryCache(_Borrowed(encoder))
+        if shared is None:
+            return opened
+        shared[made_by] = opened
+        return _Borrowed(opened)
 
     return VectorSource(open_sidecar, open_for_queries, location)
 

@@ -196,6 +196,7 @@ class FileSource:
         self._converters: dict[str, Converter] = {}
         self._metadata = metadata
         self._checks_files = files.skip_bad
+        self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
         self.damaged: set[str] = set()
         self.repeats = Repeats()
@@ -208,7 +209,9 @@ class FileSource:
 
     def signature(self) -> dict[str, Any]:
         # Listing 100,000 files takes seconds, so the first call has what opening has seen.
-        seen, self._first_signature = self._first_signature, None
+        seen = self._first_signature
+        if not self._is_watched:
+            self._first_signature = None
         return seen or self._look(LeftOut())
 
     def spread(self) -> FileSource:
@@ -217,6 +220,10 @@ class FileSource:
         source = copy(self)
         source._listing = partial(_spread, self._listing)
         return source
+
+    def states(self) -> dict[str, tuple[int, str]]:
+        """Return the size and the time of each file, by its path below the root of ids."""
+        return {file.relative: (file.size, file.state) for file in self._listing(LeftOut())}
 
     def _look(self, left_out: LeftOut) -> dict[str, Any]:
         digest = hashlib.sha256()
@@ -440,8 +447,11 @@ class _FolderListing:
         self._installed: dict[str, bool] = {}
 
     def __call__(self, left_out: LeftOut) -> Iterator[SourceFile]:
-        entries = folder_entries(self._name, Path(self._name), no_ignore=self._files.no_ignore)
-        limit = self._files.max_bytes
+        files = self._files
+        entries = folder_entries(
+            self._name, Path(self._name), no_ignore=files.no_ignore, only=files.only
+        )
+        limit = files.max_bytes
         for relative, entry, kind, problem in entries:
             if not kind and self._exclude is not None and self._exclude.match_file(relative):
                 kind = EXCLUDED

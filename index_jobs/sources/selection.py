@@ -207,12 +207,20 @@ HIDDEN = "hidden"
 LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
 EXCLUDED = "left out by --exclude"
+KEY_FILE = "files of keys and passwords"
 TOO_LARGE = "too large"
 SHOWN_LARGE_FILES = 20
 """How many of the files that are too large a report names."""
 
 IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
 """The folders that are left out because programs, not people, fill them."""
+
+_KEY_NAMES = re.compile(
+    r"id_(rsa|dsa|ecdsa|ed25519)(_sk)?([._-].*)?"
+    r"|.*\.(env|key|pem|p12|pfx|pkcs12|ppk|jks|keystore|kdbx?)",
+    re.IGNORECASE,
+)
+"""The names of files that hold keys and passwords."""
 
 NOT_READ = frozenset(
     (
@@ -227,6 +235,7 @@ NOT_READ = frozenset(
             LOCK_FILE,
             IGNORED,
             EXCLUDED,
+            KEY_FILE,
             TOO_LARGE,
         ),
         *IGNORED_FOLDERS,
@@ -252,16 +261,19 @@ class FolderEntry(NamedTuple):
     problem: SourceError | None = None
 
 
-def folder_entries(name: str, root: Path, *, no_ignore: bool = False) -> Iterator[FolderEntry]:
+def folder_entries(
+    name: str, root: Path, *, no_ignore: bool = False, only: frozenset[str] | None = None
+) -> Iterator[FolderEntry]:
     """Return the entries below a folder, sorted by path, one folder at a time.
 
-    Hidden entries (their names begin with a dot), IGNORED_FOLDERS, and entries that .gitignore
-    files exclude are left out, unless ``no_ignore``; the files with which Office marks an open
-    document (``~$report.docx``) always are. Links to files of the folder count as files of
-    it; other links are not followed. Messages call the folder ``name``. Raises SourceError if the
-    folder cannot be read.
+    Hidden entries (their names begin with a dot), IGNORED_FOLDERS, entries that .gitignore
+    files exclude, and files named like keys are left out, unless ``no_ignore``; the files with
+    which Office marks an open document (``~$report.docx``) always are. Links to files of the folder
+    count as files of it; other links are not followed. ``only`` are absolute paths, without links
+    above their last part: no other entries are returned, except those below them. Messages call the
+    folder ``name``. Raises SourceError if the folder cannot be read.
     """
-    return _Walk(name, os.path.realpath(root), no_ignore).entries(root)
+    return _Walk(name, os.path.realpath(root), no_ignore, only).entries(root)
 
 
 def leads_out(path: Path, root: Path) -> bool:
@@ -269,11 +281,20 @@ def leads_out(path: Path, root: Path) -> bool:
     return not _is_below(os.path.realpath(path), os.path.realpath(root))
 
 
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folders that an absolute path lies in, the nearest first."""
+    while (above := os.path.dirname(path)) != path:
+        yield above
+        path = above
+
+
 class _Walk:
     """A walk through the folders below ``root``, which has no links in its path."""
 
-    def __init__(self, name: str, root: str, no_ignore: bool) -> None:
+    def __init__(self, name: str, root: str, no_ignore: bool, only: frozenset[str] | None) -> None:
         self._name = name.rstrip("/")
+        self._only = only
+        self._on_the_way = {above for path in only or () for above in _folders_above(path)}
         self._root = root
         self._below = root.rstrip("/") + "/"
         self._no_ignore = no_ignore
@@ -308,14 +329,21 @@ class _Walk:
                 (prefix + entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
                 for entry in entries
             ]
+        names = [entry.name for _, entry in shown if entry.name.startswith(REPOSITORY)]
+        if self._only is not None:
+            shown = [pair for pair in shown if self._is_wanted(self._below + pair[0], self._only)]
         shown.sort(key=lambda pair: pair[0])
         if not self._no_ignore:
-            names = [entry.name for _, entry in shown if entry.name.startswith(REPOSITORY)]
             if REPOSITORY in names and prefix:
                 rules = None  # a repository inherits no rules
             if names:
                 rules = rules_of(f"{self._below}{prefix}", names, where, rules)
         return iter(shown), rules
+
+    def _is_wanted(self, path: str, only: frozenset[str]) -> bool:
+        """Return whether a path is one of ``only``, or leads to one, or is below one."""
+        path = path.rstrip("/")
+        return path in self._on_the_way or path in only or not only.isdisjoint(_folders_above(path))
 
     def _left_out(self, relative: str, entry: os.DirEntry[str], rules: IgnoreRules | None) -> str:
         """Return why an entry is left out, as a name in NOT_READ; empty if it is not. Raises
@@ -327,6 +355,8 @@ class _Walk:
                 return entry.name
             if rules is not None and rules.ignore(self._below + relative):
                 return IGNORED
+            if not relative.endswith("/") and _KEY_NAMES.fullmatch(entry.name):
+                return KEY_FILE
         if relative.endswith("/"):
             return ""
         if entry.name.startswith("~$"):
@@ -396,7 +426,8 @@ class FileSelection:
     exclude. Files of folders that are larger than ``max_bytes`` are left out; None
     is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
     have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
-    indexed. Raises ArgumentError for a value that is not allowed.
+    indexed. ``only``, which an update by changed paths sets, is as in ``folder_entries``. Raises
+    ArgumentError for a value that is not allowed.
     """
 
     include: tuple[str, ...] = ()
@@ -405,6 +436,7 @@ class FileSelection:
     max_bytes: int | None = MAX_FILE_BYTES
     root: str | None = None
     skip_bad: bool = False
+    only: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         spec_of("--include", self.include)

@@ -10,7 +10,7 @@ import dataclasses
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from arag_search.corpus import (
     source_shard,
 )
 from arag_search.engines.write import IndexUpdate, UpdateRecord
-from arag_search.errors import ArgumentError, BuildError, SourceError
+from arag_search.errors import ArgumentError, BuildError, MassDeletionError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
@@ -40,6 +40,7 @@ from index_jobs.build.report import (
     source_lines,
 )
 from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only, program_version
+from index_jobs.sources.files import path_id
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
@@ -66,6 +67,22 @@ _ADD, _SYNC = "--add", "--sync"
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What a watcher of folders knows, for one of the synchronisations by which an index follows
+    them.
+
+    ``paths`` are absolute paths: only documents of these files, and of those below them, can have
+    changed; None if nothing is known. ``peak`` is the largest number of documents that the index
+    had of late, because a folder may vanish in several steps. With ``keeps_vanished`` nothing is
+    deleted. Sources may change while they are read, because the watcher will hear of it.
+    """
+
+    paths: frozenset[str] | None = None
+    peak: int = 0
+    keeps_vanished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AddOptions:
     """The options of an addition or a synchronisation.
 
@@ -74,7 +91,8 @@ class AddOptions:
     ``bm25`` is k1 and b. With ``allow_deletes``, a synchronisation may delete more than half of the
     documents of a source. With ``dry_run`` nothing is written, and the report has the ids.
     Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
-    too: new texts are encoded by the encoder that made them, unless ``embed`` is False.
+    too: new texts are encoded by the encoder that made them, unless ``embed`` is False. A
+    synchronisation by a watcher has what it ``followed``.
     """
 
     format: Format | None = None
@@ -91,6 +109,7 @@ class AddOptions:
     dry_run: bool = False
     vectors: Path | str | None = None
     embed: bool = True
+    followed: Followed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +221,10 @@ def sync_documents(
     another name, or that is gone while one of these sources has documents of its ids, counts as
     this one from then on.
 
-    Reads every passage of the index once; memory grows with the number of documents of the sources.
-    Raises what ``add_documents`` raises; ArgumentError if it would delete all documents, or more
-    than half of those of a source without ``allow_deletes``; SourceError for a document whose id
-    belongs to another source.
+    Reads every passage of the index once, unless a watcher names the changed paths; memory grows
+    with the number of documents of the sources. Raises what ``add_documents`` raises; ArgumentError
+    if it would delete all documents, MassDeletionError if more than half of those of a source
+    without ``allow_deletes``; SourceError for a document whose id belongs to another source.
     """
     return _updated(_Sync, sources, location, options, progress)
 
@@ -245,7 +264,14 @@ class _Addition:
         self._target = target
         _check_options(target.manifest, options, self._where)
         metadata = metadata_reader(target.manifest)
-        opened = open_sources(names, options.format, options.fields, metadata, options.files)
+        self._followed, files = options.followed, options.files
+        if self._followed is not None:
+            knows_paths = "path" in target.manifest.file_metadata and options.fields.id is None
+            if not knows_paths:
+                self._followed = replace(self._followed, paths=None)
+            roots = frozenset(map(os.path.realpath, names))
+            files = replace(files, only=self._followed.paths or roots)
+        opened = open_sources(names, options.format, options.fields, metadata, files)
         self._corpus = Corpus(opened, metadata)
         _check_formats(target.manifest, opened, self._where)
         self._state = BuildState()
@@ -390,7 +416,7 @@ class _Addition:
         """Return the manifest after the update. Raises SourceError if the update must not be
         published."""
         state, before = self._state, self._before
-        if not self._ids:
+        if not self._ids and self._followed is None:
             raise self._corpus.no_documents(
                 "There is nothing to add", state.skipped, state.skipped_files
             )
@@ -492,8 +518,8 @@ class _Sync(_Addition):
         had: Counter[str] = Counter()
         sources = zip(self._corpus.identities, self._corpus.sources, strict=True)
         damaged = {name: source.damaged for name, source in sources}
-        vanished: dict[str, list[str]] = {name: [] for name in self._corpus.identities}
-        for chunk in self._target.existing(None):
+        vanished: dict[str, dict[str, None]] = {name: {} for name in self._corpus.identities}
+        for chunk in self._may_have_vanished():
             owner = self._owner(chunk)
             if chunk.part != 1:
                 continue
@@ -501,21 +527,59 @@ class _Sync(_Addition):
                 self._others[owner] += 1
                 continue
             had[owner] += 1
-            if chunk.doc_id not in self._ids:
+            if chunk.doc_id not in self._ids and chunk.doc_id not in vanished[owner]:
                 if self._may_be_unread(chunk, damaged[owner]):
                     self._kept += 1
                 else:
-                    vanished[owner].append(chunk.doc_id)
+                    vanished[owner][chunk.doc_id] = None
+        gone = [doc_id for ids in vanished.values() for doc_id in ids]
+        if self._followed is not None and self._followed.keeps_vanished:
+            self._kept += len(gone)
+            return []
+        if gone and not self._options.allow_deletes:
+            is_partial = self._followed is not None and self._followed.paths is not None
+            self._check_deletions(vanished, self._documents_by_source() if is_partial else had)
+        return gone
+
+    def _may_have_vanished(self) -> Iterator[Chunk]:
+        """Yield the chunks of the documents that may be gone, some of them perhaps twice."""
+        if self._followed is None or self._followed.paths is None:
+            return self._target.existing(None)
+        names = [name for name, _ in self._corpus.formats]
+        files = self._options.files.rooted(names)
+        ids: list[str] = []
+        for name in names:
+            real = f"{os.path.realpath(name)}/"
+            below = [path[len(real) :] for path in self._followed.paths if path.startswith(real)]
+            ids += [path_id(os.path.join(files.relative(name), path)) for path in below]
+        return existing_chunks(self._target, [*ids, *(f"{id}/" for id in ids)], "path")
+
+    def _documents_by_source(self) -> Counter[str]:
+        """Count the documents that the index has of each source."""
+        owners = {self._renamed.get(owner, owner) for owner in self._owners}
+        if len(owners) == 1:
+            return Counter(dict.fromkeys(owners, self._before.documents))
+        chunks = self._target.existing(None)
+        return Counter(self._owner(chunk) for chunk in chunks if chunk.part == 1)
+
+    def _check_deletions(
+        self, vanished: Mapping[str, Collection[str]], had: Mapping[str, int]
+    ) -> None:
+        """Raise MassDeletionError if too many documents of a source are gone. For a watcher, those
+        that others replace do not count, because files were moved; those that its last updates
+        deleted do."""
+        added = len(self._changes["added"]) if self._followed is not None else 0
+        peak = 0 if self._followed is None else self._followed.peak
+        left = self._before.documents + added - sum(map(len, vanished.values()))
         for name, ids in vanished.items():
-            if 2 * len(ids) > had[name] and not self._options.allow_deletes:
-                raise ArgumentError(
+            if ids and (2 * (len(ids) - added) > had[name] or 2 * (peak - left) > peak):
+                raise MassDeletionError(
                     f"{len(ids):,} of the {counted(had[name], 'document')} from this source are no"
-                    f" longer in it: {shown_ids(ids)}.",
+                    f" longer in it: {shown_ids(list(ids))}.",
                     where=name,
                     allowed="deletions of at most half of the documents of a source",
                     do="Check that the source is complete; then repeat with --allow-deletes.",
                 )
-        return [doc_id for ids in vanished.values() for doc_id in ids]
 
     def _owner(self, chunk: Chunk) -> str:
         """Return the source that a chunk of the index came from; empty if it is not known."""

@@ -16,6 +16,7 @@ from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError
 from arag_search.field_counts import include_counts, kept_counts, remove_counts
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.query.fields import DOC_ID
 from arag_search.system.progress import Progress
 from arag_search.tokens import count_tokens
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
@@ -87,10 +88,12 @@ def index_counts(manifest: Manifest) -> dict[str, Any]:
     return {name: getattr(manifest, name) for name in names}
 
 
-def existing_chunks(target: IndexUpdate, doc_ids: Sequence[str]) -> Iterator[Chunk]:
-    """Yield the chunks that these documents have before the update."""
-    for start in range(0, len(doc_ids), LOOKUP_IDS):
-        yield from target.existing(doc_ids[start : start + LOOKUP_IDS])
+def existing_chunks(
+    target: IndexUpdate, values: Sequence[str], field: str = DOC_ID
+) -> Iterator[Chunk]:
+    """Yield the chunks that have one of these values in a keyword field before the update."""
+    for start in range(0, len(values), LOOKUP_IDS):
+        yield from target.existing(values[start : start + LOOKUP_IDS], field)
 
 
 def check_not_empty(tally: Tally, where: str) -> None:

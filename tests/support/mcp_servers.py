@@ -16,12 +16,13 @@ from arag_search.agent.presets import Preset, load_preset
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Page, SearchRequest
 from arag_search.errors import UnavailableError
-from arag_search.mcp_server.access import AccessFile, Parts
-from arag_search.mcp_server.catalogue import Catalogue
+from arag_search.mcp_server.access import AccessFile
+from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.protocol import build_server
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.mcp_server.workers import Workers
 from arag_search.query.tree import Scope
+from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI
@@ -64,6 +65,15 @@ class MoodyEngine(MemoryEngine):
                 self.at_work -= 1
 
 
+def live_indexes(served: Sequence[ServedIndex], preset: Preset) -> LiveIndexes:
+    """Return served indexes that never change."""
+    followers = {
+        index.name: Follower(lambda index=index: FollowedState(index, lambda: False, lambda: None))
+        for index in served
+    }
+    return LiveIndexes(followers, preset, {index.name: index.about for index in served})
+
+
 class LocalServer:
     """A server over one index or several, with its first engine and its workers."""
 
@@ -86,9 +96,11 @@ class LocalServer:
             ServedIndex.of(name, index, preset, (about or {}).get(name, ""))
             for name, index in indexes.items()
         ]
-        parts = None if access is None else Parts(served, preset)
-        self.access = None if access is None or parts is None else AccessFile(access, parts.check)
-        self.server: Server[Any] = build_server(Catalogue(served), preset, self.workers, parts)
+        self.live = live_indexes(served, preset)
+        self.access = None if access is None else AccessFile(access, self.live.check)
+        self.server: Server[Any] = build_server(
+            self.live, preset, self.workers, by_grant=access is not None
+        )
 
     def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:
         """Let one client talk to the server, in memory."""

@@ -4,7 +4,8 @@ connection to its server."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -15,11 +16,19 @@ from arag_search.engines.opensearch.faults import (
     CLIENT_CERT_VARIABLE,
     CLIENT_KEY_VARIABLE,
 )
+from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.search.index import Index
+    from arag_search.search.index import Index, IndexOpening
+    from index_jobs.updates.folder_index import FolderIndex
 
-IndexFolder = Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")]
+IndexFolder = Annotated[
+    str,
+    typer.Argument(
+        help="The folder of the index, or a folder of files, whose index is kept in the cache.",
+        metavar="INDEX",
+    ),
+]
 IndexPlace = Annotated[
     str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
 ]
@@ -59,6 +68,17 @@ VectorsFolder = Annotated[
         show_default=False,
     ),
 ]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="For a folder of files: bring its index in step with the files first.",
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", help="For a folder of files: take one that holds all files of a user."),
+]
 EncoderName = Annotated[
     str | None,
     typer.Option(
@@ -97,27 +117,81 @@ DEFAULT_TIMEOUT_S = 10.0
 
 
 class Opening(NamedTuple):
-    """The options of a command that searches an index. A ``search_timeout_s`` of 0 means no
-    limit."""
+    """The options of a command that searches an index, or the index of a folder of files. A
+    ``search_timeout_s`` of 0 means no limit."""
 
     filter: ScopeFilter = None
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
     vectors: VectorsFolder = None
     encoder: EncoderName = None
     reranker: PresetReranker = None
+    fresh: Fresh = False
+    yes: Yes = False
 
-    def open(self, location: str) -> Index:
-        """Open the index at a location. Raises as ``open_index``."""
-        from arag_search.search.index import open_index
+    @contextmanager
+    def open(self, location: str) -> Generator[Index]:
+        """Open the index at a location, or that of a folder of files, which is built if there is
+        none. Raises as ``open_index``, and what building raises."""
+        with self.located(location) as index, self.opening(index).open() as opened:
+            yield opened
 
-        return open_index(
+    def opening(self, location: str) -> IndexOpening:
+        """Return how the index at a location is opened."""
+        from arag_search.search.index import IndexOpening
+
+        return IndexOpening(
             location,
-            filter=self.filter,
+            self.filter,
             vectors=self.vectors,
             encoder=self.encoder,
             search_timeout_s=self.search_timeout_s or None,
             reranker=self.reranker,
         )
+
+    def located(self, location: str) -> AbstractContextManager[str]:
+        """See ``located``."""
+        return located(location, fresh=self.fresh, yes=self.yes)
+
+
+@contextmanager
+def located(location: str, *, fresh: bool = False, yes: bool = False) -> Generator[str]:
+    """Yield the location of an index: for a folder of files, that of its index, built if there is
+    none, and if ``fresh`` brought in step. Raises what building raises, and as ``folder_index``."""
+    folder = folder_index(location, fresh=fresh, yes=yes)
+    if folder is None:
+        yield location
+        return
+    from arag_search.cli.output.printing import say
+    from arag_search.system.progress import open_progress
+    from index_jobs.updates.watching import watch_state
+
+    with folder.held():
+        is_new = not folder.exists
+        folder.bring_in_step(open_progress(), fresh=fresh)
+        state = watch_state(folder.location)
+        if state is not None and not (is_new or fresh):
+            say(f"The index of {location} was in step at {state.in_step}; --fresh updates it.")
+        yield str(folder.location)
+
+
+def folder_index(location: str, *, fresh: bool, yes: bool) -> FolderIndex | None:
+    """Return the index of a folder of files; None for another location. Raises ArgumentError for a
+    folder with everything of a user, unless ``yes``, and for ``fresh`` with an index."""
+    from index_jobs.updates.folder_index import FolderIndex, is_folder_of_files
+
+    if is_folder_of_files(location):
+        folder = FolderIndex.of(location)
+        if not yes:
+            folder.check_discreet()
+        return folder
+    if fresh:
+        raise ArgumentError(
+            "--fresh is given for an index.",
+            where=location,
+            allowed="--fresh with a folder of files, whose index is kept in the cache",
+            do="Synchronise it: arag-search index SOURCE --to INDEX --sync",
+        )
+    return None
 
 
 def add_connection_options(command: Any) -> None:

@@ -1,6 +1,7 @@
 """An index on disk: a folder with generations, of which ``manifest.json`` names the live one.
 
-``<location>/manifest.json`` is replaced atomically. A builder locks ``<location>/build.lock``.
+``<location>/manifest.json`` is replaced atomically, by every build and update. A builder locks
+``<location>/build.lock``.
 ``<location>/gN/`` is a generation; its readers share a lock on ``gN/in_use.lock``.
 ``gN/build.json`` exists until the generation is finished and holds the signature of the build.
 Locks are ``flock`` locks, so they end with the process that holds them.
@@ -13,6 +14,7 @@ import os
 import re
 import shutil
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +56,32 @@ class HeldGeneration:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def is_index(location: Path) -> bool:
+    """Return whether a folder is an index, perhaps a damaged or unfinished one."""
+    try:
+        return _live_name(location) is not None or _is_of_builder(location)
+    except IndexDamagedError as error:
+        return "is not the manifest" not in error.what or _is_of_builder(location)
+
+
+def _is_of_builder(location: Path) -> bool:
+    """Return whether a builder of an index has locked a folder."""
+    try:
+        with (location / _BUILD_LOCK).open("rb") as lock:
+            return lock.read(len(_BUILDER)) == _BUILDER.encode()
+    except OSError:
+        return False
+
+
+def published_state(location: Path) -> bytes | None:
+    """Return what changes whenever another state of the index is published; None if nothing can be
+    read. One small read."""
+    try:
+        return (location / _MANIFEST).read_bytes()
+    except OSError:
+        return None
 
 
 def hold_live(location: Path) -> HeldGeneration:
@@ -208,7 +236,7 @@ class BuildSite:
             try:
                 _live_name(location)
             except IndexDamagedError:
-                if not self._is_ours():
+                if not _is_of_builder(location):
                     raise self._foreign() from None
             if not self._overwrite:
                 raise IndexExistsError(
@@ -216,15 +244,8 @@ class BuildSite:
                     where=self._where,
                     do="Use --overwrite to replace it, or name another folder.",
                 )
-        elif not self._is_ours() and any(location.iterdir()):
+        elif not _is_of_builder(location) and any(location.iterdir()):
             raise self._foreign()
-
-    def _is_ours(self) -> bool:
-        try:
-            with (self._location / _BUILD_LOCK).open("rb") as lock:
-                return lock.read(len(_BUILDER)) == _BUILDER.encode()
-        except OSError:
-            return False
 
     def _foreign(self) -> IndexExistsError:
         return IndexExistsError(
@@ -273,12 +294,20 @@ class BuildSite:
     def publish(self, name: str) -> None:
         """Make a generation the live one, and delete the others that nobody reads."""
         sync(self._location / name)
-        live = {"format": LOCATION_FORMAT, "live": name}
-        write_atomically(self._location / _MANIFEST, _line(live))
+        self._write_manifest(name)
         (self._location / name / _SIGNATURE).unlink(missing_ok=True)
         for other in self._names():
             if other != name and _GENERATION.fullmatch(other):
                 _delete_unread(self._location / other)
+
+    def note_commit(self, name: str) -> None:
+        """Let open readers know that the live generation, ``name``, has another commit."""
+        self._write_manifest(name)
+
+    def _write_manifest(self, live: str) -> None:
+        """Name the live generation, with an id that is new for each state of the index."""
+        manifest = {"format": LOCATION_FORMAT, "live": live, "state": uuid.uuid4().hex}
+        write_atomically(self._location / _MANIFEST, _line(manifest))
 
     def _names(self) -> list[str]:
         return sorted(os.listdir(self._location))

@@ -99,6 +99,7 @@ class LuceneUpdate:
             loaded = None
         stopped = UpdateRecord.from_json(loaded)
         done = self.last_update
+        self._site.note_commit(self._live.name)
         self._remove_record()
         if stopped is None:
             return Recovery()
@@ -122,12 +123,12 @@ class LuceneUpdate:
             directory.close()
         return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
-    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
-        if doc_ids is None:
+    def existing(self, values: Sequence[str] | None, field: str = DOC_ID) -> Iterator[Chunk]:
+        if values is None:
             return self._engine.scan(None)
-        if not doc_ids:
+        if not values:
             return iter(())
-        documents = any_of(*(KeywordEquals(DOC_ID, doc_id) for doc_id in doc_ids))
+        documents = any_of(*(KeywordEquals(field, value) for value in values))
         return self._engine.scan(Scope((documents,)))
 
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
@@ -167,6 +168,7 @@ class LuceneUpdate:
             }
         )
         self._writer = None
+        self._site.note_commit(self._live.name)
         self._remove_record()
 
     def give_up(self) -> None:
@@ -187,6 +189,7 @@ class LuceneUpdate:
         kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
         writer.finish({key: data[key] for key in kept if key in data})
         self._writer = None
+        self._site.note_commit(self._live.name)
         merged = LuceneEngine.open(self._live.path, self.where)
         try:
             return merged.deletions()

@@ -132,6 +132,14 @@ class OpenSearchEngine:
         """The manifest of the index."""
         return self._indexes.manifest
 
+    def is_outdated(self, address: Address) -> bool:
+        """Ask the server whether another index, or another state of this one, is published now.
+        Raises as ``open``."""
+        with self._calls:
+            latest = find_physical(self._client, address)
+            held = self._indexes
+            return (latest.chunks.index, latest.manifest) != (held.chunks.index, held.manifest)
+
     @property
     def unfinished_update(self) -> str:
         """The command of an update that was unfinished on opening, or empty."""

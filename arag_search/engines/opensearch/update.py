@@ -33,7 +33,7 @@ from arag_search.engines.opensearch.compile import any_value, filtered
 from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
 from arag_search.engines.opensearch.physical import find_physical
-from arag_search.engines.opensearch.schema import Meta, updating_alias
+from arag_search.engines.opensearch.schema import Meta, opensearch_field, updating_alias
 from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.engines.opensearch.update_lock import UpdateLock
@@ -151,15 +151,15 @@ class OpenSearchUpdate:
         following = next_document(int(hits[0]["_source"][schema.ORDINAL])) if hits else 0
         return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
-    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
+    def existing(self, values: Sequence[str] | None, field: str = DOC_ID) -> Iterator[Chunk]:
         before = None
         if self._first is not None:
             before = {"range": {schema.ORDINAL: {"lt": self._first}}}
-        wanted = None if doc_ids is None else any_value(DOC_ID, doc_ids)
+        wanted = None if values is None else any_value(opensearch_field(field), values)
         query = filtered(None, wanted, before)
         sort = [{schema.ORDINAL: "asc"}]
         body: dict[str, Any] = {"size": _PAGE, "query": query, "sort": sort, "_source": True}
-        while doc_ids is None or doc_ids:
+        while values is None or values:
             hits = self._search(body)
             for hit in hits:
                 yield schema.chunk_of(hit["_source"])

@@ -1,0 +1,127 @@
+"""Folders of files that are served: their indexes are built, watched and opened meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from arag_search.errors import AragError
+from arag_search.mcp_server.live import Coming
+from arag_search.system.progress import Progress
+from index_jobs.build.new_index import build_index
+from index_jobs.updates.folder_index import OPTIONS, FolderIndex
+from index_jobs.updates.watching import watch_state
+
+SAMPLE_FROM_FILES = 300
+"""The number of files from which the tools are offered from a sample of the folder, until the index
+is there: clients do not wait long for the list of tools."""
+SAMPLE_FILES = 20
+END_S = 2.0
+"""Seconds that a synchronisation may take to end with the server. One that is cut off is repeated
+by the next watcher."""
+
+_LOOK_S = 0.1
+
+
+class ServedFolder:
+    """The index of a folder, in step with it while this context manager is open.
+
+    Its first build may be under way; ``coming`` says how far it is.
+    """
+
+    def __init__(
+        self,
+        index: FolderIndex,
+        progress: Progress,
+        use_sample: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take the index, and the display of its first build, which also shows problems.
+        ``use_sample`` gets the location of an index of some files, if the first build takes
+        long."""
+        self._use_sample = use_sample
+        self.index = index
+        self._counted = _Counted(progress)
+        self._watcher = index.watcher(self._counted)
+        self._stop = threading.Event()
+        self._files = 0
+        self._held = ExitStack()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="watcher")
+
+    def __enter__(self) -> ServedFolder:
+        self._held.enter_context(self.index.held())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+        self._held.close()
+
+    def stop(self) -> bool:
+        """Stop the watcher, and return whether it has ended."""
+        self._stop.set()
+        self._thread.join(END_S)
+        return not self._thread.is_alive()
+
+    def coming(self) -> Coming | None:
+        """Return how far the first build is; None if there is an index."""
+        if self.index.exists:
+            return None
+        state = watch_state(self.index.location)
+        if state is not None and state.problem:
+            return Coming(f"The folder cannot be indexed. {state.problem}")
+        done = self._counted.count
+        of = f" of {self._files:,}" if self._files else ""
+        text = f"The folder is being indexed for the first time: {done:,}{of} files so far."
+        return Coming(text, done, self._files or None)
+
+    def _run(self) -> None:
+        if self._use_sample is not None and not self.index.exists:
+            self._build_sample(self._use_sample)
+        self._watcher.run(self._stop)
+
+    def _build_sample(self, use: Callable[[str], None]) -> None:
+        """Build an index of the first files of a large folder, before that of all."""
+        files = self._watcher.files()
+        self._files = len(files)
+        if self._files < SAMPLE_FROM_FILES:
+            return
+        sample = self.index.entry / "sample"
+        shutil.rmtree(sample, ignore_errors=True)
+        selection = replace(OPTIONS.files, only=frozenset(files[:SAMPLE_FILES]))
+        with suppress(AragError):  # the index itself will tell
+            build_index([self.index.folder], sample, replace(OPTIONS, files=selection))
+            use(str(sample))
+
+    def wait(self) -> bool:
+        """Wait for the first build, and return whether there is an index; false if the server
+        ended before."""
+        while not self.index.exists:
+            if self._stop.wait(_LOOK_S):
+                return False
+        return True
+
+
+class _Counted(Progress):
+    """A display that counts documents, before another one shows them."""
+
+    def __init__(self, shown: Progress) -> None:
+        self.count = 0
+        self._shown = shown
+
+    def begin(
+        self, counted: str, total: int | None, done: int = 0, count: int | None = None
+    ) -> None:
+        self._shown.begin(counted, total, done, count)
+
+    def update(self, done: int, count: int, details: str = "") -> None:
+        self.count = count
+        self._shown.update(done, count, details)
+
+    def note(self, text: str) -> None:
+        self._shown.note(text)
+
+    def end(self) -> None:
+        self._shown.end()

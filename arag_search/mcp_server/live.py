@@ -1,0 +1,172 @@
+"""The served indexes as they are now: each request is answered from one state of each index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from arag_search.agent.presets import Preset
+from arag_search.errors import UnavailableError
+from arag_search.mcp_server.access import Parts
+from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.search.following import Follower
+from arag_search.tools.base import ReadSet, Tool, ToolResult
+from arag_search.tools.references import Searches
+
+PAGE_ARGUMENTS = ("offset", "after")
+"""The arguments of tools that ask for a further page of a result."""
+
+
+class Coming(NamedTuple):
+    """How far the first build of an index is: of ``total`` steps (None: unknown), ``done`` are
+    done. ``text`` says so in words."""
+
+    text: str
+    done: int = 0
+    total: int | None = None
+
+
+class Session:
+    """The read sets of one conversation, one for each index. Two sessions share nothing. Searches
+    are numbered only if the conversation ``is_held`` here until the next call."""
+
+    def __init__(self, *, is_held: bool = True) -> None:
+        self.is_held = is_held
+        self._read_sets: dict[str, ReadSet] = {}
+
+    def copies(self, indexes: Sequence[str]) -> dict[str, ReadSet]:
+        """Return copies of the read sets of indexes, for a call to work on."""
+        return {index: self.read_set(index).copy() for index in indexes}
+
+    def read_set(self, index: str) -> ReadSet:
+        """Return what was shown from an index. A call works on a copy, which is added when its
+        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
+        lost in transit counts as shown."""
+        searches = Searches() if self.is_held else None
+        return self._read_sets.setdefault(index, ReadSet(is_kept=False, searches=searches))
+
+
+class Ran(NamedTuple):
+    """The result of a call, and how its reply is noted as shown in the conversation."""
+
+    result: ToolResult
+    note_shown: Callable[[], None] = lambda: None
+
+
+class LiveIndexes:
+    """The served indexes under their names, by their followers; threads may share it.
+
+    An index that is being built for the first time has none yet: until ``coming`` returns None, a
+    ``sample``, if there is any, stands for the tools.
+    """
+
+    def __init__(
+        self,
+        followers: Mapping[str, Follower[ServedIndex]],
+        preset: Preset,
+        about: Mapping[str, str] | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Serve indexes. ``about`` are the owners' descriptions; ``names`` are those of all
+        indexes, in their order, of which some may be coming."""
+        self._followers = dict(followers)
+        self._preset = preset
+        self.names = tuple(names or followers)
+        self.about = merged_about({name: (about or {}).get(name, "") for name in self.names})
+        self._known: tuple[tuple[ServedIndex, ...], Catalogue, Parts] | None = None
+        self.coming: Callable[[], Coming | None] = lambda: None
+        self.sample: ServedIndex | None = None
+
+    def add(self, name: str, follower: Follower[ServedIndex]) -> None:
+        """Serve another index."""
+        self._followers[name] = follower
+
+    def has(self, name: str) -> bool:
+        """Return whether an index is served already."""
+        return name in self._followers
+
+    @contextmanager
+    def catalogue(self, filter: str | None = None) -> Generator[Catalogue]:
+        """Use the tools over one state of each index, within the part that a filter admits. Raises
+        UnavailableError while an index is coming and has no sample."""
+        with ExitStack() as stack:
+            if (coming := self.coming()) is not None:
+                if self.sample is None:
+                    raise UnavailableError(coming.text, do="Ask again in a moment.")
+                yield Catalogue([self.sample])
+                return
+            states = tuple(stack.enter_context(self._followers[name].use()) for name in self.names)
+            whole, parts = self._catalogues(states)
+            yield whole if filter is None else parts.catalogue(filter)
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        session: Session,
+        seen: Mapping[str, ReadSet],
+        filter: str | None = None,
+    ) -> Ran:
+        """Call a tool. A further page of a result is read from the state of its first page.
+        ``seen`` is what the session had been shown, by index, when the call arrived."""
+        with self.catalogue(filter) as catalogue, ExitStack() as stack:
+            call = catalogue.call(name, arguments)
+            if not isinstance(call, Call):
+                return Ran(call)
+            served, tool = call.served, call.tool
+            if served is not self.sample and _is_paged(tool):
+                result, continues = _result_of(call, session, filter)
+                use = self._followers[served.name].use(result, continues=continues)
+                state = stack.enter_context(use)
+                tool = self._within(state, filter).tools[_key_of(call)]
+            shown = seen[served.name]
+            reply = tool.run(call.arguments, shown, skips_unknown=True)
+            return Ran(reply, lambda: session.read_set(served.name).add(shown))
+
+    def check(self, filter: str) -> None:
+        """Raise QueryError for a filter that one of the indexes cannot use."""
+        with ExitStack() as stack:
+            states = tuple(stack.enter_context(self._followers[name].use()) for name in self.names)
+            self._catalogues(states)[1].check(filter)
+
+    def close(self) -> None:
+        """Close the followers."""
+        for follower in self._followers.values():
+            follower.close()
+
+    def _catalogues(self, states: tuple[ServedIndex, ...]) -> tuple[Catalogue, Parts]:
+        """Return the tools over these states, which are made again only if a state is new."""
+        known = self._known
+        if known is None or known[0] != states:
+            known = self._known = states, Catalogue(states), Parts(states, self._preset)
+        return known[1:]
+
+    def _within(self, state: ServedIndex, filter: str | None) -> ServedIndex:
+        """Return the part of a state that a filter admits."""
+        if filter is None:
+            return state
+        known = self._known
+        if known is not None and state in known[0]:
+            return known[2].catalogue(filter).served[state.name]
+        return state.within(filter, self._preset)
+
+
+def _is_paged(tool: Tool) -> bool:
+    return any(argument in tool.parameters["properties"] for argument in PAGE_ARGUMENTS)
+
+
+def _key_of(call: Call) -> str:
+    return next(name for name, tool in call.served.tools.items() if tool is call.tool)
+
+
+def _result_of(call: Call, session: Session, filter: str | None) -> tuple[Hashable, bool]:
+    """Return what identifies the result of which a call asks for a page, and whether it is a
+    further page."""
+    same = {key: value for key, value in call.arguments.items() if key not in PAGE_ARGUMENTS}
+    conversation = session if session.is_held else None
+    text = json.dumps(same, sort_keys=True, default=str)
+    continues = any(call.arguments.get(argument) for argument in PAGE_ARGUMENTS)
+    return (conversation, filter, _key_of(call), text), continues

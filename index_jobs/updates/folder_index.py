@@ -1,0 +1,188 @@
+"""The index of a folder of files, kept in the user's cache: built on first use, found by the real
+path of the folder, and removed when the cache grows too large.
+
+``<cache>/folders/<digest>/`` has ``index``, ``folder`` (the path) and ``in_use.lock``, which those
+who use the index hold together, and whoever removes it holds alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.engines.jars import cache_folder
+from arag_search.engines.lucene.location import is_index
+from arag_search.engines.opensearch.address import is_address
+from arag_search.errors import ArgumentError, IndexLockedError
+from arag_search.system.durable import write_atomically
+from arag_search.system.lock import is_at, try_lock
+from arag_search.system.progress import Progress
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources.selection import FileSelection
+from index_jobs.updates.watching import Watcher, forget_watch
+
+MAX_CACHE_BYTES = 20_000_000_000
+"""The size of all indexes of folders above which those go that were unused for the longest time."""
+
+_IN_USE = "in_use.lock"
+_FOLDER = "folder"
+_WAIT_S = 0.2
+OPTIONS = BuildOptions(files=FileSelection(skip_bad=True), skip_bad_lines=True)
+"""How the index of a folder is built."""
+
+
+def is_folder_of_files(location: str) -> bool:
+    """Return whether a location is a folder that holds files, and neither an index nor the
+    beginning of one."""
+    if is_address(location) or not os.path.isdir(location):
+        return False
+    return not is_index(Path(location)) and bool(os.listdir(location))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderIndex:
+    """The index of a ``folder``, a real path; ``entry`` is its place in the cache."""
+
+    folder: str
+    entry: Path
+
+    @staticmethod
+    def of(folder: str | Path) -> FolderIndex:
+        """Return the index of a folder, which need not exist."""
+        real = os.path.realpath(folder)
+        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
+        return FolderIndex(real, _indexes() / digest)
+
+    @property
+    def location(self) -> Path:
+        """The folder of the index itself."""
+        return self.entry / "index"
+
+    @property
+    def exists(self) -> bool:
+        """Whether it has been built."""
+        return (self.location / "manifest.json").exists()
+
+    def bytes(self) -> int:
+        """Return the size of its files."""
+        return _size(self.entry)
+
+    def check_discreet(self) -> None:
+        """Raise ArgumentError for a folder that holds everything, or everything of a user."""
+        home = os.path.realpath(Path.home())
+        if self.folder == "/" or f"{home}/".startswith(f"{self.folder}/"):
+            raise ArgumentError(
+                "This folder holds all files of a user.",
+                where=self.folder,
+                allowed="a folder with what is to be searched; --yes for this one",
+                do="Name a folder in it, or repeat with --yes.",
+            )
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keep the index from being removed during the block. Makes its place in the cache, with
+        mode 0700, and removes what is too much there."""
+        descriptor = self._hold()
+        try:
+            remove_unused()
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _hold(self) -> int:
+        _indexes().mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.chmod(_indexes(), 0o700)
+        while True:
+            self.entry.mkdir(exist_ok=True, mode=0o700)
+            with suppress(FileNotFoundError):  # removed between the two calls
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                descriptor = os.open(self.entry / _IN_USE, flags, 0o600)
+                if try_lock(descriptor, shared=True) and is_at(descriptor, self.entry / _IN_USE):
+                    os.utime(descriptor)
+                    if not (self.entry / _FOLDER).exists():
+                        write_atomically(
+                            self.entry / _FOLDER, os.fsencode(self.folder), shared=True
+                        )
+                    return descriptor
+                os.close(descriptor)
+            time.sleep(_WAIT_S)
+
+    def watcher(
+        self, progress: Progress | None = None, report: Callable[[object], object] = lambda _: None
+    ) -> Watcher:
+        """Return the watcher that keeps the index in step with its folder; see Watcher."""
+        return Watcher([self.folder], self.location, OPTIONS, progress=progress, report=report)
+
+    def bring_in_step(self, progress: Progress, *, fresh: bool) -> None:
+        """Build the index if there is none, and otherwise, if ``fresh``, synchronise it. Waits
+        while another process does so. Raises what these raise."""
+        while fresh or not self.exists:
+            try:
+                self.watcher(progress).synchronise()
+                return
+            except IndexLockedError:
+                time.sleep(_WAIT_S)
+
+    def remove(self) -> bool:
+        """Remove the index and what is known of it, unless it is in use. Return whether there was
+        one. Raises IndexLockedError."""
+        try:
+            descriptor = os.open(self.entry / _IN_USE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        try:
+            if not try_lock(descriptor):
+                raise IndexLockedError(
+                    "The index of this folder is in use.",
+                    where=self.folder,
+                    do="End the servers and searches that use it.",
+                )
+            forget_watch(self.location)
+            shutil.rmtree(self.entry)
+            return True
+        finally:
+            os.close(descriptor)
+
+
+def folder_indexes() -> Iterator[FolderIndex]:
+    """Yield the indexes of folders, the one that was unused for the longest time first."""
+    used: list[tuple[float, FolderIndex]] = []
+    for entry in _indexes().glob(f"*/{_FOLDER}"):
+        with suppress(OSError):
+            folder = os.fsdecode(entry.read_bytes())
+            used_s = (entry.parent / _IN_USE).stat().st_mtime
+            used.append((used_s, FolderIndex(folder, entry.parent)))
+    for _, index in sorted(used, key=lambda pair: pair[0]):
+        yield index
+
+
+def remove_unused(max_bytes: int = MAX_CACHE_BYTES) -> None:
+    """Remove indexes of folders, the longest unused first, until all take at most ``max_bytes``.
+    Those in use stay."""
+    sizes = {index: _size(index.entry) for index in folder_indexes()}
+    total = sum(sizes.values())
+    for index, size in sizes.items():
+        if total <= max_bytes:
+            return
+        with suppress(IndexLockedError):
+            index.remove()
+            total -= size
+
+
+def _indexes() -> Path:
+    return cache_folder() / "folders"
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            size += path.lstat().st_size
+    return size

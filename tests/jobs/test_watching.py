@@ -1,0 +1,195 @@
+"""An index that follows a folder: by a watcher, which is stopped, killed and kept from writing."""
+
+import os
+import resource
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from arag_search.cli.app import run
+from arag_search.engines.jars import CACHE_VARIABLE
+from arag_search.errors import IndexLockedError
+from arag_search.search.index import open_index
+from index_jobs.updates import addition, watching
+from index_jobs.updates.folder_index import OPTIONS
+from index_jobs.updates.watching import Watcher, watch_state
+from tests.support.examples import examples
+from tests.support.watched_folders import (
+    Notes,
+    digest_of,
+    eventually,
+    fresh_digest,
+    link_cache,
+    watch_process,
+)
+from tests.support.watched_folders import watching as running
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = link_cache(tmp_path / "cache")
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture(name="notes")
+def a_folder_of_notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(10):
+        (folder / f"note{number}.md").write_text(f"# Note {number}\n\nThe sea, word{number}.\n")
+    return folder
+
+
+def count(index: Path, query: str) -> int:
+    with open_index(index) as opened:
+        return opened.logical_search(query).total
+
+
+def problem(index: Path) -> str:
+    state = watch_state(index)
+    return "" if state is None else state.problem
+
+
+def changes(notes: Notes, index: Path, place: Path, steps: int, every: int) -> None:
+    """Change notes while processes watch them, some of which are killed or find a full disk, and
+    compare the index with a new build every few steps."""
+    watcher = watch_process(notes.folder, index)
+    try:
+        for step in range(1, steps + 1):
+            notes.step()
+            chance = notes.random.random()
+            if chance < 1.5 / every:
+                watcher.kill()
+                watcher.wait()
+                watcher = watch_process(notes.folder, index)
+            elif chance < 2 / every:
+                unlimited = resource.RLIM_INFINITY
+                resource.prlimit(watcher.pid, resource.RLIMIT_FSIZE, (2_000, unlimited))
+                notes.step()
+                resource.prlimit(watcher.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+            if step % every == 0:
+                expected = fresh_digest(notes.folder, place)
+                eventually(partial(index_is, index, expected), 120)
+                assert watcher.poll() is None
+    finally:
+        watcher.kill()
+        watcher.wait()
+
+
+def index_is(index: Path, digest: str) -> bool:
+    return (index / "manifest.json").exists() and digest_of(index) == digest
+
+
+def test_a_watched_index_equals_a_new_build_after_random_changes_kills_and_a_full_disk(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "n").mkdir()
+    changes(Notes(tmp_path / "n", seed=examples(7, 1)), tmp_path / "i", tmp_path / "new", 12, 6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_a_watched_index_equals_a_new_build_for_a_thousand_steps(tmp_path: Path, seed: int) -> None:
+    (tmp_path / "n").mkdir()
+    changes(Notes(tmp_path / "n", seed), tmp_path / "i", tmp_path / "new", 250, 25)
+
+
+def test_only_the_files_that_changed_are_read(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = tmp_path / "i"
+    read: list[int] = []
+    write = addition._Sync._write
+
+    def counted(self: addition._Sync, packed: object, position: object) -> None:
+        write(self, packed, position)  # type: ignore[arg-type]
+        read.append(len(self._ids))
+
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: count(index, "sea") == 10)
+        monkeypatch.setattr(addition._Sync, "_write", counted)
+        (notes / "note3.md").write_text("# Changed\n\nThe harbour.\n")
+        eventually(lambda: count(index, "harbour") == 1)
+        assert read
+        assert max(read) == 1
+
+
+def test_a_mass_deletion_is_noted_and_not_followed_while_other_changes_are(
+    notes: Path, tmp_path: Path
+) -> None:
+    index, away = tmp_path / "i", tmp_path / "away"
+    away.mkdir()
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        for number in range(7):
+            shutil.move(notes / f"note{number}.md", away)
+        eventually(lambda: "no longer in it" in problem(index))
+        (notes / "new.md").write_text("# New\n\nThe lantern.\n")
+        eventually(lambda: count(index, "lantern") == 1)
+        assert count(index, "sea") == 10
+        assert "no longer in it" in problem(index)
+        for number in range(7):
+            shutil.move(away / f"note{number}.md", notes)
+        eventually(lambda: not problem(index))
+        assert count(index, "sea") == 10
+
+
+def test_files_that_vanish_in_several_steps_are_a_mass_deletion_too(
+    notes: Path, tmp_path: Path
+) -> None:
+    index = tmp_path / "i"
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        for left in (8, 6):
+            for number in (left, left + 1):
+                (notes / f"note{number}.md").unlink()
+            eventually(lambda left=left: count(index, "sea") == left)
+        for number in (4, 5):
+            (notes / f"note{number}.md").unlink()
+        eventually(lambda: "no longer in it" in problem(index))
+        assert count(index, "sea") == 6
+
+
+def test_a_moved_folder_is_followed(notes: Path, tmp_path: Path) -> None:
+    index = tmp_path / "i"
+    (notes / "all").mkdir()
+    for file in notes.glob("*.md"):
+        file.rename(notes / "all" / file.name)
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        (notes / "all").rename(notes / "other")
+        eventually(lambda: count(index, "path:other/") == 10)
+        eventually(lambda: count(index, "sea") == 10)
+        assert not problem(index)
+
+
+def test_where_nothing_is_reported_files_are_compared(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching._Changes, "_listen", lambda self: None)
+    monkeypatch.setattr(watching, "LOOK_S", 0.2)
+    index = tmp_path / "i"
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        (notes / "note3.md").write_text("# Changed\n\nThe harbour.\n")
+        eventually(lambda: count(index, "harbour") == 1)
+
+
+def test_an_index_has_one_watcher(notes: Path, tmp_path: Path) -> None:
+    import threading
+
+    index = tmp_path / "i"
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        with pytest.raises(IndexLockedError, match="keeps this index in step already"):
+            Watcher([str(notes)], index, OPTIONS).run(threading.Event(), waits=False)
+
+
+def test_watch_refuses_what_does_not_go_with_it(notes: Path, tmp_path: Path) -> None:
+    for option in ("--add", "--dry-run", "--overwrite"):
+        assert run(["index", str(notes), "--to", str(tmp_path / "i"), "--watch", option]) == 1
+    assert not os.path.exists(tmp_path / "i")

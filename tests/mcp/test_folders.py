@@ -1,0 +1,184 @@
+"""Folders of files served over MCP, and searched by commands: their indexes in the cache."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from arag_search.agent.presets import load_preset
+from arag_search.engines.jars import CACHE_VARIABLE
+from arag_search.mcp_server import protocol
+from arag_search.mcp_server.live import Coming, LiveIndexes
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.search.following import FollowedState, Follower
+from tests.support.commands import Command
+from tests.support.mcp_servers import LocalServer, text_of
+from tests.support.passages import VIVALDI, index_of
+from tests.support.watched_folders import MAIN, link_cache
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = link_cache(tmp_path / "cache")
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture(name="notes")
+def a_folder_of_notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"note{number}.md").write_text(f"# Note {number}\n\nThe sea, word{number}.\n")
+    return folder
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[ClientSession]:
+    arguments = ["-c", MAIN, "mcp", str(folder)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env={**os.environ})
+    with open(os.devnull, "w") as errors:
+        async with stdio_client(server, errors) as streams, ClientSession(*streams) as client:
+            await client.initialize()
+            yield client
+
+
+async def found(client: ClientSession, word: str) -> str:
+    """Search until a word is found."""
+    with anyio.fail_after(60):
+        while True:
+            result = await client.call_tool("logical_search", {"query": word})
+            assert not result.is_error
+            if "passage for" in text_of(result):
+                return text_of(result)
+            await anyio.sleep(0.1)
+
+
+def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_share_an_index(
+    notes: Path, arag: Command
+) -> None:
+    async def main() -> None:
+        async with served(notes) as client, served(notes) as other:
+            assert {tool.name for tool in (await client.list_tools()).tools} >= {"logical_search"}
+            assert "note3.md" in await found(client, "word3")
+            assert "note3.md" in await found(other, "word3")
+            (notes / "new.md").write_text("# New\n\nThe harbour.\n")
+            assert "new.md" in await found(client, "harbour")
+            assert "new.md" in await found(other, "harbour")
+            assert arag("forget", str(notes)).code == 1
+
+    anyio.run(main)
+    assert "in step" in arag("info", str(notes)).out
+
+
+def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_is_asked(
+    notes: Path, cache: Path, arag: Command
+) -> None:
+    first = arag("search", str(notes), "word3")
+    assert "note3.md" in first.out
+    assert (cache / "folders").stat().st_mode & 0o777 == 0o700
+    (notes / "new.md").write_text("# New\n\nThe harbour.\n")
+    stale = arag("search", str(notes), "harbour")
+    assert "new.md" not in stale.out
+    assert "--fresh" in stale.err
+    assert "new.md" in arag("search", str(notes), "harbour", "--fresh").out
+    assert "new.md" in arag("read", str(notes), "new.md.1").out
+    (link := notes.parent / "link").symlink_to(notes)
+    described = arag("info", str(link), "--json").json
+    assert described["watched"]["problem"] == ""
+    assert described["location"].startswith(str(cache))
+    assert arag("forget", str(notes)).code == 0
+    assert not list((cache / "folders").iterdir())
+    assert "no index yet" in arag("info", str(notes)).err
+    assert "no index of this folder" in arag("forget", str(notes)).err
+
+
+def test_folders_of_everything_and_fresh_indexes_are_refused(notes: Path, arag: Command) -> None:
+    for folder in ("/", os.path.expanduser("~")):
+        Path(folder, "x" if folder != "/" else "tmp").exists() or Path(folder, "x").touch()
+        assert "--yes" in arag("search", folder, "sea").err
+    assert arag("index", str(notes), "--to", str(notes.parent / "i")).code == 0
+    assert (
+        "--fresh is given for an index"
+        in arag("search", str(notes.parent / "i"), "sea", "--fresh").err
+    )
+
+
+def test_the_longest_unused_indexes_go_when_the_cache_is_full(
+    notes: Path, tmp_path: Path, arag: Command
+) -> None:
+    from index_jobs.updates.folder_index import FolderIndex, folder_indexes, remove_unused
+
+    others = [tmp_path / name for name in ("b", "c")]
+    for folder in others:
+        folder.mkdir()
+        (folder / "x.md").write_text("The sea.")
+    for folder in (notes, *others):
+        arag("search", str(folder), "sea")
+    for at, folder in enumerate((notes, *others)):
+        os.utime(FolderIndex.of(folder).entry / "in_use.lock", (at, at))
+    with FolderIndex.of(notes).held():
+        os.utime(FolderIndex.of(notes).entry / "in_use.lock", (0, 0))
+        remove_unused(FolderIndex.of(notes).bytes() + FolderIndex.of(others[1]).bytes())
+    assert {index.folder for index in folder_indexes()} == {str(notes), str(others[1])}
+
+
+def test_an_index_that_is_coming_is_waited_for_with_progress_and_then_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protocol, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(protocol, "_PROGRESS_S", 0.01)
+    server = LocalServer()
+    left = [Coming(f"Indexed {n} of 9 files.", n, 9) for n in range(4)]
+    server.live.coming = lambda: left.pop(0) if left else None
+    shown: list[str | None] = []
+
+    async def show(progress: float, total: float | None, message: str | None) -> None:
+        shown.append(message)
+
+    async def talk(client: ClientSession) -> None:
+        result = await client.call_tool(
+            "logical_search", {"query": "vivaldi"}, progress_callback=show
+        )
+        assert "passage" in text_of(result)
+        server.live.coming = lambda: Coming("Indexed 5 of 9 files.", 5, 9)
+        result = await client.call_tool("logical_search", {"query": "vivaldi"})
+        assert text_of(result) == "Indexed 5 of 9 files. Call again in a moment."
+        server.live.coming = lambda: None
+
+    server.serve(talk)
+    assert shown == [f"Indexed {n} of 9 files." for n in range(4)]
+
+
+def test_a_session_that_is_paging_keeps_its_state_and_another_has_the_newest() -> None:
+    preset = load_preset("logical_read")
+    number = 0
+
+    def open_newest() -> FollowedState[ServedIndex]:
+        mine = number
+        index = index_of(*(VIVALDI if mine == 0 else VIVALDI[:1]))
+        served = ServedIndex.of("memory", index, preset)
+        return FollowedState(served, lambda: mine != number, index.close)
+
+    live = LiveIndexes({"memory": Follower(open_newest)}, preset)
+    session, other = protocol.Session(), protocol.Session()
+
+    def texts(of: protocol.Session, **more: object) -> str:
+        arguments = {"query": "vivaldi OR goldoni OR opera", "top_k": 1, **more}
+        return live.call("logical_search", arguments, of, of.copies(live.names)).result.text
+
+    first = texts(session)
+    number = 1
+    second = texts(session, offset=1)
+    assert "of 4 passages" in first
+    assert "of 4" in second.splitlines()[0]
+    assert "1 of 1 passage" in texts(other)
+    live.close()
