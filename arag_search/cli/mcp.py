@@ -19,6 +19,7 @@ from arag_search.errors import ArgumentError
 if TYPE_CHECKING:
     from arag_search.agent.presets import Preset
     from arag_search.mcp_server.listening import Listening
+    from arag_search.mcp_server.query_log import QueryLog
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
 
@@ -137,6 +138,15 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
+    log_queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add a JSON line for each search to this file, which only you can read; "
+            "arag-search queries sums it up.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     opening: Opening,
 ) -> int:
     """Serve indexes to models, over the Model Context Protocol.
@@ -174,12 +184,13 @@ def mcp_command(
     entrance = http.listen() if transport == "http" else _channel(http)
     with ExitStack() as stack:
         stack.enter_context(entrance)
+        log = None if log_queries is None else _query_log(log_queries, stack)
         served: list[ServedIndex] = []
         for name, location in locations.items():
             opened = stack.enter_context(opening.open(location))
             about = described.get(name, "")
             served.append(ServedIndex.of(name, opened, settings, about))
-        code, is_idle = _serve(served, settings, entrance, http.access)
+        code, is_idle = _serve(served, settings, entrance, http.access, log)
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
                 say("arag-search: interrupted.")
@@ -188,6 +199,14 @@ def mcp_command(
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def _query_log(path: Path, stack: ExitStack) -> QueryLog:
+    from arag_search.mcp_server.query_log import QueryLog
+
+    log = QueryLog(path)
+    stack.callback(log.close)
+    return log
 
 
 def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
@@ -219,13 +238,17 @@ def _channel(http: HttpOptions) -> Channel:
 
 
 def _serve(
-    served: list[ServedIndex], preset: Preset, entrance: Channel | Listening, access: Path | None
+    served: list[ServedIndex],
+    preset: Preset,
+    entrance: Channel | Listening,
+    access: Path | None,
+    log: QueryLog | None,
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.access import AccessFile, Parts
     from arag_search.mcp_server.catalogue import Catalogue
     from arag_search.mcp_server.http import serve_http
-    from arag_search.mcp_server.protocol import build_server
+    from arag_search.mcp_server.protocol import build_server, log_searches
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
@@ -234,6 +257,8 @@ def _serve(
     grants = None if access is None else AccessFile(access, parts.check)
     workers = Workers()
     server = build_server(Catalogue(served), preset, workers, None if grants is None else parts)
+    if log is not None:
+        log_searches(server, log)
     if isinstance(entrance, Channel):
         serve = partial(serve_stdio, server, entrance)
     else:
