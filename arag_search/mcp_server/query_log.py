@@ -44,9 +44,10 @@ class QueryLog:
         if not numbers.get("understood"):
             return
         total = numbers["total"]
+        arguments: Mapping[str, Any] = params.get("arguments") or {}
         line = {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "index": str((params.get("arguments") or {}).get("index", "")),
+            "index": str(arguments.get("index", "")),
             "tool": params.get("name"),
             "query": numbers["understood"],
             "total": total,

@@ -73,8 +73,8 @@ class Installation:
             yield f"{'Would remove' if dry_run else 'Removed'} the skill {skill}"
 
     def _entry(self, settings: Settings) -> dict[str, object]:
-        transport = {"type": settings.type} if settings.type else {}
-        return transport | {"command": self.line[0], "args": list(self.line[1:])}
+        entry: dict[str, object] = {"command": self.line[0], "args": list(self.line[1:])}
+        return {"type": settings.type, **entry} if settings.type else entry
 
     def _run(self, line: list[str], dry_run: bool) -> str:
         """Run the client's command. One that exists already is removed first."""
