@@ -16,6 +16,7 @@ from arag_search.cli.options.index import (
     OnOff,
     Opening,
     SearchTimeoutSeconds,
+    SynonymsFile,
     VectorsFolder,
 )
 from arag_search.cli.options.parser import suggest_tools, with_groups
@@ -110,6 +111,7 @@ class SearchOptions(NamedTuple):
     ] = "passage"
     vectors: VectorsFolder = None
     encoder: EncoderName = None
+    synonyms: SynonymsFile = None
     filter: Annotated[
         str | None,
         typer.Option(
@@ -196,7 +198,9 @@ class SearchOptions(NamedTuple):
     @property
     def opening(self) -> Opening:
         """The options for opening the index."""
-        return Opening(self.filter, self.search_timeout_s, self.vectors, self.encoder)
+        return Opening(
+            self.filter, self.search_timeout_s, self.vectors, self.encoder, self.synonyms
+        )
 
     def check(self) -> None:
         """Raise ArgumentError for an option without effect. Lines of a file of queries may be

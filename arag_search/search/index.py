@@ -44,6 +44,7 @@ from arag_search.query.parser import (
     parse_filter,
 )
 from arag_search.query.problems import NOTE_UNRANKED
+from arag_search.query.synonyms import Synonyms
 from arag_search.query.tree import (
     KeywordEquals,
     Node,
@@ -144,7 +145,7 @@ class Index:
     ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens the vectors of
     the index; without it, searches by vectors raise NotServedError. A query whose execution in the
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
-    None is no limit. ``manifest`` describes the index.
+    None is no limit. ``manifest`` describes the index. ``synonyms`` are those of logical queries.
     """
 
     def __init__(
@@ -155,6 +156,7 @@ class Index:
         on_close: Callable[[], None] | None = None,
         vectors: VectorSource | None = None,
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
+        synonyms: Synonyms | None = None,
     ) -> None:
         check_search_timeout(search_timeout_s)
         self.engine = engine
@@ -166,6 +168,10 @@ class Index:
         self._frequent_words = FrequentWords(engine)
         self._spelling = Spelling(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
+        self._schema = self.manifest.query_schema
+        if synonyms is not None:
+            table = synonyms.table(self.manifest.language)
+            self._schema = self._by_vectors.schema = replace(self._schema, synonyms=table)
         self._lines = LinesCache()
         self._is_part = False
 
@@ -194,6 +200,7 @@ class Index:
         part = Index(self.engine, self.location, scope, search_timeout_s=self.search_timeout_s)
         part._by_vectors = self._by_vectors.within(scope)
         part._lines = self._lines
+        part._schema = self._schema
         part._is_part = True
         return part
 
@@ -219,7 +226,7 @@ class Index:
         Raises QueryError."""
         return parse(
             query,
-            self.manifest.query_schema,
+            self._schema,
             default_operator=default_operator,
             operators=operators,
             published=published,
@@ -304,7 +311,7 @@ class Index:
                 allowed='show "titles" or "lines" without sort, per_document and offset',
                 do="Leave the others out.",
             )
-        schema = self.manifest.query_schema
+        schema = self._schema
         sorting = None if sort is None else parse_sort(sort, schema)
         expanded = Expanded(query)
         if earlier and "#" in query and operators and not published:
@@ -815,6 +822,7 @@ def open_index(
     encoder: Encoder | str | None = None,
     nprobe: int | None = None,
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
+    synonyms: str | Path | None = None,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -833,11 +841,15 @@ def open_index(
     takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
     None is no limit.
 
+    ``synonyms`` is a file of words that stand for each other in logical queries, such as the line
+    ``k8s = kubernetes`` (see arag_search/query/synonyms.py). Raises ConfigError for its problems.
+
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
     EngineError.
     """
     check_search_timeout(search_timeout_s)
+    groups = None if synonyms is None else Synonyms.of_file(synonyms)
     name, engine, release = open_engine(str(location), ca_certs, client_cert, client_key)
     try:
         scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
@@ -850,7 +862,7 @@ def open_index(
         engine.close()
         release()
         raise
-    return Index(engine, name, scope, release, source, search_timeout_s)
+    return Index(engine, name, scope, release, source, search_timeout_s, groups)
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:

@@ -69,6 +69,16 @@ EncoderName = Annotated[
         show_default=False,
     ),
 ]
+SynonymsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--synonyms",
+        help="A file of words that stand for each other in logical queries, a line such as "
+        "'k8s = kubernetes' for each group.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
 
 DefaultOperator = Literal["OR", "AND"]
 OnOff = Literal["on", "off"]
@@ -84,6 +94,7 @@ class Opening(NamedTuple):
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
     vectors: VectorsFolder = None
     encoder: EncoderName = None
+    synonyms: SynonymsFile = None
 
     def open(self, location: str) -> Index:
         """Open the index at a location. Raises as ``open_index``."""
@@ -95,6 +106,7 @@ class Opening(NamedTuple):
             vectors=self.vectors,
             encoder=self.encoder,
             search_timeout_s=self.search_timeout_s or None,
+            synonyms=self.synonyms,
         )
 
 
