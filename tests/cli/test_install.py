@@ -316,13 +316,18 @@ def test_an_entry_that_the_client_has_is_replaced_and_a_failure_is_reported(
     program(
         home,
         "claude",
-        f'case $2 in remove) /bin/rm -f {flag};; add) test ! -e {flag} || {{ echo "exists" >&2; exit 1; }};; esac',  # noqa: E501
+        f'case $2 in remove) /bin/rm -f {flag};; add) test ! -e {flag} || {{ echo "already exists" >&2; exit 1; }};; esac',  # noqa: E501
     )
     assert arag("install", "claude-code", str(home / "notes")).code == 0
     program(home, "claude", "echo 'no login' >&2; exit 3")
     done = arag("install", "claude-code", str(home / "notes"))
     assert done.code == 1
     assert "failed (exit code 3): no login" in done.err
+    assert not flag.exists()
+    flag.touch()
+    program(home, "claude", f"test $2 = add || /bin/rm -f {flag}; exit 3")
+    assert arag("install", "claude-code", str(home / "notes")).code == 1
+    assert flag.exists()  # the entry that is there is not lost for another failure
 
 
 def test_claude_code_without_its_program_gets_the_line_to_run(arag: Command, home: Path) -> None:

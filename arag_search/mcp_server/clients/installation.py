@@ -77,13 +77,13 @@ class Installation:
         return {"type": settings.type, **entry} if settings.type else entry
 
     def _run(self, line: list[str], dry_run: bool) -> str:
-        """Run the client's command. One that exists already is removed first."""
+        """Run the client's command. An entry that it refuses to replace is removed first."""
         if dry_run:
             return f"Would run: {shlex.join(line)}"
         done = _output(line)
         remove = self.client.remove
-        if done.returncode and remove is not None and line != (gone := remove(self.name)):
-            _output(gone)
+        if done.returncode and remove is not None and "already exists" in done.stderr + done.stdout:
+            _output(remove(self.name))
             done = _output(line)
         if done.returncode:
             raise ArgumentError(
