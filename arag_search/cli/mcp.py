@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.live import Coming, LiveIndexes
+    from arag_search.mcp_server.query_log import QueryLog
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
     from arag_search.search.index import Index
@@ -144,6 +145,15 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
+    log_queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add a JSON line for each search to this file, which only you can read; "
+            "arag-search queries sums it up.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     opening: Opening,
 ) -> int:
     """Serve indexes to models, over the Model Context Protocol.
@@ -181,6 +191,7 @@ def mcp_command(
     entrance = http.listen() if transport == "http" else _channel(http)
     with ExitStack() as stack:
         stack.enter_context(entrance)
+        log = None if log_queries is None else _query_log(log_queries, stack)
         live = LiveIndexes({}, settings, about, tuple(locations))
         stack.callback(live.close)
         opened = _Opened(live, opening, settings, about)
@@ -194,7 +205,7 @@ def mcp_command(
                 served = _served_folder(folder, sample, fresh=opening.fresh)
                 folders[name] = stack.enter_context(served)
         opened.add_folders(folders, waits=transport == "http")
-        code, is_idle = _serve(live, settings, entrance, http.access)
+        code, is_idle = _serve(live, settings, entrance, http.access, log)
         is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
@@ -278,6 +289,14 @@ class _Opened:
         self._live.sample = self._served(name, self._opening.opening(location).open())
 
 
+def _query_log(path: Path, stack: ExitStack) -> QueryLog:
+    from arag_search.mcp_server.query_log import QueryLog
+
+    log = QueryLog(path)
+    stack.callback(log.close)
+    return log
+
+
 def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
     from arag_search.mcp_server.served import named_locations
 
@@ -307,12 +326,16 @@ def _channel(http: HttpOptions) -> Channel:
 
 
 def _serve(
-    live: LiveIndexes, preset: Preset, entrance: Channel | Listening, access: Path | None
+    live: LiveIndexes,
+    preset: Preset,
+    entrance: Channel | Listening,
+    access: Path | None,
+    log: QueryLog | None,
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.access import AccessFile
     from arag_search.mcp_server.http import serve_http
-    from arag_search.mcp_server.protocol import build_server
+    from arag_search.mcp_server.protocol import build_server, log_searches
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
@@ -320,6 +343,8 @@ def _serve(
     grants = None if access is None else AccessFile(access, live.check)
     workers = Workers()
     server = build_server(live, preset, workers, by_grant=grants is not None)
+    if log is not None:
+        log_searches(server, log)
     if isinstance(entrance, Channel):
         serve = partial(serve_stdio, server, entrance)
     else:

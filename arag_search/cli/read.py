@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import IndexFolder, located
+from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.errors import ArgumentError
 from arag_search.search.documents import IndexDocument
@@ -154,11 +155,10 @@ def read_command(
     if json:
         print_json([passage.to_dict() for passage in passages], pretty=True)
         return 0
-    print_text(
-        "\n\n".join(
-            f"{chunk_header(passage)}\n{passage.chunk.content.strip()}" for passage in passages
-        )
+    text = "\n\n".join(
+        f"{chunk_header(passage)}\n{passage.chunk.content.strip()}" for passage in passages
     )
+    print_linked(text, (passage.chunk for passage in passages), opened.manifest)
     return 0
 
 

@@ -18,10 +18,12 @@ from arag_search.cli.options.index import (
     Opening,
     RerankerName,
     SearchTimeoutSeconds,
+    SynonymsFile,
     VectorsFolder,
     Yes,
 )
 from arag_search.cli.options.parser import suggest_tools, with_groups
+from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import print_bytes, print_json, print_text, problem_list, say
 from arag_search.cli.queries import read_queries
 from arag_search.errors import ArgumentError, QueryTimeoutError
@@ -114,6 +116,7 @@ class SearchOptions(NamedTuple):
     vectors: VectorsFolder = None
     encoder: EncoderName = None
     reranker: RerankerName = None
+    synonyms: SynonymsFile = None
     filter: Annotated[
         str | None,
         typer.Option(
@@ -210,6 +213,7 @@ class SearchOptions(NamedTuple):
             self.reranker,
             self.fresh,
             self.yes,
+            self.synonyms,
         )
 
     def check(self) -> None:
@@ -388,7 +392,7 @@ def _run_one(location: str, words: list[str], options: SearchOptions) -> int:
         relax=True,
         whole_up_to_tokens=WHOLE_UP_TO_TOKENS,
     )
-    print_text(reply(result, style, ReadSet()).text)
+    print_linked(reply(result, style, ReadSet()).text, result.hits, index.manifest)
     if options.explain and result.hits:
         print_text(explanation_text(result.hits))
     return 0

@@ -46,6 +46,7 @@ from arag_search.query.parser import (
     parse_filter,
 )
 from arag_search.query.problems import NOTE_UNRANKED
+from arag_search.query.synonyms import Synonyms
 from arag_search.query.tree import (
     KeywordEquals,
     Node,
@@ -156,7 +157,7 @@ class Index:
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
     None is no limit. ``manifest`` describes the index, ``reranker`` serves searches with
     ``rerank``. ``is_outdated`` returns whether another state of the index has been published since
-    it was opened.
+    it was opened. ``synonyms`` are those of logical queries.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class Index:
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
         reranker: Reranker | None = None,
         is_outdated: Callable[[], bool] = lambda: False,
+        synonyms: Synonyms | None = None,
     ) -> None:
         check_search_timeout(search_timeout_s)
         self.is_outdated = is_outdated
@@ -182,6 +184,10 @@ class Index:
         self._frequent_words = FrequentWords(engine)
         self._spelling = Spelling(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
+        self._schema = self.manifest.query_schema
+        if synonyms is not None:
+            table = synonyms.table(self.manifest.language)
+            self._schema = self._by_vectors.schema = replace(self._schema, synonyms=table)
         self._lines = LinesCache()
         self._is_part = False
 
@@ -216,6 +222,7 @@ class Index:
         )
         part._by_vectors = self._by_vectors.within(scope)
         part._lines = self._lines
+        part._schema = self._schema
         part._is_part = True
         return part
 
@@ -243,7 +250,7 @@ class Index:
         Raises QueryError."""
         return parse(
             query,
-            self.manifest.query_schema,
+            self._schema,
             default_operator=default_operator,
             operators=operators,
             published=published,
@@ -335,7 +342,7 @@ class Index:
                 allowed='show "titles" or "lines" without sort, per_document and offset',
                 do="Leave the others out.",
             )
-        schema = self.manifest.query_schema
+        schema = self._schema
         sorting = None if sort is None else parse_sort(sort, schema)
         expanded = Expanded(query)
         if earlier and "#" in query and operators and not published:
@@ -862,6 +869,7 @@ class IndexOpening:
     nprobe: int | None = None
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
     reranker: Reranker | str | None = None
+    synonyms: Synonyms | None = None
 
     def open(
         self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
@@ -891,8 +899,17 @@ class IndexOpening:
             engine.close()
             release()
             raise
-        timeout_s = self.search_timeout_s
-        return Index(engine, name, scope, release, source, timeout_s, reranker, is_outdated)
+        return Index(
+            engine,
+            name,
+            scope,
+            release,
+            source,
+            self.search_timeout_s,
+            reranker,
+            is_outdated,
+            self.synonyms,
+        )
 
     def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
         """Open the index, and again whenever another state of it is published. ``prepared`` makes
@@ -1020,6 +1037,7 @@ def open_index(
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
     reranker: Reranker | str | None = None,
     refresh: Literal["auto"] | None = None,
+    synonyms: str | Path | None = None,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -1043,6 +1061,9 @@ def open_index(
     updates (on a server, within a second): every call is answered from one state of the index, the
     newest, and further pages of a result (``offset``, ``after``) from the state of its first page.
 
+    ``synonyms`` is a file of words that stand for each other in logical queries, such as the line
+    ``k8s = kubernetes`` (see arag_search/query/synonyms.py). Raises ConfigError for its problems.
+
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, what opening the reranker raises, and for a server ArgumentError,
     AccessError, UnavailableError, EngineError.
@@ -1058,6 +1079,7 @@ def open_index(
         nprobe,
         search_timeout_s,
         reranker,
+        None if synonyms is None else Synonyms.of_file(synonyms),
     )
     if refresh == "auto":
         return FollowedIndex(opening.follow(lambda index: index))

@@ -202,6 +202,7 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
         result_tokens=count_tokens(text),
         milliseconds=result.milliseconds,
         passages=spans,
+        understood=result.understood,
     )
 
 

@@ -4,12 +4,15 @@ import errno
 import json
 import os
 import pty
+import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -35,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-def at_a_terminal(*arguments: str) -> tuple[int, str]:
+def at_a_terminal(*arguments: str, term: str = "dumb") -> tuple[int, str]:
     """Run a command with a terminal for stdout and stderr, and return its exit code and output."""
     ours, theirs = pty.openpty()
     with ThreadPoolExecutor(1) as reader:
@@ -44,7 +47,7 @@ def at_a_terminal(*arguments: str) -> tuple[int, str]:
             pytest.MonkeyPatch.context() as patch,
             os.fdopen(theirs, "w", encoding="utf-8") as terminal,
         ):
-            patch.setenv("TERM", "dumb")
+            patch.setenv("TERM", term)
             patch.setenv("COLUMNS", "120")
             patch.setattr(sys, "argv", ["arag-search", *arguments])
             for name in ("stdout", "stderr"):
@@ -111,6 +114,36 @@ def test_no_command_writes_control_sequences_to_a_terminal(
     code, text = at_a_terminal(*arguments)
     assert (code, COMMANDS.findall(text)) == (expected, [])
     assert len(text) > 20
+
+
+def test_the_id_of_a_passage_is_a_link_to_its_file_on_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    file = tmp_path / "notes" / "è b.md"
+    file.write_text("# Title\n\n[x] griselda is an opera.\n")
+    assert run(["index", "notes", "--to", "linked"]) == 0
+    target = f"file://{quote(socket.gethostname())}{quote(str(file))}#1"
+    shown = re.escape("[è b.md.1]")
+    link = re.compile(rf"\x1b\]8;;{re.escape(target)}\x1b\\{shown}\x1b\]8;;\x1b\\")
+    for command in (["search", "linked", "griselda"], ["read", "linked", "è b.md.1"]):
+        code, text = at_a_terminal(*command, term="xterm")
+        assert code == 0
+        assert len(link.findall(text)) == text.count("\x1b]8;;file") == 1
+        assert "\x1b" not in at_a_terminal(*command)[1]
+        assert "\x1b" not in piped_output(*command)
+        assert "\x1b" not in at_a_terminal(*command, "--json", term="xterm")[1]
+    file.unlink()
+    assert "\x1b" not in at_a_terminal("search", "linked", "griselda", term="xterm")[1]
+
+
+def test_passages_of_records_and_of_an_unknown_place_have_no_link(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    _, text = at_a_terminal("search", "hostile", "griselda", term="xterm")
+    assert COMMANDS.findall(text) == []
 
 
 def test_json_at_a_terminal_is_still_the_same_json(

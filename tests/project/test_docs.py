@@ -45,6 +45,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "it installs a tool for its user, and needs a folder of yours and the client's own command",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
+    ("arag_search/mcp_server/README.md", "arag-search install claude-code my-index"):
+        "it changes the settings of clients; tests/cli runs it on copies",
     ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
         "needs the client's own command",
     ("arag_search/mcp_server/README.md", "arag-search mcp wiki=/path/to/my-index"):

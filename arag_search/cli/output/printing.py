@@ -49,8 +49,13 @@ def print_bytes(data: bytes) -> None:
 
 def print_text(text: str) -> None:
     """Print text to stdout; characters that the terminal cannot show are replaced."""
+    sys.stdout.write(terminal_text(text) + "\n")
+
+
+def terminal_text(text: str) -> str:
+    """Return text with the characters replaced that stdout cannot show."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    return text.encode(encoding, "replace").decode(encoding)
 
 
 def run_job(job: Callable[[Progress], Report], json: bool) -> int:
