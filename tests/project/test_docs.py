@@ -42,7 +42,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
     ("README.md", "uv tool install '.[mcp,files]'"):
-        "it installs a tool for its user, and needs a folder of yours and the client's own command",
+        "it installs a tool for its user, and changes the settings of a client",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "arag-search install claude-code my-index"):
