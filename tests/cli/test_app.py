@@ -19,8 +19,8 @@ from tests.support.commands import Command, CommandResult, file_of, process
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
-    "demo", "index", "embed", "delete", "compact", "search", "words", "ask", "chat",
-    "mcp", "read", "documents", "check", "info", "presets", "questions",
+    "demo", "index", "embed", "delete", "forget", "compact", "search", "words", "ask",
+    "chat", "mcp", "read", "documents", "check", "info", "presets", "questions",
     "run", "show", "score", "view", "unavailable", "opensearch",
 )  # fmt: skip
 
@@ -64,6 +64,7 @@ def test_without_arguments_the_commands_are_listed(
         "  index        Build an index from a corpus.",
         "  embed        Make vectors of texts, for semantic search.",
         "  delete       Delete documents from an index, with their passages.",
+        "  forget       Remove the index of a folder of files from the cache.",
         "  compact      Merge the segments that updates left behind.",
         "  search       Search an index and print the reply that a model would see.",
         "  words        Count words of an index, or list its fields and their values.",
