@@ -231,6 +231,7 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
         "verified",
         "unfinished_update",
         "vectors",
+        "watched",
     ]
     manifest = Manifest.from_json(json.dumps(report["manifest"]), "here")
     assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))
@@ -354,8 +355,8 @@ def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> No
             "Do: Build one: arag-search index SOURCE --to plain.jsonl",
         ),
         (
-            ".",
-            "The folder holds no index.\nWhere: .\n"
+            "empty",
+            "The folder holds no index.\nWhere: empty\n"
             "Do: Name the folder that was given to arag-search index as --to.",
         ),
         (
@@ -378,6 +379,7 @@ def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> No
 def test_every_command_reports_a_location_without_an_index(
     arag: Command, location: str, message: str
 ) -> None:
+    Path("empty").mkdir(exist_ok=True)
     for command in (
         ["search", location, "vivaldi"],
         ["read", location, "vivaldi.1"],
