@@ -86,10 +86,13 @@ class LocalCluster:
                 return
         raise BenchError(f"The cluster is not green after {_GREEN_S:.0f} s.", where=self.url)
 
-    def close(self) -> None:
-        """End the nodes."""
+    def close(self, *, kept: bool = False) -> None:
+        """End the nodes, and close their indexes before if they are ``kept``."""
         self._client.close()
-        discard(self._data)
+        if kept:
+            cluster.down(self._data)
+        else:
+            discard(self._data)
 
 
 def discard(data: Path) -> None:
@@ -103,10 +106,16 @@ def discard(data: Path) -> None:
 
 @contextmanager
 def local_cluster(
-    data: Path, nodes: int = 3, *, heap: str = cluster.HEAP, short_lived: bool = False
+    data: Path,
+    nodes: int = 3,
+    *,
+    heap: str = cluster.HEAP,
+    short_lived: bool = False,
+    kept: bool = False,
 ) -> Generator[LocalCluster]:
-    """Run a cluster of 1 or 3 nodes with this heap each in an empty folder, and stop it afterwards.
-    A cluster that is to be timed is not ``short_lived``.
+    """Run a cluster of 1 or 3 nodes with this heap each in a folder, and stop it afterwards. A
+    cluster that is to be timed is not ``short_lived``; one that is ``kept`` can be run again with
+    its indexes.
 
     Raises EngineError if it cannot be started.
     """
@@ -119,7 +128,7 @@ def local_cluster(
     try:
         yield made
     finally:
-        made.close()
+        made.close(kept=kept)
 
 
 @contextmanager
@@ -131,6 +140,14 @@ def client_of(location: str) -> Generator[tuple[Client, str]]:
         yield client, address.name
     finally:
         client.close()
+
+
+def stored_bytes(location: str) -> int:
+    """Return the bytes of the primary shards of all indexes whose names begin with that of the
+    location."""
+    with client_of(location) as (client, name):
+        stats = client.call("GET", f"/{name}*/_stats/store")
+        return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
 
 
 def remove_indexes(location: str) -> None:

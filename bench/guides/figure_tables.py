@@ -14,9 +14,11 @@ from typing import Any
 
 import orjson
 
+from arag_search.system.progress import duration
 from bench.report import markdown
 from bench.report.rows import Kept, Row, shown_number
-from bench.scale.sides import CLASSES, Measured
+from bench.scale.searching import CLASSES
+from bench.scale.sides import Measured
 from bench.speed.where import PLAIN, SHARES, TOP_K
 
 Table = Callable[[Kept], list[str]]
@@ -397,28 +399,103 @@ def _claim(claim: Mapping[str, Any]) -> str:
 
 
 def growth(kept: Kept) -> list[str]:
-    """Build rate, size and median latency by engine and size, and what KILT would take."""
+    """Build the table of the rate of builds and of latency by engine and size, and of what KILT
+    would take."""
     lines: list[str] = []
-    classes = tuple(CLASSES)
+    for side, content in _grown(kept).items():
+        for size in content.sizes:
+            rate = f"{size.passages / size.build.seconds:,.0f}"
+            spent = f"{size.build.processor_s / size.passages * 1000:.2f}"
+            cells = [side, f"{size.passages:,}", rate, spent, *_latencies(size, 1)]
+            lines.append(markdown.line(cells))
+        if laws := content.laws:
+            medians = (_with_interval(laws[f"{name}: median"]) for name in CLASSES)
+            lines.append(markdown.line([side, _extrapolated(laws), "", "", *medians]))
+    head = ("engine", "passages", "passages/s built", "processor ms a passage")
+    return table((*head, *CLASSES), lines, "scale")
+
+
+def growth_clients(kept: Kept) -> list[str]:
+    """Build the table of the latency of four clients by engine and size."""
+    lines = [
+        markdown.line([side, f"{size.passages:,}", *_latencies(size, 4)])
+        for side, content in _grown(kept).items()
+        for size in content.sizes
+    ]
+    return table(("engine", "passages", *CLASSES), lines, "scale")
+
+
+def growth_changes(kept: Kept) -> list[str]:
+    """Build the table of the cost of changes by engine and size, and the worst query."""
+    lines: list[str] = []
+    for side, content in _grown(kept).items():
+        for size in content.sizes:
+            changes = [size.changes[name] for name in ("delete", "add", "compact")]
+            worst = max(size.search.worst, key=lambda outcome: outcome.seconds)
+            cells = [
+                *(duration(change.seconds) for change in changes),
+                *(_two_digits(change.bytes / 1e9) for change in changes),
+                f"{_two_digits(worst.seconds)} s: {worst.name}",
+            ]
+            lines.append(markdown.line([side, f"{size.passages:,}", *cells]))
+    head = ("deletion", "addition", "compaction", "GB after the first", "second", "third")
+    return table(("engine", "passages", *head, "worst query"), lines, "scale")
+
+
+def sizes(kept: Kept) -> list[str]:
+    """Build the table of what a machine needs, by engine and size."""
+    lines: list[str] = []
+    for side, content in _grown(kept).items():
+        for size in content.sizes:
+            build, compact = size.build, size.changes["compact"]
+            disks = (build.bytes, build.peak_disk, compact.peak_disk)
+            cells = [
+                duration(build.seconds),
+                duration(build.processor_s),
+                *(_two_digits(disk / 1e9) for disk in disks),
+                *(_two_digits(most / 1e9) for most in (build.peak_bytes, size.search.peak_bytes)),
+                f"{_two_digits(size.search.opening_s)} s",
+            ]
+            lines.append(markdown.line([side, f"{size.passages:,}", *cells]))
+        if laws := content.laws:
+            hours = (
+                f"{_with_interval(laws[name])} h" for name in ("build", "build, processor time")
+            )
+            disks = ("index", "build, disk at most", "compaction, disk at most")
+            shown = (_with_interval(laws[name]) if name in laws else "" for name in disks)
+            cells = [*hours, *shown, "", _with_interval(laws["searches, memory at most"]), ""]
+            lines.append(markdown.line([side, _extrapolated(laws), *cells]))
+    head = ("build", "its processor time", "index, GB", "while built", "while compacted")
+    memory = ("memory of a build, GB", "of searches", "opening")
+    return table(("engine", "passages", *head, *memory), lines, "scale")
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """The sizes of an engine, and the extrapolations by name."""
+
+    sizes: Sequence[Measured]
+    laws: Mapping[str, Any]
+
+
+def _grown(kept: Kept) -> dict[str, _Grown]:
     path = kept.folder / "scale.json"
     content: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
-    for engine, sizes in content.get("measured", {}).items():
-        for size in map(Measured.from_dict, sizes):
-            cells = [
-                f"{size.passages / size.seconds:,.0f}",
-                f"{size.bytes / size.passages:,.0f}",
-                *(_two_digits(size.latency[name].median_ms) for name in classes),
-            ]
-            lines.append(markdown.line([engine, f"{size.passages:,}", *cells]))
-        laws = content["extrapolated"].get(engine, {})
-        if laws:
-            named = [laws[name] for name in ("build", "index")]
-            medians = [laws[f"{name}: median"] for name in classes]
-            build, index = (f"{_with_interval(law)} {law['unit']}" for law in named)
-            cells = [build, index, *map(_with_interval, medians)]
-            lines.append(markdown.line([engine, f"{named[0]['passages']:,}, extrapolated", *cells]))
-    head = ("engine", "passages", "passages/s built", "bytes a passage", *classes)
-    return table(head, lines, "scale")
+    return {
+        side: _Grown([Measured.from_dict(size) for size in sizes], content["extrapolated"][side])
+        for side, sizes in content.get("measured", {}).items()
+    }
+
+
+def _latencies(size: Measured, clients: int) -> list[str]:
+    """Return the median and the 95th percentile of each class."""
+    classes = size.search.latency[clients]
+    both = ((classes[name].median_ms, classes[name].p95_ms) for name in CLASSES)
+    return [" / ".join(map(_two_digits, pair)) for pair in both]
+
+
+def _extrapolated(laws: Mapping[str, Any]) -> str:
+    return f"{laws['build']['passages']:,}, extrapolated"
 
 
 def where(kept: Kept) -> list[str]:
@@ -498,6 +575,9 @@ TABLES: Mapping[str, Table] = {
     "recorded runs": recorded,
     "where": where,
     "vector scale": vector_scale,
+    "growth clients": growth_clients,
+    "growth changes": growth_changes,
+    "sizes": sizes,
     "manuals": manuals,
     "manual readers": manual_readers,
 }

@@ -29,6 +29,7 @@ from bench.report.rows import Kept
 DOCUMENTS = (
     "bench/README.md",
     "configs/README.md",
+    "index_jobs/README.md",
     *(
         f"bench/studies/{name}.md"
         for name in (

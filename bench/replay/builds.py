@@ -13,10 +13,9 @@ from statistics import median
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.errors import AragError
 from bench import BenchError
-from bench.cluster.cluster import LocalCluster, local_cluster
+from bench.cluster.cluster import LocalCluster, local_cluster, remove_indexes, stored_bytes
 from bench.replay.build_cost import Cost, Sources, cost
 from bench.replay.peers import Pyserini
-from bench.scale.sides import OpenSearchSide
 from bench.workbench import say
 
 OPTIONAL = ("OpenSearch", "hybrid", "bm25s", "pyserini", "scan")
@@ -125,12 +124,11 @@ class Builds:
 
     def _served(self) -> Cost:
         location = self.served()
-        side = OpenSearchSide(*location.rsplit("/", 1))
-        side.remove(location)
+        remove_indexes(location)
         built = self._cost("OpenSearch", location)
         if self.cluster is not None:
             self.cluster.set(f"{_NAME}*", {"requests.cache.enable": False})
-        return Cost(built.seconds, side.bytes(location), built.peak_bytes)
+        return Cost(built.seconds, stored_bytes(location), built.peak_bytes)
 
     def served(self) -> str:
         """Return the location of the index on OpenSearch."""

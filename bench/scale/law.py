@@ -9,6 +9,7 @@ from typing import Any
 
 from bench import BenchError
 from bench.report.rows import Row
+from bench.scale.searching import Latency
 from bench.scale.sides import Measured
 from bench.scale.words import line
 
@@ -63,25 +64,45 @@ class Extrapolation:
         }
 
 
+_LATENCIES: Mapping[str, Callable[[Latency], float]] = {
+    "median": lambda latency: latency.median_ms,
+    "95th percentile": lambda latency: latency.p95_ms,
+    "processor time, median": lambda latency: latency.processor_ms,
+    "processor time, 95th percentile": lambda latency: latency.processor_p95_ms,
+}
+
+
+_MEASURES: Mapping[str, tuple[Callable[[Measured], float], str]] = {
+    "build": (lambda measured: measured.build.seconds / 3600, "h"),
+    "build, processor time": (lambda measured: measured.build.processor_s / 3600, "h"),
+    "build, disk at most": (lambda measured: measured.build.peak_disk / 1e9, "GB"),
+    "index": (lambda measured: measured.build.bytes / 1e9, "GB"),
+    "compaction, disk at most": (
+        lambda measured: measured.changes["compact"].peak_disk / 1e9,
+        "GB",
+    ),
+    "searches, memory at most": (lambda measured: measured.search.peak_bytes / 1e9, "GB"),
+}
+"""The measures of an index that are extrapolated, and their units."""
+
+
 def laws(sizes: Mapping[int, Measured]) -> dict[str, Extrapolation]:
-    """Fit the extrapolations by name; none for fewer than four measured sizes."""
-    if len(sizes) < MIN_POINTS:
+    """Fit the extrapolations by name; none for fewer than four sizes in the last two decades."""
+    if len(last_decades([(size, 0.0) for size in sizes])) < MIN_POINTS:
         return {}
 
-    def law(value: Callable[[Measured], float]) -> PowerLaw:
-        return power_law([(size, value(measured)) for size, measured in sizes.items()])
-
-    extrapolations = {
-        "build": Extrapolation(law(lambda measured: measured.seconds / 3600), "h"),
-        "index": Extrapolation(law(lambda measured: measured.bytes / 1e9), "GB"),
-    }
+    measures = dict(_MEASURES)
     for name in next(iter(sizes.values())).latency:
-        extrapolations[f"{name}: median"] = Extrapolation(
-            law(lambda measured, name=name: measured.latency[name].median_ms), "ms"
-        )
-        extrapolations[f"{name}: 95th percentile"] = Extrapolation(
-            law(lambda measured, name=name: measured.latency[name].p95_ms), "ms"
-        )
+        for what, value in _LATENCIES.items():
+            measures[f"{name}: {what}"] = (
+                lambda measured, name=name, value=value: value(measured.latency[name]),
+                "ms",
+            )
+    extrapolations: dict[str, Extrapolation] = {}
+    for name, (value, unit) in measures.items():
+        points = last_decades([(size, value(measured)) for size, measured in sizes.items()])
+        if all(value for _, value in points):  # a server elsewhere does not show its disk
+            extrapolations[name] = Extrapolation(power_law(points), unit)
     return extrapolations
 
 
@@ -89,6 +110,9 @@ def laws(sizes: Mapping[int, Measured]) -> dict[str, Extrapolation]:
 
 
 MIN_POINTS = 4
+_DECADES = 2
+"""Only so many decades of sizes up to the largest count: below, the fixed costs of a query and the
+start of a build hide the growth."""
 
 # Two-sided 95 % points of Student's t, by degrees of freedom.
 _STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
@@ -140,6 +164,12 @@ class PowerLaw:
         width = student * self.scatter * math.sqrt(1 + 1 / count + distance)
         value = self.at(size)
         return Prediction(value, value * math.exp(-width), value * math.exp(width))
+
+
+def last_decades(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points (size, value) from which a law is fitted, sorted."""
+    largest = max((size for size, _ in points), default=0.0)
+    return sorted(point for point in points if point[0] >= largest / 10**_DECADES)
 
 
 def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw:

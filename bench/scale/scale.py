@@ -2,23 +2,27 @@
 
     python -m bench scale
     python -m bench scale --sizes 10000,30000,100000 --engine opensearch --out scale.json
+    python -m bench scale --engine opensearch --nodes 3 --sizes 3000000
 
-Builds synthetic corpora of several sizes on both engines, measures each size once, and fits a power
-law to the sizes. Every measurement is kept in a JSON file and not repeated, so that the same
-command resumes an interrupted run. A table goes to stdout, a plot beside the JSON file.
+Builds synthetic corpora of several sizes on both engines, and measures each size once: its build as
+it goes on, opening, searches by 1 and 4 clients, the worst queries, a deletion, an addition and a
+compaction. A power law is fitted to the sizes. Every measurement is kept in a JSON file and not
+repeated, and an index is kept in the folder of --work until it is measured, so that the same
+command resumes an interrupted run, in the middle of a build too. A table goes to stdout, a plot
+beside the JSON file.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import tempfile
-import time
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from arag_search.system.durable import write_atomically
 from arag_search.system.extras import check_extra
@@ -28,41 +32,30 @@ from bench.data import corpus_in, is_published
 from bench.report.rows import Figure, Row, Target, circumstances, table
 from bench.scale import synthetic
 from bench.scale.law import TARGET_PASSAGES, laws
-from bench.scale.sides import (
-    ENGINES,
-    FIRST_ROUNDS,
-    WARM_UP_PASSAGES,
-    WARM_UP_ROUNDS,
-    EngineName,
-    Measured,
-    Side,
-    measure,
-    open_side,
-)
+from bench.scale.sides import ENGINES, EngineName, Measured, Side, measure
 from bench.scale.words import compared
-from bench.workbench import BoundedProgress, check_room, say
+from bench.workbench import check_room, say
 
-SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+SIZES: Mapping[EngineName, Sequence[int]] = {
+    "lucene": (10_000, 30_000, 100_000, 300_000, 1_000_000, 10_000_000),
+    "opensearch": (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000),
+}
 QUERIES = 200
-SAMPLE = 2_000
-"""The number of passages from all over a corpus, from which queries are drawn."""
-MAX_BUILD_S = 7_200.0
 REPLY_TARGET = Target("at most", 1.4)
-RESULTS_VERSION = 1
-BYTES_NEEDED = 6_000
-"""Disk space for a passage during a build, including the corpus file: twice the final size."""
+RESULTS_VERSION = 2
 MIN_ROOM = 1 << 30
+_JSON = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure the sizes that are not measured yet, and return the exit code."""
     parser = BenchParser("scale", __doc__, resumes=True)
     add = parser.add_argument
+    sizes = "; ".join(f"{engine} {','.join(map(str, sizes))}" for engine, sizes in SIZES.items())
     add(
         "--sizes",
         type=_sizes,
-        default=SIZES,
-        help=f"sizes in passages, each at least 100 (default {','.join(map(str, SIZES))})",
+        help=f"sizes in passages, each at least 100 (default: {sizes})",
     )
     add(
         "--engine",
@@ -73,15 +66,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_default("--queries", positive, QUERIES, "queries of each class")
     parser.add_results("--out")
     add("--again", action="store_true", help="measure again sizes that the file already has")
-    parser.add_work()
-    add("--url", help="address of an OpenSearch (default: our own node, stopped afterwards)")
-    parser.add_default("--heap", str, "1g", "memory of our own node")
+    parser.add_kept_work("indexes", "scale")
+    add("--url", help="address of an OpenSearch (default: our own nodes, stopped afterwards)")
     add(
-        "--max-build-s",
-        type=float,
-        default=MAX_BUILD_S,
-        help="longest time for one index (default %(default)g)",
+        "--nodes",
+        type=int,
+        choices=(1, 3),
+        default=1,
+        help="nodes of OpenSearch, and shards of its index (default 1)",
     )
+    parser.add_default("--heap", str, "1g", "memory of each of our own nodes")
     parser.add_data()
     return parser.run(arguments, _grown)
 
@@ -112,7 +106,7 @@ class _Results:
             "seed": synthetic.SEED,
             "generator": synthetic.GENERATOR,
         }
-        self.measured: dict[EngineName, dict[int, Measured]] = {}
+        self.measured: dict[str, dict[int, Measured]] = {}
         self.corpus: Mapping[str, Any] = {}
         self.run: Mapping[str, Any] = {}
         self._runs: dict[str, Any] = {}
@@ -129,10 +123,10 @@ class _Results:
             content: Any = orjson.loads(path.read_bytes())
             settings, measured = content["settings"], content["measured"]
             results.corpus, results._runs = content["corpus"], content["runs"]
-            for engine in ENGINES:
-                sizes = (Measured.from_dict(entry) for entry in measured.get(engine, ()))
-                results.measured[engine] = {size.passages: size for size in sizes}
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            for side, entries in measured.items():
+                sizes = map(Measured.from_dict, entries)
+                results.measured[side] = {size.passages: size for size in sizes}
+        except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError, AttributeError):
             raise BenchError(
                 "The file holds no results of this bench.",
                 where=str(path),
@@ -147,11 +141,11 @@ class _Results:
             )
         return results
 
-    def add(self, engine: EngineName, measured: Measured) -> None:
+    def add(self, side: str, measured: Measured) -> None:
         """Keep a measurement, in the file too."""
-        self.measured.setdefault(engine, {})[measured.passages] = measured
+        self.measured.setdefault(side, {})[measured.passages] = measured
         load = round(os.getloadavg()[0], 2)
-        self._runs[f"{engine} {measured.passages}"] = {**self.run, "load": load}
+        self._runs[f"{side} {measured.passages}"] = {**self.run, "load": load}
         self.write()
 
     def write(self) -> None:
@@ -161,17 +155,17 @@ class _Results:
             "settings": self._settings,
             "corpus": self.corpus,
             "measured": {
-                engine: [sizes[size].to_dict() for size in sorted(sizes)]
-                for engine, sizes in self.measured.items()
+                side: [sizes[size].to_dict() for size in sorted(sizes)]
+                for side, sizes in self.measured.items()
             },
             "extrapolated": {
-                engine: {name: law.to_dict() for name, law in laws(sizes).items()}
-                for engine, sizes in self.measured.items()
+                side: {name: law.to_dict() for name, law in laws(sizes).items()}
+                for side, sizes in self.measured.items()
             },
             "runs": self._runs,
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._path, orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+        write_atomically(self._path, orjson.dumps(content, option=_JSON) + b"\n")
 
     def figures(self) -> list[Figure]:
         """Return the rows of the table: first the measured, then the extrapolated ones."""
@@ -186,17 +180,36 @@ class _Results:
         return figures
 
 
-def _size_figure(engine: str, measured: Measured) -> Figure:
+def _size_figure(side: str, measured: Measured) -> Figure:
+    build, search, passages = measured.build, measured.search, measured.passages
     rows = [
-        Row("build", measured.passages / measured.seconds, "passages/s"),
-        Row("index", measured.bytes / measured.passages, "bytes/passage"),
+        Row("build", passages / build.seconds, "passages/s", *_range(measured.tenths)),
+        Row("build, processor time", build.processor_s / passages * 1000, "ms/passage"),
+        Row("build, memory at most", build.peak_bytes / 1e6, "MB"),
+        Row("build, disk at most", build.peak_disk / 1e6, "MB"),
+        Row("index", build.bytes / passages, "bytes/passage"),
+        Row("opening, with the start of Java", search.opening_s, "s"),
+        Row("opening again", search.reopening_s, "s"),
+        Row("searches, memory at most", search.peak_bytes / 1e6, "MB"),
     ]
-    for name, latency in measured.latency.items():
-        rows.append(Row(f"{name}: median", latency.median_ms, "ms"))
-        rows.append(Row(f"{name}: 95th percentile", latency.p95_ms, "ms"))
-    for name, ratio in measured.replies.items():
+    for clients, classes in search.latency.items():
+        for name, latency in classes.items():
+            of = f"{name}, {clients} at once" if clients > 1 else name
+            rows.append(Row(f"{of}: median", latency.median_ms, "ms"))
+            rows.append(Row(f"{of}: 95th percentile", latency.p95_ms, "ms"))
+    for name, ratio in search.replies.items():
         rows.append(Row(f"{name}: reply / search", ratio, "x", target=REPLY_TARGET))
-    return Figure(f"{engine}, {measured.passages:,} passages, measured", tuple(rows))
+    slowest = max(search.worst, key=lambda outcome: outcome.seconds)
+    rows.append(Row(f"worst query: {slowest.name}", slowest.seconds, "s"))
+    for name, cost in measured.changes.items():
+        rows.append(Row(name, cost.seconds, "s"))
+        rows.append(Row(f"{name}, disk at most", cost.peak_disk / 1e6, "MB"))
+        rows.append(Row(f"{name}, index afterwards", cost.bytes / 1e6, "MB"))
+    return Figure(f"{side}, {passages:,} passages, measured", tuple(rows))
+
+
+def _range(values: Sequence[float]) -> tuple[float, float] | tuple[()]:
+    return (min(values), max(values)) if values else ()
 
 
 def _corpus_figure(corpus: Mapping[str, Any]) -> Figure:
@@ -213,43 +226,26 @@ def _corpus_figure(corpus: Mapping[str, Any]) -> Figure:
 
 def _measure_all(options: argparse.Namespace, results: _Results) -> None:
     for engine in options.engine:
-        known = {} if options.again else results.measured.get(engine, {})
-        missing = [size for size in options.sizes if size not in known]
+        nodes = options.nodes if engine == "opensearch" else 1
+        side = Side(engine, nodes, options.url, options.heap)
+        known = {} if options.again else results.measured.get(side.name, {})
+        missing = [size for size in options.sizes or SIZES[engine] if size not in known]
         if not missing:
-            say(f"{engine}: everything is measured.")
+            say(f"{side.name}: everything is measured.")
             continue
-        with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=options.work) as name:
-            folder = Path(name)
-            check_room(folder, missing[-1] * BYTES_NEEDED + MIN_ROOM)
-            with open_side(engine, folder, options.url, options.heap) as side:
-                first = min(WARM_UP_PASSAGES, missing[0])
-                _measured(side, folder, first, options, engine, FIRST_ROUNDS)
-                for size in missing:
-                    measured = _measured(side, folder, size, options, engine, WARM_UP_ROUNDS)
-                    results.add(engine, measured)
+        options.work.mkdir(parents=True, exist_ok=True)
+        _check_room(side, options.work, missing[-1])
+        for size in missing:
+            _check_room(side, options.work, size)
+            folder = side.folder(options.work, size)
+            results.add(side.name, measure(side, folder, size, options.queries))
+            shutil.rmtree(folder)
 
 
-def _measured(
-    side: Side,
-    folder: Path,
-    size: int,
-    options: argparse.Namespace,
-    engine: EngineName,
-    warm_up_rounds: int,
-) -> Measured:
-    check_room(folder, size * BYTES_NEEDED + MIN_ROOM)
-    corpus = folder / "corpus.jsonl"
-    began = time.monotonic()
-    written = synthetic.write(size, corpus)
-    say(f"{engine}: {size:,} passages, {written >> 20:,} MB of text")
-    try:
-        sample = [passage.chunk() for passage in synthetic.sample(size, SAMPLE)]
-        progress = BoundedProgress(options.max_build_s)
-        measured = measure(side, corpus, sample, options.queries, progress, warm_up_rounds)
-    finally:
-        corpus.unlink()
-    say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
-    return measured
+def _check_room(side: Side, work: Path, size: int) -> None:
+    """Check the disk for a size, unless what it takes is partly there from an earlier run."""
+    if not side.folder(work, size).exists():
+        check_room(work, size * side.bytes_needed + MIN_ROOM)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -88,10 +88,15 @@ class Passage:
         return Chunk(f"{name}.1", name, self.title, self.text, 1, 1, ordinal, tuple(ends), {})
 
 
-def passages(count: int, *, seed: int = SEED, shape: Shape = USUAL) -> Iterator[Passage]:
-    """Generate the first ``count`` passages of the corpus of this seed."""
-    for block in range(math.ceil(count / _BLOCK)):
-        yield from _block(block, range(min(_BLOCK, count - block * _BLOCK)), seed, shape)
+def passages(
+    count: int, *, first: int = 0, seed: int = SEED, shape: Shape = USUAL
+) -> Iterator[Passage]:
+    """Generate ``count`` passages of the corpus of this seed, from number ``first`` on."""
+    end = first + count
+    for block in range(first // _BLOCK, math.ceil(end / _BLOCK)):
+        start = block * _BLOCK
+        rows = range(max(0, first - start), min(_BLOCK, end - start))
+        yield from _block(block, rows, seed, shape)
 
 
 def sample(count: int, size: int, *, seed: int = SEED, shape: Shape = USUAL) -> list[Passage]:
@@ -109,10 +114,10 @@ def sample(count: int, size: int, *, seed: int = SEED, shape: Shape = USUAL) -> 
     return drawn[:size]
 
 
-def write(count: int, path: Path, *, seed: int = SEED) -> int:
+def write(count: int, path: Path, *, first: int = 0, seed: int = SEED) -> int:
     """Write ``count`` passages as JSON lines of documents, and return their bytes."""
     with path.open("wb") as file:
-        for passage in passages(count, seed=seed):
+        for passage in passages(count, first=first, seed=seed):
             line = {"id": str(passage.number), "title": passage.title, "text": passage.text}
             file.write(orjson.dumps(line) + b"\n")
         return file.tell()

@@ -9,15 +9,16 @@ import orjson
 import pytest
 
 from arag_search.corpus import Chunk
+from arag_search.query.fields import Schema
+from arag_search.query.parser import parse
 from bench import BenchError
-from bench.scale import scale, synthetic
-from bench.scale.law import laws, power_law
-from bench.scale.sides import CLASSES, Latency, Measured, drawn_queries
+from bench.scale import scale, searching, steps, synthetic, worst
+from bench.scale.law import last_decades, laws, power_law
+from bench.scale.searching import CLASSES, Latency, Searched, drawn_queries
+from bench.scale.sides import Cost, Measured, Side
+from bench.scale.steps import Point, Record, Task
 from bench.scale.words import word_statistics
 from tests.support.lucene_indexes import chunk
-
-QUICK = ["--queries", "5", "--max-build-s", "60"]
-
 
 # The corpus
 
@@ -49,6 +50,7 @@ def test_a_sample_comes_from_all_over_the_corpus() -> None:
     assert len(sample) == 100
     assert max(passage.number for passage in sample) > 30_000 > 1_000 > sample[0].number
     by_number = {passage.number: passage for passage in synthetic.passages(3_000)}
+    assert list(synthetic.passages(1_500, first=900)) == [by_number[n] for n in range(900, 2_400)]
     assert all(by_number[passage.number] == passage for passage in synthetic.sample(3_000, 70))
 
 
@@ -131,12 +133,30 @@ def test_three_sizes_are_too_few() -> None:
 
 
 def measured_size(passages: int, exponent: float = 1.0) -> Measured:
-    latency = Latency(10, 0, passages**exponent / 1000, passages**exponent / 100)
-    return Measured(passages, passages / 500, passages * 1000, passages * 5, {"term": latency})
+    latency = Latency(
+        10, 0, passages**exponent / 1000, passages**exponent / 100, 1.0, 2.0, 100.0, 0.5
+    )
+    cost = Cost(passages / 500, passages / 400, passages * 1000, 1 << 28, passages * 2000)
+    searched = Searched(passages * 5, 1.0, 0.1, 1 << 27, {1: {"term": latency}}, {}, ())
+    changes = dict.fromkeys(("delete", "add", "compact"), cost)
+    return Measured(passages, cost, (500.0,) * 10, (400.0,) * 10, 1.0, searched, changes)
+
+
+def test_a_measurement_is_the_same_after_it_was_kept_as_json() -> None:
+    measured = measured_size(1000)
+    kept = orjson.dumps(measured.to_dict(), option=orjson.OPT_NON_STR_KEYS)
+    assert Measured.from_dict(orjson.loads(kept)) == measured
+
+
+def test_only_sizes_of_the_last_two_decades_count() -> None:
+    points = [(size, 1.0) for size in (1e7, 1e4, 9e4, 1e5, 1e6)]
+    assert last_decades(points) == [(1e5, 1.0), (1e6, 1.0), (1e7, 1.0)]
+    sizes = {size: measured_size(size) for size in (1000, 10_000, 30_000, 100_000, 10_000_000)}
+    assert laws(sizes) == {}
 
 
 def test_extrapolations_state_their_basis() -> None:
-    sizes = {size: measured_size(size) for size in (1000, 10_000, 100_000, 1_000_000)}
+    sizes = {size: measured_size(size) for size in (10_000, 30_000, 100_000, 1_000_000)}
     by_measure = laws(sizes)
     assert by_measure["build"].row("build").value == pytest.approx(22_000_000 / 500 / 3600)
     assert by_measure["index"].to_dict()["value"] == pytest.approx(22)
@@ -165,30 +185,101 @@ def test_query_classes_have_the_shapes_they_are_named_for() -> None:
     assert queries_by_class == drawn_queries(sample, 8, 1) != drawn_queries(sample, 8, 2)
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run steps in this process, since Java would start anew for each, and return their names."""
+    names: list[str] = []
+
+    def started(step: str, task: Task) -> int:
+        names.append(step)
+        return steps.main([step, orjson.dumps(task).decode()])
+
+    monkeypatch.setattr(steps, "started", started)
+    monkeypatch.setattr(searching, "MAX_WARM_UP", 1)
+    monkeypatch.setattr(searching, "ROUNDS", 1)
+    candidates = worst.candidates  # the fuzzy ones take seconds
+    monkeypatch.setattr(worst, "candidates", lambda *words: candidates(*words)[:2])
+    return names
+
+
 def test_a_small_run_is_saved_and_not_measured_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_this_process: list[str]
 ) -> None:
-    monkeypatch.setattr(scale, "FIRST_ROUNDS", 1)
-    out = tmp_path / "results" / "scale.json"
-    options = ["--engine", "lucene", "--out", str(out), "--work", str(tmp_path), *QUICK]
-    options += ["--data", str(tmp_path)]
-    assert scale.main(["--sizes", "100", *options]) == 0
+    out, work = tmp_path / "results" / "scale.json", tmp_path / "work"
+    options = ["--engine", "lucene", "--out", str(out), "--work", str(work), "--queries", "3"]
+    options += ["--data", str(tmp_path), "--sizes", "100"]
+    assert scale.main(options) == 0
     output = capsys.readouterr()
     assert "lucene, 100 passages, measured" in output.out
     assert "EXTRAPOLATED" not in output.out
+    assert in_this_process == ["build", "search", "delete", "add", "compact"]
     first = orjson.loads(out.read_bytes())
-    (measurement,) = first["measured"]["lucene"]
-    assert measurement["passages"] == 100
-    assert set(measurement["latency"]) == set(CLASSES)
-    assert {
-        measurement["latency"][name]["without_hits"] for name in ("term", "AND", "sentence")
-    } == {0}
+    (kept,) = first["measured"]["lucene"]
+    measured = Measured.from_dict(kept)
+    assert measured.passages == 100
+    assert 1 < len(measured.tenths) <= 10
+    assert measured.search.worst[0].name == "frequent words, OR, chunks"
+    assert measured.build.peak_disk >= measured.build.bytes > 100_000
+    assert measured.build.peak_bytes > 50_000_000
+    assert measured.search.latency.keys() == set(searching.CLIENTS)
+    assert all(set(classes) == set(CLASSES) for classes in measured.search.latency.values())
+    assert {measured.latency[name].without_hits for name in ("term", "AND", "sentence")} == {0}
     assert {path.suffix for path in out.parent.iterdir()} == {".json", ".png", ".svg"}
-    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+    assert list(work.iterdir()) == []
 
-    assert scale.main(["--sizes", "100", *options]) == 0
+    assert scale.main(options) == 0
     assert "lucene: everything is measured.\n" in capsys.readouterr().err
     assert orjson.loads(out.read_bytes()) == first
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_index_that_it_has_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_this_process: list[str]
+) -> None:
+    folder = tmp_path / "lucene-100"
+    folder.mkdir()
+    with Side("lucene").task(folder, 100, 2) as task:
+        synthetic.write(100, folder / steps.CORPUS)
+        with monkeypatch.context() as patch:
+            patch.setattr(steps.Meter, "read", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                steps.build(task)
+        steps.build(task)
+        built = Record.read(task.record("build"))
+        assert built.is_finished
+        assert [point.passages for point in built.points][-1] == 100
+        steps.run("build", task)
+        assert in_this_process == []
+        steps.run("delete", task)
+        assert in_this_process == ["delete"]
+        before, after = (Record.read(task.record(step)) for step in ("build", "delete"))
+        assert after.bytes != before.bytes
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_step_that_fails_is_an_error_that_says_how_to_go_on(tmp_path: Path) -> None:
+    task = Task(str(tmp_path / "none"), 100, str(tmp_path), 1)
+    with pytest.raises(BenchError) as raised:
+        steps.run("compact", task)
+    assert str(raised.value) == (
+        "The step compact ended with exit code 1.\nWhere: 100 passages\n"
+        "Do: Run the same command again: it goes on where it stopped."
+    )
+
+
+def test_the_rate_of_each_tenth_comes_from_the_points_around_it() -> None:
+    points = [Point(at * 10, at * (1.0 if at <= 10 else 2.0), 0.0, 0.0) for at in range(1, 21)]
+    rates = Record(points=tuple(points)).tenths(lambda point: point.seconds)
+    assert rates == pytest.approx([10.0] * 5 + [20 / 14] + [5.0] * 4)
+    assert Record().tenths(lambda point: point.seconds) == ()
+
+
+def test_every_worst_query_is_within_the_limits() -> None:
+    words = [synthetic.word_of(rank) for rank in range(66)]
+    for candidate in worst.candidates(words, "rare"):
+        parse(candidate.query, Schema())
 
 
 def test_a_file_of_other_settings_or_another_kind_is_rejected(
@@ -215,6 +306,7 @@ def test_too_little_room_is_reported_before_anything_is_built(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--engine", "lucene", "--out", str(tmp_path / "s.json"), "--data", str(tmp_path)]
+    options += ["--work", str(tmp_path / "work")]
     assert scale.main(["--sizes", "300,900000000000", *options]) == 1
     assert capsys.readouterr().err.startswith("There is room for ")
     assert not (tmp_path / "s.json").exists()
