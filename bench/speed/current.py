@@ -1,4 +1,4 @@
-"""How soon an index of a folder is there and follows a change, and whether searches notice.
+"""How soon an index follows its files, and whether searches notice.
 
     uv run --extra all python -m bench current
     uv run --extra all python -m bench current --notes 1000 --files 10000 --syncs 1000
