@@ -294,8 +294,8 @@ class _Index:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         path = java("java.nio.file.Paths").get(str(folder))
-        # Not mapped, since merges would load everything they read into the memory of this process.
-        self._directory = java("org.apache.lucene.store.NIOFSDirectory")(path)
+        # Mapped: read by calls, a merge fetches a kilobyte for the few postings of most words.
+        self._directory = java("org.apache.lucene.store.FSDirectory").open(path)
         self._policy: Any = None
         self._kept: list[Any] = []
         self.writer: Any = None
