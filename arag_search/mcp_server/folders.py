@@ -1,4 +1,5 @@
-"""Folders of files that are served: their indexes are built, watched and opened meanwhile."""
+"""Folders of files that a server serves: it builds their indexes, and watches the files, while it
+answers."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ class ServedFolder:
         sample = self.index.entry / "sample"
         shutil.rmtree(sample, ignore_errors=True)
         selection = replace(OPTIONS.files, only=frozenset(files[:SAMPLE_FILES]))
-        with suppress(AragError):  # the index itself will tell
+        with suppress(AragError):  # the build of the whole index reports it
             build_index([self.index.folder], sample, replace(OPTIONS, files=selection))
             use(str(sample))
 

@@ -132,9 +132,6 @@ _ENTRIES = (
 FORMATS: dict[Format, SourceFormat] = {entry.name: entry for entry in _ENTRIES}
 """All formats by name. If a source fits several formats, the last of them is chosen."""
 
-FILE_FORMATS = frozenset((FILES, "text"))
-"""The formats whose documents are made from files, and have the metadata of files."""
-
 PRE_CHUNKED = frozenset(entry.name for entry in _ENTRIES if entry.pre_chunked)
 
 

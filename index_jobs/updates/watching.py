@@ -59,7 +59,7 @@ second."""
 _LOCKED_S = 0.5
 _LOOK_SHARE = 50  # comparisons take at most a fiftieth of the time
 _logger = logging.getLogger(__name__)
-_States = Mapping[str, tuple[int, str]] | None
+_States = Mapping[str, tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Watcher:
         """The paths that may have changed since the index was in step; None: any."""
         self._vanished: set[str] | None = set()
         """The paths that are gone although the index keeps their documents; None: some."""
-        self._states: _States = {}
+        self._states: _States | None = {}
         self._peaks: list[tuple[float, int]] = []
         self._documents = -1
         self._published: bytes | None = None

@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any, Generic
 
 from arag_search.errors import ArgumentError, UnavailableError, WorkerLostError
@@ -247,13 +248,8 @@ def unseen(needs: Mapping[str, bytes | None]) -> list[str]:
     return [
         path
         for path, content in needs.items()
-        if not os.path.exists(path) or (content is not None and _content(path) != content)
+        if not os.path.exists(path) or (content is not None and Path(path).read_bytes() != content)
     ]
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def result_of(ray: Any, reference: Any) -> Any:

@@ -22,6 +22,7 @@ from tests.support.watched_folders import (
     eventually,
     fresh_digest,
     link_cache,
+    make_notes,
     watch_process,
 )
 from tests.support.watched_folders import watching as running
@@ -36,11 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(name="notes")
 def a_folder_of_notes(tmp_path: Path) -> Path:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for number in range(10):
-        (folder / f"note{number}.md").write_text(f"# Note {number}\n\nThe sea, word{number}.\n")
-    return folder
+    return make_notes(tmp_path / "notes", 10)
 
 
 def count(index: Path, query: str) -> int:

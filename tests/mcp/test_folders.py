@@ -22,7 +22,7 @@ from arag_search.search.following import FollowedState, Follower
 from tests.support.commands import Command
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.passages import VIVALDI, index_of
-from tests.support.watched_folders import MAIN, link_cache
+from tests.support.watched_folders import MAIN, link_cache, make_notes
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(name="notes")
 def a_folder_of_notes(tmp_path: Path) -> Path:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for number in range(5):
-        (folder / f"note{number}.md").write_text(f"# Note {number}\n\nThe sea, word{number}.\n")
-    return folder
+    return make_notes(tmp_path / "notes", 5)
 
 
 @asynccontextmanager

@@ -44,6 +44,14 @@ def link_cache(folder: Path) -> Path:
     return folder
 
 
+def make_notes(folder: Path, count: int) -> Path:
+    """Make a folder of ``count`` notes on the sea, and return it."""
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"note{number}.md").write_text(f"# Note {number}\n\nThe sea, word{number}.\n")
+    return folder
+
+
 def digest_of(location: Path) -> str:
     """Return the fingerprint of an index without the times of its files, which are not renewed
     where nothing else has changed."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from arag_search.engines.jars import cache_folder
-from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
+from arag_search.errors import EncoderFilesError, EncoderUnavailableError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.tokens import encodable
@@ -19,6 +20,7 @@ from arag_search.vectors.encoders.model_files import (
     MODULES_FILE,
     ONNX_FILE,
     has_onnx,
+    has_weights,
     hub_folder,
     local_folder,
     onnx_revision_of,
@@ -26,6 +28,8 @@ from arag_search.vectors.encoders.model_files import (
 from arag_search.vectors.encoders.sentence_transformer import (
     CPU_BATCH_SIZE,
     MOST_TOKENS,
+    check_counts,
+    kept_dimension,
     known_instruction,
 )
 
@@ -223,9 +227,7 @@ class OnnxEncoder:
         dimension: int | None = None,
         threads: int | None = None,
     ) -> None:
-        for option, value in (("batch_size", batch_size), ("threads", threads)):
-            if value is not None and value < 1:
-                raise ArgumentError(f"{option} is {value}.", allowed="1 or more")
+        check_counts(batch_size=batch_size, threads=threads)
         check_extra("onnx", "onnxruntime")
         self._where = f"encoder {name}"
         name = name.removeprefix(PREFIX)
@@ -247,10 +249,7 @@ class OnnxEncoder:
         prompts = cast(dict[str, str], saved or {})
         self._document_prompt = prompts.get("document") or ""
         full = self._encoded(["a"]).shape[1]
-        if dimension is not None and not 1 < dimension <= full:
-            raise ArgumentError(
-                f"dimension is {dimension}.", where=self._where, allowed=f"2 to {full}"
-            )
+        kept = kept_dimension(dimension, full, self._where)
         if query_instruction is None:
             query_instruction = prompts.get("query") or known_instruction(name)
             if exported is not None:
@@ -259,7 +258,7 @@ class OnnxEncoder:
             kind="onnx" if exported is None else "sentence-transformers",
             name=f"{PREFIX}{name}" if exported is None else name,
             revision=revision if exported is None else exported.revision,
-            dimension=dimension or full,
+            dimension=kept,
             max_tokens=self._model.max_tokens,
             query_instruction=query_instruction,
         )
@@ -393,10 +392,6 @@ def _least(*bounds: object) -> int | None:
 def runs_by_onnx(name: str) -> bool:
     """Return whether a model is to be run by its ONNX files: it has no others, or nothing that
     could run others is installed."""
-    from importlib.util import find_spec
-
-    from arag_search.vectors.encoders.model_files import has_weights
-
     folder = local_folder(name)
     has_torch = find_spec("sentence_transformers") is not None
     if folder is None:

@@ -63,9 +63,7 @@ class SentenceTransformerEncoder:
         dimension: int | None = None,
         threads: int | None = None,
     ) -> None:
-        for option, value in (("batch_size", batch_size), ("threads", threads)):
-            if value is not None and value < 1:
-                raise ArgumentError(f"{option} is {value}.", allowed="1 or more")
+        check_counts(batch_size=batch_size, threads=threads)
         check_extra("semantic", "sentence-transformers", "sentence_transformers")
         folder = local_folder(name) or hub_folder(name)
         revision = revision_of(folder)
@@ -77,11 +75,7 @@ class SentenceTransformerEncoder:
         self._batch_size = batch_size or (CPU_BATCH_SIZE if chosen == "cpu" else DEFAULT_BATCH_SIZE)
         self._model: Any = load_model(folder, chosen)
         full = int(self._encoded(self._model.encode, ["a"]).shape[1])
-        if dimension is not None and not 1 < dimension <= full:
-            raise ArgumentError(
-                f"dimension is {dimension}.", where=self._where, allowed=f"2 to {full}"
-            )
-        self._dimension = dimension or full
+        self._dimension = kept_dimension(dimension, full, self._where)
         if query_instruction is None:
             query_instruction = _instruction_of(self._model, name)
         bound = self._model.max_seq_length
@@ -144,6 +138,20 @@ class SentenceTransformerEncoder:
             convert_to_numpy=True,
             **options,
         )
+
+
+def check_counts(**counts: int | None) -> None:
+    """Raise ArgumentError for a count below 1; None stands for the default."""
+    for option, value in counts.items():
+        if value is not None and value < 1:
+            raise ArgumentError(f"{option} is {value}.", allowed="1 or more")
+
+
+def kept_dimension(dimension: int | None, full: int, where: str) -> int:
+    """Return how many numbers of a vector are kept; None keeps all. Raises ArgumentError."""
+    if dimension is not None and not 1 < dimension <= full:
+        raise ArgumentError(f"dimension is {dimension}.", where=where, allowed=f"2 to {full}")
+    return dimension or full
 
 
 def _instruction_of(model: Any, name: str) -> str:
