@@ -38,7 +38,7 @@ def measure(bench: Workbench, rounds: int = ROUNDS) -> Figure:
             "import": reported([sys.executable, "-c", IMPORT]),
             "import of all names": reported([sys.executable, "-c", IMPORT_ALL]),
             "first search in Python": reported([sys.executable, "-c", FIRST_SEARCH, *place]),
-            "first search by command": whole([*_command(), "search", *place]),
+            "first search by command": whole([*command_line(), "search", *place]),
         },
         rounds,
     )
@@ -68,7 +68,7 @@ def whole(command: Sequence[str]) -> Side:
     return lambda: timed(lambda: _run(command))
 
 
-def _command() -> list[str]:
+def command_line() -> list[str]:
     """Return the arag-search command of this environment."""
     script = Path(sys.executable).parent / "arag-search"
     if script.exists():

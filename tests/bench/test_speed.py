@@ -13,7 +13,7 @@ from arag_search.search.index import Index
 from bench import BenchError
 from bench.report.rounds import Ratio, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, Target, table, write_results
-from bench.speed import efficiency, indexing, keyword, patterns, search, startup
+from bench.speed import anserini, efficiency, indexing, keyword, patterns, search, startup
 from bench.speed.bare import scan
 from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
@@ -235,6 +235,60 @@ def test_a_pattern_is_compared_with_its_word_at_growing_numbers_of_passages(
     numbers = [int(row.what.split()[0]) for row in figure.rows if row.unit == "x"]
     assert numbers == sorted(set(numbers))
     assert all(0 < number <= 24 for number in numbers)
+
+
+@pytest.fixture
+def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A JDK whose Java reads the passages and writes their number, as an indexer that does little.
+
+    It ends with code 3 where a passage is not as Anserini reads it.
+    """
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        f"#!{sys.executable} -S\n"
+        "import json, pathlib, sys\n"
+        "at = lambda name: pathlib.Path(sys.argv[sys.argv.index(name) + 1])\n"
+        "lines = [json.loads(text) for file in at('-input').iterdir() for text in file.open()]\n"
+        "if any(set(line) != {'id', 'contents'} for line in lines): sys.exit(3)\n"
+        "at('-index').mkdir()\n"
+        "(at('-index') / 'segments').write_text(str(len(lines)))\n"
+        "sys.exit(4 if 'broken' in str(at('-cp')) else 0)\n"
+    )
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    return tmp_path
+
+
+def test_our_build_is_compared_with_that_of_anserini(bench: Workbench, java_home: Path) -> None:
+    jar = java_home / "anserini.jar"
+    jar.touch()
+    figure = anserini.measure(bench, 1, jar)
+    values = {row.what: row.value for row in figure.rows}
+    assert figure.details["passages"] == anserini.TIMES * len(bench.chunks)
+    assert values["Anserini: index"] == len(str(figure.details["passages"])) / 1e6
+    assert values["sentences: index"] > values["no sentences: index"] > 0
+    for name in anserini.TARGETS:
+        ratio = values[f"{name}: time"] / values["Anserini: time"]
+        assert values[f"time of ours over Anserini, {name}"] == pytest.approx(ratio)
+        assert values[f"{name}: processor time"] > values["Anserini: processor time"] > 0
+
+
+def test_a_build_by_anserini_that_fails_is_an_error(bench: Workbench, java_home: Path) -> None:
+    jar = java_home / "broken.jar"
+    jar.touch()
+    with pytest.raises(BenchError, match="A build failed"):
+        anserini.measure(bench, 1, jar)
+
+
+def test_anserini_without_its_jar_or_a_java_says_what_it_needs(
+    bench: Workbench, java_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BenchError, match="needs its jar, and a JDK"):
+        anserini.measure(bench, 1, java_home / "absent.jar")
+    monkeypatch.delenv("JAVA_HOME")
+    with pytest.raises(BenchError, match="needs its jar, and a JDK"):
+        anserini.measure(bench, 1, Path(__file__))
 
 
 def test_startup_runs_processes_and_takes_what_they_report() -> None:
