@@ -97,8 +97,8 @@ def measure(bench: Workbench, rounds: int, jar: Path) -> Figure:
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
-    each = [one / other for one, other in zip(ours, theirs, strict=True)]
-    return Ratio(median(ours) / median(theirs), min(each), max(each))
+    ratios = [above / below for above, below in zip(ours, theirs, strict=True)]
+    return Ratio(median(ours) / median(theirs), min(ratios), max(ratios))
 
 
 def _write(bench: Workbench, room: Path) -> int:

@@ -239,7 +239,7 @@ def test_a_pattern_is_compared_with_its_word_at_growing_numbers_of_passages(
 
 @pytest.fixture
 def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A JDK whose Java reads the passages and writes their number, as an indexer that does little.
+    """Make a JDK whose Java reads the passages and writes their number, instead of an index.
 
     It ends with code 3 where a passage is not as Anserini reads it.
     """

@@ -104,6 +104,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
     ("bench/studies/speed.md", "python -m bench efficiency all"): SLOW,
+    ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench efficiency anserini"):
+        "needs a jar of 117 MB, and a JDK",
     ("bench/studies/vectors.md", "python -m bench embedding"):
         "takes minutes or hours, and reads data that is not in the repository",
 }  # fmt: skip
