@@ -435,7 +435,7 @@ class _Addition:
     def _begin(self) -> None:
         """Begin to write, unless that has been done."""
         if not self._has_begun:
-            self._target.begin(self._record, metadata=self._before.metadata)
+            self._target.begin(self._record, (), self._before.metadata)
             self._has_begun = True
 
     # Finishing
