@@ -261,8 +261,15 @@ class IndexUpdate(Protocol):
         these values in a keyword field; None for all chunks."""
         ...
 
-    def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
+    def begin(
+        self,
+        record: UpdateRecord,
+        doc_ids: Sequence[str] = (),
+        metadata: Mapping[str, MetadataType] | None = None,
+    ) -> None:
         """Prepare to write. ``doc_ids`` are the documents that a pure deletion will delete.
+        ``metadata`` are the fields of the index after the update, those before it among them (None:
+        the same).
 
         Raises BuildError if the index cannot be written.
         """

@@ -1,4 +1,4 @@
-"""Strict reading of our YAML files: one mapping, no duplicate keys, no aliases.
+"""Strict reading of YAML: of our files (one mapping, no duplicate keys), and of what others wrote.
 
 Aliases are rejected because a few lines of them can expand to more than a machine can hold.
 """
@@ -27,29 +27,8 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
 
     where = str(file)
     try:
-        text = file.read_text("utf-8")
-        kind: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        depth = 0
-        for event in cast(Any, yaml).parse(text, Loader=kind):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MAX_DEPTH:
-                raise ConfigError(
-                    f"The {what} is nested too deeply.",
-                    where=where,
-                    allowed=f"{_MAX_DEPTH} levels",
-                )
-            if isinstance(event, yaml.AliasEvent):
-                raise ConfigError(
-                    f"The {what} has an alias, *{event.anchor}, in line "
-                    f"{event.start_mark.line + 1}.",
-                    where=where,
-                    allowed="every value written out where it belongs",
-                    do="Replace the alias by what it stands for.",
-                )
-        loader = kind(text)
-        root = loader.get_single_node()
-        content: object = None if root is None else loader.construct_document(root)
+        root = composed(file.read_text("utf-8"), what, where)
+        content: object = None if root is None else _loader()("").construct_document(root)
     except ConfigError:
         raise
     except OSError as error:
@@ -68,6 +47,37 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
             f"The {what} gives {', '.join(duplicates)} twice.", where=where, allowed="each key once"
         )
     return cast(dict[object, object], content)
+
+
+def composed(text: str, what: str, where: str) -> Any:
+    """Return the root node of a text of YAML, None if it is empty.
+
+    Raises ConfigError for an alias and for deep nesting, yaml.YAMLError for what is not YAML.
+    """
+    import yaml
+
+    depth = 0
+    for event in cast(Any, yaml).parse(text, Loader=_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise ConfigError(
+                f"The {what} is nested too deeply.", where=where, allowed=f"{_MAX_DEPTH} levels"
+            )
+        if isinstance(event, yaml.AliasEvent):
+            raise ConfigError(
+                f"The {what} has an alias, *{event.anchor}, in line {event.start_mark.line + 1}.",
+                where=where,
+                allowed="every value written out where it belongs",
+                do="Replace the alias by what it stands for.",
+            )
+    return cast(Any, yaml).compose(text, Loader=_loader())
+
+
+def _loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def numbered(what: str, problems: list[str]) -> str:

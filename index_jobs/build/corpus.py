@@ -14,6 +14,7 @@ from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostE
 from arag_search.system.durable import FULL_DISK
 from index_jobs.build.report import BuildState, left_out_words
 from index_jobs.cutting.chunking import Packed
+from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, CorpusReader, Position, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
@@ -41,7 +42,14 @@ class Corpus:
     """
 
     def __init__(self, sources: Sequence[Source], metadata: MetadataReader) -> None:
-        """``metadata`` is the reader with which the sources were opened."""
+        """``metadata`` is the reader with which the sources were opened. It gets the fields for
+        their front matter."""
+        metadata.expect_front_matter(
+            matter
+            for source in sources
+            if isinstance(source, FileSource)
+            for matter in source.front_matter()
+        )
         self.sources = sources
         self.metadata = metadata
         self.signature = self._signatures()
@@ -78,6 +86,7 @@ class Corpus:
             "skipped_file_examples": tuple(state.skipped_file_examples),
             "large_files": first_large(source.large_files for source in self.sources),
             "unread": state.unread,
+            "front_fields": self.metadata.new_fields,
         }
 
     def workers(self, wanted: int | None) -> int:

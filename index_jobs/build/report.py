@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 from arag_search.errors import MissingExtraError
 from arag_search.field_counts import FieldCounts, include_counts
 from arag_search.manifest import CorpusDigest, fingerprint_hex
+from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
 from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
@@ -24,9 +25,12 @@ from index_jobs.sources.reading import (
 )
 from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 
+SHOWN_FIELDS = 20
+"""How many new fields a report names in words."""
+
 _POSITION = tuple(field.name for field in dataclasses.fields(Position))
 
-CHECKPOINT_VERSION = 5
+CHECKPOINT_VERSION = 6
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 
@@ -140,12 +144,14 @@ class SourcesReport(Report):
     """A report on sources that were read, of which something may have been left out.
 
     ``skipped_file_examples`` has the first KEPT_FILES bad files, ``large_files`` the first
-    SHOWN_LARGE_FILES that were too large, and ``unread`` is that of Position.
+    SHOWN_LARGE_FILES that were too large, and ``unread`` is that of Position. ``front_fields`` are
+    the fields that the index gets from keys of front matter.
     """
 
     WHY_IGNORED: ClassVar[str] = "not declared with --metadata"
     """The reason for ignoring metadata."""
 
+    sources: tuple[tuple[str, str], ...]
     left_out: Mapping[str, int]
     undeclared_metadata: Mapping[str, int]
     skipped_lines: int
@@ -154,6 +160,19 @@ class SourcesReport(Report):
     skipped_file_examples: tuple[str, ...]
     large_files: tuple[str, ...]
     unread: Unread
+    front_fields: Mapping[str, MetadataType]
+
+    def read_lines(self) -> list[str]:
+        """Return the sources and the fields that their front matter adds, one line for each."""
+        lines = source_lines(self.sources)
+        fields = [f"{name} ({kind})" for name, kind in self.front_fields.items()]
+        if fields:
+            more = len(fields) - SHOWN_FIELDS
+            others = f" and {counted(more, 'other')}" if more > 0 else ""
+            lines.append(
+                f"new fields, from front matter: {', '.join(fields[:SHOWN_FIELDS])}{others}"
+            )
+        return lines
 
     def warnings(self) -> list[str]:
         """Return what was left out, one line for each item."""
@@ -196,7 +215,6 @@ class BuildReport(SourcesReport):
 
     location: str
     generation: str
-    sources: tuple[tuple[str, str], ...]
     documents: int
     chunks: int
     sentences: int
@@ -221,7 +239,7 @@ class BuildReport(SourcesReport):
             f" {counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
             f" {self.documents_per_second:,.0f} documents/s."
         ]
-        lines += source_lines(self.sources)
+        lines += self.read_lines()
         if self.rejected or self.retries:
             lines.append(
                 f"the server was busy: {counted(self.rejected, 'document')} rejected and"

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -209,10 +210,20 @@ class FileSource:
 
     def signature(self) -> dict[str, Any]:
         # Listing 100,000 files takes seconds, so the first call has what opening has seen.
-        seen = self._first_signature
+        seen = self._first_signature or self._look(LeftOut())
         if not self._is_watched:
             self._first_signature = None
-        return seen or self._look(LeftOut())
+        return {**seen, "fields": sorted(self._metadata.fields)}
+
+    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
+        """Yield the values of the front matter of each file that has some."""
+        from index_jobs.sources.converters.text import front_values
+
+        for file in self._listing(LeftOut()):
+            if file.problem is None and file.type is PLAIN_TEXT:
+                with suppress(SourceError):  # reading the documents reports it
+                    if values := front_values(Path(file.path), file.where):
+                        yield values
 
     def spread(self) -> FileSource:
         """Return a source of the same files in an order of which every beginning is spread evenly
@@ -239,7 +250,6 @@ class FileSource:
             "size": size,
             "digest": digest.hexdigest(),
             "options": self._options,
-            "fields": sorted(self._metadata.fields),
         }
 
     def where_of(self, doc_id: str) -> str:
@@ -399,6 +409,7 @@ class FileSource:
             except ValueError as error:
                 what, allowed = error.args
                 raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+            front, in_extra = self._metadata.read_front(converted.front)
             if not is_file:
                 row_id = converted.id or f"{identifier}#{converted.suffix}"
                 identifier = checked_id(row_id, where)
@@ -410,10 +421,10 @@ class FileSource:
             identifier,
             title,
             text,
-            {**own, **metadata},
+            {**own, **metadata, **front},
             where=where,
             is_file=is_file,
-            unread=converted.unread,
+            unread={**converted.unread, **in_extra},
             outline=converted.outline,
         )
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
 from arag_search.corpus import MetadataScalar, MetadataValue, is_unicode, nfc
 from arag_search.errors import ArgumentError
-from arag_search.query.fields import METADATA_TYPES, RESERVED_FIELDS, MetadataType, period_ms
+from arag_search.query.fields import (
+    METADATA_TYPES,
+    RESERVED_FIELDS,
+    MetadataType,
+    is_field_name,
+    period_ms,
+)
 from arag_search.query.limits import EXACT_INTEGER
 from arag_search.query.tree import KeywordEquals
 
@@ -26,12 +33,33 @@ ending, its path below the root of ids and the folders in this path (``notes/``,
 the second (UTC) of its last modification, and in pages with long lists of links whether a passage
 is such an "index" or "text"."""
 
+EXTRA = "extra"
+"""The keyword field with the values of front matter, as ``key: value``, that no other field
+takes."""
+MAX_FRONT_FIELDS = 50
+"""The most fields that an index gets from keys of front matter, the most frequent keys first."""
+
+MISFIT = "in front matter that are no"
+"""The words of a report for values that have another type than their field."""
+
 MAX_KEYWORD_BYTES = 4_096
 """The longest keyword value in bytes of UTF-8; a longer value is rejected."""
 
 _MAX_COUNTED_KEYS = 1_000
 _OTHER_KEYS = "(other keys)"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_ZONE = re.compile(r"(:\d\d(?:\.\d+)?) ?([+-]\d\d):?(\d\d)")
+"""The end of a date with a zone as Jekyll writes it, such as ``12:00:00 +0800``."""
+
+_TYPE_SHARES: Mapping[MetadataType, float] = {"number": 0.8, "date": 0.5}
+"""The shares of the values of a key that make its field one of numbers or of dates: few texts look
+like dates by chance, but versions and names look like numbers."""
+
+_NAME_CHARACTERS = 40
+_MAX_COUNTED_NAMES = 20_000
+_NO_NAME = re.compile(r"[^\w-]+")
+_NO_FIELD = "of front matter without a field"
 _DECLARATION = "name:type pairs with commas between them, such as year:number,lang:keyword"
 
 
@@ -86,16 +114,20 @@ class MetadataReader:
 
     ``undeclared`` maps each ignored key to its number of occurrences; ``seen`` holds the declared
     names that had a value. Both may be set to resume from an earlier run. ``file_fields`` are the
-    names in FILE_FIELDS that the index has without a declaration: records cannot set them.
+    fields that the index has without a declaration, those in FILE_FIELDS and those of front matter:
+    records cannot set them. ``new_fields`` are those that this run adds for front matter.
     """
 
     def __init__(
-        self, declared: Mapping[str, MetadataType], file_fields: Iterable[str] | None = None
+        self,
+        declared: Mapping[str, MetadataType],
+        file_fields: Mapping[str, MetadataType] | None = None,
     ) -> None:
         """``file_fields`` None stands for a new index, which gets these fields with its first
         source of files."""
         self.declared = declared
-        self.file_fields = frozenset(file_fields or ())
+        self.file_fields: dict[str, MetadataType] = dict(file_fields or {})
+        self.new_fields: dict[str, MetadataType] = {}
         self._is_new = file_fields is None
         self.undeclared: dict[str, int] = {}
         self.seen: set[str] = set()
@@ -103,14 +135,88 @@ class MetadataReader:
     @property
     def fields(self) -> dict[str, MetadataType]:
         """All fields of the index and their types, those of files last."""
-        fields = dict(self.declared)
-        fields.update((name, FILE_FIELDS[name]) for name in FILE_FIELDS if name in self.file_fields)
-        return fields
+        return dict(self.declared) | self.file_fields
 
     def expect_files(self) -> None:
         """Give a new index the fields of files, except those that are declared."""
         if self._is_new:
-            self.file_fields = frozenset(FILE_FIELDS) - self.declared.keys()
+            for name, kind in FILE_FIELDS.items():
+                if name not in self.declared:
+                    self.file_fields[name] = kind
+
+    def expect_front_matter(self, matters: Iterable[Mapping[str, tuple[str, ...]]]) -> None:
+        """Give the index a field for each key of front matter that has none, as far as there is
+        room for it. Its type is the one that nearly all values have, else keyword.
+
+        ``matters`` are the values of each document. The field EXTRA is added if one needs it.
+        """
+        known = self.fields
+        counts: dict[str, Counter[str]] = {}
+        for matter in matters:
+            for key, texts in matter.items():
+                name = self._front_name(key)
+                if name in counts or len(counts) < _MAX_COUNTED_NAMES:
+                    count = counts.setdefault(name, Counter())
+                    count.update(documents=1, values=len(texts))
+                    for text in texts:
+                        count.update(_types_of(name, text, is_known=name in known))
+        names = sorted(
+            (name for name in counts if name and name not in known),
+            key=lambda name: (-counts[name]["documents"], name),
+        )
+        has = sum(name not in FILE_FIELDS and name != EXTRA for name in self.file_fields)
+        room = min(MAX_FRONT_FIELDS - has, MAX_METADATA_FIELDS - len(known) - 1)
+        for name in names[: max(0, room)]:
+            self.new_fields[name] = _type_from(counts[name])
+        fields: dict[str, MetadataType] = {**known, **self.new_fields}
+        if EXTRA not in known and any(
+            name not in fields or count[fields[name]] < count["values"]
+            for name, count in counts.items()
+        ):
+            self.new_fields[EXTRA] = "keyword"
+        self.file_fields |= self.new_fields
+
+    def read_front(
+        self, matter: Mapping[str, tuple[str, ...]]
+    ) -> tuple[dict[str, MetadataValue], dict[str, int]]:
+        """Return the metadata of front matter, and how many values are in EXTRA, by reason."""
+        fields = self.fields if matter else {}
+        values: dict[str, dict[MetadataScalar, None]] = {}
+        left: Counter[str] = Counter()
+        for key, texts in matter.items():
+            name = self._front_name(key)
+            kind = fields.get(name)
+            for text in texts:
+                value = None if kind is None else _front_value(name, text, kind)
+                if value is not None:
+                    values.setdefault(name, {})[value] = None
+                elif fields.get(EXTRA) == "keyword":
+                    reason = (
+                        f'of "{name}" {MISFIT} {kind}'
+                        if kind
+                        else "of front matter without a field"
+                    )
+                    left[f'values {reason}, kept as text in "{EXTRA}"'] += 1
+                    values.setdefault(EXTRA, {})[_cut(f"{key}: {text}")] = None
+                else:
+                    self._count(key)
+        self.seen.update(values.keys() & self.declared.keys())
+        read: dict[str, MetadataValue] = {}
+        for name, several in values.items():
+            first, *others = several
+            read[name] = (first, *others) if others else first
+        return read, dict(left)
+
+    def _front_name(self, key: str) -> str:
+        """Return the name of the field for a key of front matter: in small letters, and with an
+        underscore for what a name cannot have; empty if there can be none."""
+        name = _NO_NAME.sub("_", nfc(key).lower()).strip("_-")
+        for declared in self.declared:
+            if declared.lower() in (name, key.lower()):
+                return declared
+        if name in RESERVED_FIELDS or name in FILE_FIELDS or name == EXTRA:
+            name = f"front_{name}"
+        return name if len(name) <= _NAME_CHARACTERS and is_field_name(name) else ""
 
     def of_file(self, values: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
         """Return the values, by names in FILE_FIELDS, that the index takes. A declared field takes
@@ -170,6 +276,41 @@ def _scalar(name: str, value: object, kind: MetadataType) -> MetadataScalar | No
             return _number(name, value)
         case "date":
             return _date(name, value)
+
+
+def _front_value(name: str, text: str, kind: MetadataType) -> MetadataScalar | None:
+    """Return a text of front matter as a value of this type, None if it is none."""
+    try:
+        return _scalar(name, _ZONE.sub(r"\1\2:\3", text) if kind == "date" else text, kind)
+    except ValueError:
+        return None
+
+
+def _types_of(name: str, text: str, *, is_known: bool) -> Iterable[MetadataType]:
+    """Yield the types that a text of front matter may have. For a field whose type is not known,
+    digits alone are no date, and those that begin with a zero no number."""
+    for kind in METADATA_TYPES:
+        is_odd = (kind == "number" and not _PLAIN_NUMBER.fullmatch(text)) or (
+            kind == "date" and "-" not in text
+        )
+        if (is_known or not is_odd) and _front_value(name, text, kind) is not None:
+            yield kind
+
+
+def _type_from(count: Counter[str]) -> MetadataType:
+    """Return the type of a field whose values have these types."""
+    for kind, share in _TYPE_SHARES.items():
+        if count[kind] >= share * count["values"]:
+            return kind
+    return "keyword"
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of a text that a keyword can have."""
+    text = nfc(text.encode("utf-8", "replace").decode())
+    if len(text.encode()) <= MAX_KEYWORD_BYTES:
+        return text
+    return text.encode()[: MAX_KEYWORD_BYTES - 4].decode("utf-8", "ignore") + " ..."
 
 
 def _keyword(name: str, value: object) -> str | None:

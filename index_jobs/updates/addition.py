@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from arag_search.corpus import (
 )
 from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import ArgumentError, BuildError, MassDeletionError, SourceError
+from arag_search.field_counts import no_counts
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
@@ -37,12 +39,11 @@ from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
     SourcesReport,
-    source_lines,
 )
 from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only, program_version
 from index_jobs.sources.files import path_id
 from index_jobs.sources.formats import Fields
-from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.metadata import MISFIT, MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.registry import PRE_CHUNKED, Format
@@ -120,16 +121,16 @@ class AddReport(SourcesReport):
     ``kept`` counts the documents that a source no longer shows, but that may be in a part of it
     that could not be read. ``others`` counts the documents of the index that came from none of the
     sources, by source, in a synchronisation; those whose source is not known have an empty name.
-    ``changes`` has the ids of a ``dry_run``, by "added",
-    "replaced" and "deleted". ``finished_before`` is true if the same command had already done this
-    before it was interrupted. ``vectors`` says in words whether the vectors of the index fit it;
-    it is empty if there are none.
+    ``changes`` has the ids of a ``dry_run``, by "added", "replaced" and "deleted".
+    ``finished_before`` is true if the same command had already done this before it was interrupted.
+    ``rebuild`` is the command of a new build. ``vectors`` says in words whether the vectors of the
+    index fit it; it is empty if there are none.
     """
 
     WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
 
     location: str
-    sources: tuple[tuple[str, str], ...]
+    rebuild: str
     added: int
     replaced: int
     unchanged: int
@@ -165,7 +166,7 @@ class AddReport(SourcesReport):
                 f"{verb} {self.location}: {counts}; it holds {holds}; {duration(self.seconds)},"
                 f" {self.documents_per_second:,.0f} documents/s."
             ]
-        lines += source_lines(self.sources)
+        lines += self.read_lines()
         if self.kept:
             lines.append(
                 f"kept: {counted(self.kept, 'document')} that may be in what could not be read"
@@ -183,6 +184,14 @@ class AddReport(SourcesReport):
         if self.vectors:
             lines.append(self.vectors)
         return "\n".join([*lines, *self.warnings()])
+
+    def warnings(self) -> list[str]:
+        """Return what was left out, and what to do if values do not fit their fields."""
+        lines = self.left_out_lines()
+        if any(MISFIT in kind for kind in self.unread):
+            what = "a field gets another type only in a new build, where --metadata can set it"
+            lines.append(f"{what}: {self.rebuild}")
+        return lines
 
 
 @checked
@@ -288,7 +297,7 @@ class _Addition:
             is_done = False
             if not self._options.dry_run:
                 self._record, is_done = recover_update(self._target, self._record, self._progress)
-            self._before = self._target.manifest
+            self._before = self._with_new_fields(self._target.manifest)
             self._vectors = VectorUpdate(
                 self._where,
                 self._options.vectors,
@@ -307,6 +316,25 @@ class _Addition:
                 self._target.give_up()
                 self._vectors.close()
                 raise
+
+    def _with_new_fields(self, manifest: Manifest) -> Manifest:
+        """Return a manifest with the fields that the sources add. Raises BuildError if it is not
+        the one with whose fields they were read."""
+        reader, known = self._corpus.metadata, manifest.metadata
+        added = reader.new_fields.items()
+        new: dict[str, MetadataType] = {name: kind for name, kind in added if name not in known}
+        if reader.fields.items() - {*known.items(), *new.items()}:
+            raise BuildError(
+                "The update that was completed before has changed the fields of the index.",
+                where=self._where,
+                do="Run the same command again.",
+            )
+        return replace(
+            manifest,
+            metadata={**known, **new},
+            file_metadata=tuple(sorted({*manifest.file_metadata, *new})),
+            field_counts={**no_counts(new), **manifest.field_counts},
+        )
 
     def embedded(self, report: AddReport) -> AddReport:
         """Encode what the vectors of the published index lack, and return the complete report."""
@@ -407,7 +435,7 @@ class _Addition:
     def _begin(self) -> None:
         """Begin to write, unless that has been done."""
         if not self._has_begun:
-            self._target.begin(self._record)
+            self._target.begin(self._record, (), self._before.metadata)
             self._has_begun = True
 
     # Finishing
@@ -438,6 +466,9 @@ class _Addition:
         dry_run = self._options.dry_run
         return AddReport(
             location=self._where,
+            rebuild=shlex.join(
+                ["arag-search", "index", *after.sources, "--to", self._where, "--overwrite"]
+            ),
             sources=self._corpus.formats,
             added=self._record.added,
             replaced=self._record.replaced,
@@ -654,11 +685,10 @@ def _lasting(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def metadata_reader(manifest: Manifest) -> MetadataReader:
     """Return the reader of metadata for documents that join an index."""
-    automatic = manifest.file_metadata
-    fields = manifest.metadata.items()
-    declared: dict[str, MetadataType] = {
-        name: kind for name, kind in fields if name not in automatic
-    }
+    declared: dict[str, MetadataType] = {}
+    automatic: dict[str, MetadataType] = {}
+    for name, kind in manifest.metadata.items():
+        (automatic if name in manifest.file_metadata else declared)[name] = kind
     return MetadataReader(declared, automatic)
 
 

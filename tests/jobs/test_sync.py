@@ -181,12 +181,13 @@ def test_a_killed_synchronisation_is_complete_or_absent_and_is_resumed(
     notes(a="Alpha.", b="Beta.", c="Gamma.")
     build_index(["notes"], INDEX, BuildOptions())
     before = texts()
-    notes(a="Alpha.", b="Beta anew.", d="Delta.")
+    notes(a="Alpha.", b="Beta anew.", d="---\nnew: 1\n---\nDelta.")
     run_until_killed(KILLED, moment, "index", "notes", "--sync", "--to", INDEX)
-    after = {"a.md": "Alpha.", "b.md": "Beta anew.", "d.md": "Delta."}
+    after = {"a.md": "Alpha.", "b.md": "Beta anew.", "d.md": "\n\n\nDelta."}
     assert texts() in (before, after)
     assert arag("index", "notes", "--sync", "--to", INDEX).code == 0
     assert texts() == after
+    assert arag("search", INDEX, "new:1").code == 0
     assert update_number() == 2
 
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,16 @@ from arag_search.engines.open import open_update
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.update import OpenSearchUpdate
 from arag_search.engines.opensearch.update_lock import UpdateLock
+from arag_search.engines.write import UpdateRecord
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
 from arag_search.search.index import open_index
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import add_documents
+from index_jobs.updates.addition import add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from tests.support import front_matter
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
 from tests.support.examples import examples, some_of
@@ -58,6 +61,29 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
     with open_index(opensearch.address) as index:
         check_compact(index.engine.deletions(), index.location)
     assert opensearch.indexes() == opensearch.live(), "no lock remains"
+
+
+def test_an_index_on_a_server_follows_the_front_matter_of_its_notes(opensearch: Site) -> None:
+    options = replace(front_matter.OPTIONS, shards=2)
+    report = front_matter.follow_changes(opensearch.address, options)
+    assert report.front_fields == {"mood": "keyword", "extra": "keyword"}
+
+
+def test_a_field_of_an_update_that_was_undone_keeps_its_type_on_a_server(opensearch: Site) -> None:
+    front_matter.write_notes(front_matter.NOTES)
+    build_index(["notes"], opensearch.address, front_matter.OPTIONS)
+    with open_update(opensearch.address) as target:
+        target.begin(
+            UpdateRecord("x", "x", 2), metadata={**target.manifest.metadata, "n": "number"}
+        )
+        target.give_up()
+    front_matter.write_notes({"a": "---\nn: one\n---\nText."})
+    message = error_message(sync_documents, ["notes"], opensearch.address)
+    assert message.startswith("The server does not take the new fields (")
+    assert message.endswith("Do: Build the index again with --overwrite.")
+    front_matter.write_notes({"a": "---\nn: 1\n---\nText."})
+    assert sync_documents(["notes"], opensearch.address).front_fields == {"n": "number"}
+    assert front_matter.found(opensearch.address, "n:>0") == ["a.md"]
 
 
 def test_no_part_of_an_update_is_visible_before_all_of_it_is_written(opensearch: Site) -> None:

@@ -142,7 +142,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     # Markdown
     "toml.md": (
         b'+++\r\ntitle = "Deploying"\r\n+++\r\n# Other\r\nText.\r\n',
-        'Deploying\n\n+++\ntitle = "Deploying"\n+++\n# Other\nText.',
+        'Deploying\n\n\n\n\n# Other\nText.',
     ),
     "fences.md": (
         b"<!-- # no -->\n````\n```\n# no\n```\n````\n\n    # no\n\nYes\n===\n",

@@ -59,7 +59,7 @@ MetadataOption = Annotated[
     str | None,
     typer.Option(
         help="Fields of the records to keep for queries, each with its type: keyword, number "
-        "or date. Others are ignored and counted.",
+        "or date. Others are ignored and counted; keys of front matter need no declaration.",
         metavar="NAME:TYPE,...",
         show_default=False,
     ),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.write import Recovery, UpdateRecord
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import DOC_ID
+from arag_search.query.fields import DOC_ID, MetadataType
 from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.system.durable import full_disk_advice, write_atomically
 
@@ -131,7 +131,12 @@ class LuceneUpdate:
         documents = any_of(*(KeywordEquals(field, value) for value in values))
         return self._engine.scan(Scope((documents,)))
 
-    def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
+    def begin(
+        self,
+        record: UpdateRecord,
+        doc_ids: Sequence[str] = (),
+        metadata: Mapping[str, MetadataType] | None = None,
+    ) -> None:
         """See IndexUpdate. The ids are not needed here."""
         try:
             data = json.dumps(record.to_json()).encode() + b"\n"
@@ -142,7 +147,7 @@ class LuceneUpdate:
                 where=self.where,
                 do=full_disk_advice(error),
             ) from error
-        self._writer = self._new_writer()
+        self._writer = self._new_writer(metadata)
 
     def remove(self, doc_ids: Sequence[str]) -> None:
         self._open_writer().remove(doc_ids)
@@ -182,7 +187,7 @@ class LuceneUpdate:
             (self._location / _RECORD).unlink(missing_ok=True)
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
-        writer = self._writer = self._new_writer()
+        writer = self._writer = self._new_writer(None)
         writer.merge(note)
         # The state is the same, and so is the number of the update.
         data = self._engine.commit_data()
@@ -201,10 +206,10 @@ class LuceneUpdate:
             raise RuntimeError("the update has not begun")
         return self._writer
 
-    def _new_writer(self) -> _Writer:
+    def _new_writer(self, metadata: Mapping[str, MetadataType] | None) -> _Writer:
         return _Writer(
             self._live.path,
-            metadata=self.manifest.metadata,
+            metadata=self.manifest.metadata if metadata is None else metadata,
             language=self.manifest.language,
             sentences=self.manifest.has_sentences,
             resume=True,

@@ -175,12 +175,15 @@ def _index(
     index["similarity"]["default"].update(k1=k1, b=b)
     for name in () if forms else FORMS.values():
         del body["mappings"]["properties"][name]
-    types = {"keyword": "keyword", "number": "double", "date": "long"}
-    body["mappings"]["properties"][METADATA]["properties"] = {
-        field: {"type": types[kind]} for field, kind in metadata.items()
-    }
+    body["mappings"]["properties"][METADATA]["properties"] = metadata_properties(metadata)
     body["mappings"]["_meta"] = {META_KEY: dict(meta)}
     return body
+
+
+def metadata_properties(metadata: Mapping[str, MetadataType]) -> dict[str, Any]:
+    """Return the mapping of metadata fields."""
+    types = {"keyword": "keyword", "number": "double", "date": "long"}
+    return {field: {"type": types[kind]} for field, kind in metadata.items()}
 
 
 @functools.cache

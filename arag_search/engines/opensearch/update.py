@@ -46,7 +46,7 @@ from arag_search.errors import (
     UnfinishedUpdateError,
 )
 from arag_search.manifest import Manifest
-from arag_search.query.fields import DOC_ID
+from arag_search.query.fields import DOC_ID, MetadataType
 
 LAST_UPDATE_KEY = "last_update"
 MAX_REMOVED = 100_000
@@ -88,6 +88,7 @@ class OpenSearchUpdate:
             self._dead_holder = self._lock.take()
             try:
                 self._meta = self._read_meta()
+                self._metadata: Mapping[str, MetadataType] = self.manifest.metadata
             except BaseException:
                 self._lock.release()
                 raise
@@ -167,7 +168,12 @@ class OpenSearchUpdate:
                 return
             body["search_after"] = hits[-1]["sort"]
 
-    def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
+    def begin(
+        self,
+        record: UpdateRecord,
+        doc_ids: Sequence[str] = (),
+        metadata: Mapping[str, MetadataType] | None = None,
+    ) -> None:
         self._check_removed(len(doc_ids))
         self._lock.renew(record.to_json())
         actions = [
@@ -176,6 +182,8 @@ class OpenSearchUpdate:
         self._call("POST", "/_aliases", {"actions": actions})
         if doc_ids:
             return
+        if metadata is not None and metadata != self._metadata:
+            self._add_fields(metadata)
         if self._first is None:
             self._first = self.first_ordinal()
         update = {"stage": _LOADING, "record": record.to_json(), "first": self._first}
@@ -343,8 +351,7 @@ class OpenSearchUpdate:
     def _packed(self, chunks: Sequence[Chunk]) -> PackedChunks:
         aliases = [updating_alias(index) for index in self._indexes]
         sentences = aliases[1] if len(aliases) > 1 else None
-        manifest = self.manifest
-        return BulkPacker(aliases[0], sentences, manifest.metadata, manifest.language)(chunks)
+        return BulkPacker(aliases[0], sentences, self._metadata, self.manifest.language)(chunks)
 
     def _search(self, body: Mapping[str, Any], index: str = "") -> list[dict[str, Any]]:
         path = f"/{index or self._chunks}/_search"
@@ -399,6 +406,24 @@ class OpenSearchUpdate:
         body = {"_meta": {schema.META_KEY: meta.to_json()}}
         self._call("PUT", f"/{self._chunks}/_mapping", body)
         self._meta = meta
+
+    def _add_fields(self, metadata: Mapping[str, MetadataType]) -> None:
+        """Map the fields that the index has not had. A mapping stays if the update is undone."""
+        properties = schema.metadata_properties(metadata)
+        body = {"properties": {schema.METADATA: {"properties": properties}}}
+        for index in self._indexes:
+            try:
+                self._call("PUT", f"/{index}/_mapping", body)
+            except RefusedError as error:
+                if error.kind != "illegal_argument_exception":
+                    raise
+                raise BuildError(
+                    f"The server does not take the new fields ({error.what}).",
+                    where=self.where,
+                    allowed="new fields, with the types of an update that was undone",
+                    do="Build the index again with --overwrite.",
+                ) from error
+        self._metadata = metadata
 
     def _remove_aliases(self) -> None:
         actions = [

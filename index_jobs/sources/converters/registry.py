@@ -46,7 +46,7 @@ class ConvertedDocument(NamedTuple):
     text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a mail.
     ``id`` is the whole id, if a column of the file has it, and empty otherwise. ``unread`` counts
     the parts of the document that were not read, by kind ("page without text"). ``outline`` numbers
-    the lines of ``text``.
+    the lines of ``text``. ``front`` has the values of front matter, by their keys.
     """
 
     suffix: str
@@ -56,6 +56,7 @@ class ConvertedDocument(NamedTuple):
     id: str = ""
     unread: Mapping[str, int] = {}
     outline: Outline = ()
+    front: Mapping[str, tuple[str, ...]] = {}
 
 
 class Converter(Protocol):

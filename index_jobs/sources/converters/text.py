@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from arag_search.corpus import Outline
 from arag_search.query.forms import is_code
 from index_jobs.sources.converters import code, rst
+from index_jobs.sources.converters.front_matter import NO_FRONT_MATTER, FrontMatter, front_matter
 from index_jobs.sources.converters.outline import Part, outline_of
-from index_jobs.sources.converters.registry import ConvertedDocument, sensible_title, whole_file
+from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import readable
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 _OUTLINE_CHARACTERS = 1 << 24
 """How much of a text of Markdown is parsed."""
 
-_FRONT_MATTER = re.compile(
-    r"\ufeff?(---|\+\+\+)[ \t]*\n((?:.*\n){0,1000}?)(?:\1|\.\.\.)[ \t]*(?:\n|$)"
-)
+_MARKDOWN = (".md", ".markdown")
+_FRONT_MATTER = (b"---", b"+++", BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE, BOM_UTF32_BE)
+"""The beginnings of files that may have front matter."""
+
 _HEADING_CHARACTERS = 300
 _LINE_CHARACTERS = 2_000
 _ANCHOR = re.compile(r"\s*\{[#:][^{}]*\}\s*$")
@@ -40,29 +41,50 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     text = decoded(whole_file(path, where), where)
     name = path.name.lower()
     title, outline = "", ()
-    if name.endswith((".md", ".markdown")):
-        title, outline = markdown(text)
+    front = NO_FRONT_MATTER
+    if name.endswith(_MARKDOWN):
+        title, outline, front = markdown(text)
+        if front.length and not front.problem:
+            # The lines below keep their numbers, by which editors and readers of files find them.
+            *above, text = text.split("\n", front.lines)
+            text = "\n" * len(above) + text if len(above) == front.lines else ""
     elif name.endswith(".rst.txt"):  # as Sphinx keeps the sources of its pages
         title, outline = rst.title_and_outline(text)
     elif is_code(name):
         outline = code.outline(text, name.rpartition(".")[2])
-    yield ConvertedDocument("", title, text, outline=outline)
+    unread = {f"front matter {front.problem}, kept as text": 1} if front.problem else {}
+    yield ConvertedDocument("", title, text, unread=unread, outline=outline, front=front.values)
 
 
-def markdown(text: str) -> tuple[str, Outline]:
-    """Return the title and the outline of a text of Markdown (CommonMark, with tables).
+def front_values(path: Path, where: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the values of the front matter of a file, none if it is no Markdown. Raises
+    SourceError."""
+    if not path.name.lower().endswith(_MARKDOWN):
+        return {}
+    with readable(where), path.open("rb") as file:
+        if not file.read(4).startswith(_FRONT_MATTER):
+            return {}
+    return front_matter(_in_lines(decoded(whole_file(path, where), where))).values
 
-    The title is that of the front matter, or else the first heading; a title too long to be one is
-    passed over.
+
+def _in_lines(text: str) -> str:
+    """Return the text without carriage returns, which parsers take for ends of lines."""
+    return text.replace("\r\n", "\n").replace("\r", " ")
+
+
+def markdown(text: str) -> tuple[str, Outline, FrontMatter]:
+    """Return the title, the outline and the front matter of a text of Markdown (CommonMark, with
+    tables).
+
+    The title is that of the front matter, or else the first heading; a heading too long to be one
+    is passed over.
     """
-    # The parser would take a carriage return for the end of a line.
-    whole = text.replace("\r\n", "\n").replace("\r", " ")
-    front = _FRONT_MATTER.match(whole)
-    title = _front_title(front[1], front[2]) if front else ""
-    start = front.end() if front else 0
-    offset = whole.count("\n", 0, start)
+    whole = _in_lines(text)
+    front = front_matter(whole)
+    title = front.title
+    offset = front.lines
     parts: list[Part] = []
-    tokens: list[Any] = _markdown()[0].parse(whole[start : start + _OUTLINE_CHARACTERS])
+    tokens: list[Any] = _markdown()[0].parse(whole[front.length :][:_OUTLINE_CHARACTERS])
     in_body = False
     for place, token in enumerate(tokens):
         kind = token.type
@@ -83,7 +105,7 @@ def markdown(text: str) -> tuple[str, Outline]:
             parts.append(Part(first, end, "entry", _inline_text(tokens[place + 2].content)))
         elif kind in ("fence", "code_block"):
             parts.append(Part(first, end, "block"))
-    return title, outline_of(text, parts)
+    return title, outline_of(text, parts), front
 
 
 def _inline_text(markup: str) -> str:
@@ -92,14 +114,6 @@ def _inline_text(markup: str) -> str:
     children: list[Any] = _markdown()[1].parseInline(markup)[0].children or []
     words = (" " if child.type.endswith("break") else child.content for child in children)
     return " ".join("".join(words).split())
-
-
-def _front_title(fence: str, matter: str) -> str:
-    try:
-        fields: Any = tomllib.loads(matter) if fence == "+++" else yaml.safe_load(matter)
-        return sensible_title(fields.get("title"))
-    except (ValueError, AttributeError, RecursionError, yaml.YAMLError):
-        return ""
 
 
 @cache

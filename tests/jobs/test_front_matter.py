@@ -1,0 +1,120 @@
+"""Front matter in an index: its fields, those that an update adds, and values that do not fit."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from arag_search.search.index import open_index
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources.metadata import EXTRA, MAX_FRONT_FIELDS
+from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.commands import Command
+from tests.support.front_matter import NOTES, follow_changes, found, write_notes
+from tests.support.updated_corpora import error_message
+
+
+def test_an_index_follows_the_front_matter_of_its_notes() -> None:
+    report = follow_changes("index")
+    assert report.front_fields == {"mood": "keyword", EXTRA: "keyword"}
+    words = report.to_text().splitlines()
+    assert "new fields, from front matter: mood (keyword), extra (keyword)" in words
+    assert words[-2:] == [
+        'values of "year" in front matter that are no number, kept as text in "extra" (.md): 1'
+        " (f.md)",
+        "a field gets another type only in a new build, where --metadata can set it: arag-search"
+        " index notes --to index --overwrite",
+    ]
+
+
+def test_a_declared_type_wins_and_the_index_keeps_its_options() -> None:
+    write_notes(NOTES)
+    options = BuildOptions(metadata={"Year": "keyword", "type": "keyword", "lang": "keyword"})
+    report = build_index(["notes"], "index", options)
+    assert "year" not in report.front_fields
+    assert report.notes[0] == "declared with --metadata, but in no record: lang"
+    assert found("index", "year:1735") == ["a.md"]
+    write_notes({"g": "---\ntype: poem\nYear: MDCC\n---\nRoman."})
+    report = sync_documents(["notes"], "index", AddOptions(metadata=options.metadata))
+    assert (report.added, report.front_fields) == (1, {})
+    assert found("index", "Year:MDCC AND type:poem") == ["g.md"]
+    message = error_message(sync_documents, ["notes"], "index", AddOptions(metadata={}))
+    assert "(the index has Year:keyword,type:keyword,lang:keyword)" in message
+
+
+def test_front_matter_reaches_an_index_of_records() -> None:
+    Path("r.jsonl").write_text('{"id": "r", "text": "A record.", "tags": "x"}')
+    build_index(["r.jsonl"], "index", BuildOptions())
+    write_notes(NOTES)
+    add_documents(["notes"], "index")
+    assert found("index", "tags:water") == ["a.md", "e.md"]
+    add_documents(["r.jsonl"], "index")
+    with open_index("index") as index:
+        assert "path" not in index.manifest.metadata
+        assert index.manifest.undeclared_metadata == {"tags": 1}
+
+
+def test_a_dry_run_says_which_fields_are_new_and_changes_nothing() -> None:
+    write_notes(NOTES)
+    build_index(["notes"], "index", BuildOptions())
+    write_notes({"g": "---\nmood: calm\n---\nNew."})
+    report = sync_documents(["notes"], "index", AddOptions(dry_run=True))
+    assert report.front_fields == {"mood": "keyword"}
+    with open_index("index") as index:
+        assert "mood" not in index.manifest.metadata
+
+
+def test_an_export_builds_an_index_with_the_same_fields(arag: Command) -> None:
+    write_notes({**NOTES, "f": "---\nyear: unknown\n---\nThe sea."})
+    build_index(["notes"], "index", BuildOptions())
+    shown = arag("documents", "index", "--export", "all.jsonl")
+    command = shlex.split((shown.out + shown.err).strip().splitlines()[-1])
+    arag(*command[1:4], "copy", *command[5:])
+    with open_index("index") as index, open_index("copy") as copy:
+        assert copy.manifest.metadata == index.manifest.metadata
+        assert copy.manifest.fingerprint == index.manifest.fingerprint
+    assert found("copy", 'extra:"year: unknown"') == ["f.md"]
+
+
+def test_the_most_frequent_keys_become_fields_and_the_rest_is_extra() -> None:
+    many = "".join(f"key{number}: v{number}\n" for number in range(300))
+    write_notes({"a": f"---\n{many}rare: 1\n---\nA.", "b": "---\nfrequent: 1\n---\nB."})
+    write_notes({"c": "---\nfrequent: 2\n---\nC."})
+    report = build_index(["notes"], "index", BuildOptions())
+    assert len(report.front_fields) == MAX_FRONT_FIELDS + 1
+    assert next(iter(report.front_fields)) == "frequent"
+    assert found("index", 'extra:"rare: 1"') == ["a.md"]
+    count, _ = report.unread[
+        'values of front matter without a field, kept as text in "extra" (.md)'
+    ]
+    assert count == 302 - MAX_FRONT_FIELDS
+    write_notes({"d": "---\nlater: 1\n---\nD."})
+    assert sync_documents(["notes"], "index").front_fields == {}
+    assert found("index", 'extra:"later: 1"') == ["d.md"]
+
+
+def test_lines_keep_their_numbers_and_broken_front_matter_stays_text() -> None:
+    write_notes({"a": "---\nx: 1\n---\n# Head\n\nText of a.", "b": "---\na: b: c\n---\nRest."})
+    report = build_index(["notes"], "index", BuildOptions())
+    assert report.unread == {"front matter that is no YAML, kept as text (.md)": [1, "b.md"]}
+    with open_index("index") as index:
+        first, second = index.scan()
+    assert first.content == "\n\n\n# Head\n\nText of a."
+    assert second.content == "---\na: b: c\n---\nRest."
+    assert found("index", "c") == ["b.md"]
+
+
+def test_a_note_of_front_matter_alone_is_found_by_its_metadata() -> None:
+    write_notes({"a": "---\ntags: x\n---\n", "b": "Text."})
+    report = build_index(["notes"], "index", BuildOptions())
+    assert report.unread == {"documents without text (.md)": [1, "a.md"]}
+    assert found("index", "tags:x") == ["a.md"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_build_with_workers_has_the_same_fields(workers: int) -> None:
+    write_notes(NOTES)
+    build_index(["notes"], "index", BuildOptions(workers=workers))
+    assert found("index", "year:1710 AND params_lang:it") == ["d.md"]
