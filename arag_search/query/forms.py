@@ -16,7 +16,8 @@ and the oracle of the tests ask it, and engines index and search what it returns
 5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
    and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
-   apart that no phrase reaches over them.
+   apart that no phrase reaches over them. A dotted name that StandardAnalyzer cuts
+   (``object.__len__``, ``sqlite3.Row``) is an identifier, too.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before, after = ("words", "symbols", "letters"), ("accents", "identifiers", "names within")
+    before = ("words", "symbols", "letters")
+    after = ("accents", "identifiers", "names within", "cut names")
     if language == NONE:
         return (*before, *after)
     lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
@@ -113,18 +115,24 @@ def _read(
         return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
     forms: list[Form] = []
     groups: list[list[Form]] = []
+    cut = _cut_names(text)
+    name_end = 0
     for term, start, end in tokens:
         if sign := _SIGNS.match(text, end) if _is_language(term, text, start) else None:
             forms.append(Form(term + sign[0], start, sign.end()))
             continue
         forms.append(Form(known[term], start, end))
-        word = text[start:end]
-        if word.islower() and not ("." in word or "_" in word):  # most words
+        word = cut.get(start, text[start:end])
+        if start < name_end or (word.islower() and not ("." in word or "_" in word)):  # most words
             continue
+        name_end = start + len(word)
         parts = parts_of(word)
         if parts and (code or not _is_name(word)):
-            groups.append([Form(known[part], start, end) for part in parts])
-            groups += [[Form(known[name], start, end)] for name in _within(word)]
+            groups.append([Form(known[part], start, name_end) for part in parts])
+            groups += [
+                [Form(known[piece], start, name_end) for piece in analysis.terms(name)]
+                for name in _within(word)
+            ]
     groups += [[Form(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(text)]
     return tokens, forms, groups
 
@@ -256,13 +264,16 @@ def normal_spellings(text: str, language: str) -> Spellings:
         return ((text.strip().lower(),),)
     forms = normal_forms(text, language)
     words = tuple(form.term for form in forms[: _count(forms)])
-    if len(words) != 1:
-        return (words,) if words else ()
-    word = text[forms[0].start : forms[0].end]
+    if not words:
+        return ()
+    word = text[forms[0].start : forms[len(words) - 1].end]
+    if len(words) > 1 and not _DOTTED.fullmatch(word):
+        return (words,)
     parts = tuple(known[part] for part in parts_of(word))
     others = [parts] if len(parts) > 1 else []
-    pieces = word.lower().split(".")
-    others += [(known[".".join(pieces[at:])],) for at in range(1, len(pieces) - 1)]
+    pieces = word.split(".")
+    endings = [".".join(pieces[at:]) for at in range(1, len(pieces) - 1)]
+    others += [tuple(known[term] for term in analysis.terms(ending)) for ending in endings]
     return tuple(dict.fromkeys([words, *others]))
 
 
@@ -294,6 +305,9 @@ _SYMBOL = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
+_DOTTED = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+_CUT = re.compile(r"\.(?:(?<=[\d_]\.)(?=[^\W\d])|(?<=\w\.)(?=_))")
+"""Where StandardAnalyzer cuts a dotted name: behind a digit or beside an underscore."""
 _PLAIN_WORDS = re.compile("[A-Za-z0-9][a-z0-9]{0,99}(?:[.,]? [A-Za-z0-9][a-z0-9]{0,99})+[.,]?")
 """Several words, none of them a symbol or an identifier."""
 
@@ -318,6 +332,13 @@ def parts_of(word: str) -> list[str]:
         return []
     parts = [part.lower() for part in _PART.findall(word) if len(part) > 1]
     return parts if len(parts) > 1 or is_joined or word[0].islower() else []
+
+
+def _cut_names(text: str) -> Mapping[int, str]:
+    """Return the dotted names that StandardAnalyzer cuts, such as ``object.__len__`` and
+    ``sqlite3.Row``, by their offset."""
+    names = _DOTTED.finditer(text) if _CUT.search(text) else ()
+    return {name.start(): name[0] for name in names if _CUT.search(name[0])}
 
 
 def _within(word: str) -> Iterator[str]:

@@ -131,7 +131,11 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
             "sig.parameters.keys",
             "sig.parameters.keys\nsig parameter key\nsig.parameters\nparameters.keys",
         ),
-        ("1.2.3", "1.2.3"),
+        (
+            "object.__len__, sqlite3.Row (a.b_.Name)",
+            "object __len__ sqlite3 row a.b_ name\nobject len\nsqlite row\nname\na.b_\nb_ name",
+        ),
+        ("1.2.3 in 1995.In", "1.2.3 in 1995 in"),
         ("EarlyStoppingCallback", "earlystoppingcallback\nearly stop callback"),
         ("DataFrame of MacDonald", "dataframe of macdonald"),
         ("x_train, 3.14 U.S. e.g. USA's NATOs", "x_train 3.14 u.s e.g usa nato\ntrain"),
@@ -171,6 +175,10 @@ def test_two_capitalised_parts_are_parts_only_in_code() -> None:
             "subprocess.Popen.communicate",
             [("subprocess.popen.communicate",), ("subprocess", "popen", "communicate"),
              ("popen.communicate",)],
+        ),
+        (
+            "python.object.__len__",
+            [("python.object", "__len__"), ("python", "object", "len"), ("object", "__len__")],
         ),
         ("the getUserById", [("the", "getuserbyid")]),
         ("--dry-run", [("--dry-run",)]),
