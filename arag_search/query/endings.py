@@ -10,6 +10,11 @@ from collections.abc import Mapping
 
 Rules = tuple[tuple[str, str], ...]
 
+_CASE = "(?:n|t|(?:ss|st|ll|lt|n)[aä]|lle|ksi|[aä]n?)"
+_CASE_OF_I = "i(?:i?n|(?:ss|st|ll|lt|n)[aä]|lle|ksi|[aä]|en)"
+_POSSESSIVE = "(?:ni|si|mme|nne|ns[aä])"
+_ENCLITIC = "(?:kin|k[aä]{2}n|k[oö]|h[aä]n|p[aä])"
+_FINNISH_NEN = f"(?<=i)s(?:t?en|een|t[aä]|e{_CASE}|{_CASE_OF_I})"
 _CLITIC = "(?:se|me|te|nos|os|l[aeo]s?)"
 _PREFIX = (
     "(?:ab|an|auf|aus|bei|da|dar|durch|ein|fest|fort|frei|her|heraus|herunter|hin|hinzu|los|mit"
@@ -35,6 +40,19 @@ OF_UNKNOWN_WORDS: Mapping[str, Rules] = {
         ("^ge(.+)t(?:e[mnrs]?)?", r"\1en"),
         ("^ge(.+en)(?:e[mnrs]?)?", r"\1"),
         ("(?:e[mnrs]?|s)", ""),
+    ),
+    "fi": (  # muutetun, ladattavissa, oheisten, upoteta, kutsuneita, sivukin, talossani
+        (f"(?<=[aeiouyäöt]t)([uy])(?:{_CASE}|{_CASE_OF_I}|j[aä]|jen|[uy]n|ihin)", r"\1 t\1"),
+        (f"(?<=[oö]i)d([uy])(?:{_CASE}|{_CASE_OF_I})", r"t\1"),
+        (f"(?<=[vm])(?:[aä]{_CASE}|{_CASE_OF_I})", "a ä"),
+        (_FINNISH_NEN, "nen"),
+        ("(?<=t)et[aä]", "taa tää"),
+        (f"n(?:ee(?:seen|{_CASE})|ei(?:den|siin|t[aä]|{_CASE}))", "nut nyt"),
+        (_ENCLITIC, ""),
+        (f"kse(?:{_POSSESSIVE}|en){_ENCLITIC}?", " ksi"),
+        (f"((?:ss|st|ll|lt|t|j)[aä]|lle)(?:{_POSSESSIVE}|[aäe]n){_ENCLITIC}?", r"\1"),
+        (f"(n)(?:s[aä]|i){_ENCLITIC}?", r"\1"),
+        (f"{_POSSESSIVE}{_ENCLITIC}?", " n t"),
     ),
     "es": (
         (f"([áéí]r|[áé]ndo){_CLITIC}{{1,2}}", r"\1"),
@@ -69,10 +87,16 @@ OF_LEMMAS: Mapping[str, Rules] = {
         ("ón", "onar"),
     ),
     "fi": (
-        (r"([aä])\1(?:minen|[vm][aä])", r"\1t\1"),
-        ("(?:minen|[vm][aä])", "a ä"),
-        ("([ln])eminen", r"\1\1a \1\1ä"),
-        ("(?:se?sti|i?nen|mpi)", ""),
+        (r"([kpt]?)\1([aä])\2minen", r"\1\2t\2"),
+        ("(?<=[oö]i)minen", "da dä"),
+        ("(?<=it)seminen", "a ä"),
+        ("minen", "a ä"),
+        (r"([lnr])e(?:minen|[mv][aä])", r"\1\1a \1\1ä"),
+        (r"([aä])\1[mv][aä](?:sti)?", r"\1t\1"),
+        ("[mv][aä](?:sti)?", "a ä"),
+        ("isesti", "inen"),
+        ("ttom[aä]sti", "ton tön"),
+        ("sti", ""),
     ),
     "fr": (
         ("(?:ée?|e|ant)", "er"),
@@ -84,6 +108,17 @@ OF_LEMMAS: Mapping[str, Rules] = {
 }
 """The rules for words that the dictionary has as lemmas, and that are also forms of others, such as
 participles."""
+
+OF_NOUNS: Mapping[str, Rules] = {
+    "fi": (
+        ("(?:(?:ss|st|ll|lt|n)[aä]|lle|ksi|iden|[nt])", ""),
+        (r"(?<=([aeiouyäö]))\1n", ""),
+        ("(?<=k)oiden", "ko"),
+        ("ien", "i"),
+    ),
+}
+"""The rules for words that the dictionary has as lemmas or as forms of a verb, and that are also
+forms of a noun, which is the lemma then: case endings."""
 
 UNINFLECTED: Mapping[str, frozenset[str]] = {
     "de": frozenset(("während",)),
@@ -102,6 +137,12 @@ REGULAR: Mapping[str, Rules] = {
         ("(?<=..[^su])s", ""),
     ),
     "es": (("(?<=[^aeiouáéíóús])es", ""), ("(?<=..[^su])s", "")),
+    "fi": (
+        (_FINNISH_NEN, "nen"),
+        ("(?<=..[bcdfghjklmnpqrstvxz])i(?:t|(?:ss|st|ll|lt|n)[aä]|lle|ksi|[aä]|en)", ""),
+        ("(?<=..[bcdfhjklnpqrstvxz])in", ""),
+        ("(?<=..[eo])(?:(?:ss|st|ll|lt|n)[aä]|lle|ksi)", ""),
+    ),
     "ru": (
         (
             "(?<=....)(?:[ыи]ми|[ое]го|[ое]му|[оеыи][йемх]|[ая]х|[ая]я|[ую]ю|[ая]ми?|[оеё]в"

@@ -11,12 +11,13 @@ and the oracle of the tests ask it, and engines index and search what it returns
    and a possessive 's go, and so do soft hyphens, joiners and, where articles are elided, these.
 4. A word of the dictionary of the language (simplemma) is its lemma, and a lemma that is a form of
    another, such as a participle, is that (see ``endings``). A word that the dictionary does not
-   know is looked up with other accents and without an ending, or loses a regular one. All that
-   depends on the word in lower case alone.
+   know is looked up with other accents and without an ending, or loses a regular one; of a Finnish
+   compound, the last part is looked up. All that depends on the word in lower case alone.
 5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
    and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
-   apart that no phrase reaches over them.
+   apart that no phrase reaches over them. A dotted name that StandardAnalyzer cuts
+   (``object.__len__``, ``sqlite3.Row``) is an identifier, too.
 """
 
 from __future__ import annotations
@@ -73,11 +74,13 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before, after = ("words", "symbols", "letters"), ("accents", "identifiers", "names within")
+    before = ("words", "symbols", "letters")
+    after = ("accents", "identifiers", "names within", "cut names")
     if language == NONE:
         return (*before, *after)
     lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
-    return (*before, lemmas, "endings", *after)
+    parts = ("last parts",) if language in _LAST_PART else ()
+    return (*before, lemmas, "endings", *parts, *after)
 
 
 def is_code(doc_id: str) -> bool:
@@ -112,18 +115,24 @@ def _read(
         return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
     forms: list[Form] = []
     groups: list[list[Form]] = []
+    cut = _cut_names(text)
+    name_end = 0
     for term, start, end in tokens:
         if sign := _SIGNS.match(text, end) if _is_language(term, text, start) else None:
             forms.append(Form(term + sign[0], start, sign.end()))
             continue
         forms.append(Form(known[term], start, end))
-        word = text[start:end]
-        if word.islower() and not ("." in word or "_" in word):  # most words
+        word = cut.get(start, text[start:end])
+        if start < name_end or (word.islower() and not ("." in word or "_" in word)):  # most words
             continue
+        name_end = start + len(word)
         parts = parts_of(word)
         if parts and (code or not _is_name(word)):
-            groups.append([Form(known[part], start, end) for part in parts])
-            groups += [[Form(known[name], start, end)] for name in _within(word)]
+            groups.append([Form(known[part], start, name_end) for part in parts])
+            groups += [
+                [Form(known[piece], start, name_end) for piece in analysis.terms(name)]
+                for name in _within(word)
+            ]
     groups += [[Form(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(text)]
     return tokens, forms, groups
 
@@ -255,13 +264,16 @@ def normal_spellings(text: str, language: str) -> Spellings:
         return ((text.strip().lower(),),)
     forms = normal_forms(text, language)
     words = tuple(form.term for form in forms[: _count(forms)])
-    if len(words) != 1:
-        return (words,) if words else ()
-    word = text[forms[0].start : forms[0].end]
+    if not words:
+        return ()
+    word = text[forms[0].start : forms[len(words) - 1].end]
+    if len(words) > 1 and not _DOTTED.fullmatch(word):
+        return (words,)
     parts = tuple(known[part] for part in parts_of(word))
     others = [parts] if len(parts) > 1 else []
-    pieces = word.lower().split(".")
-    others += [(known[".".join(pieces[at:])],) for at in range(1, len(pieces) - 1)]
+    pieces = word.split(".")
+    endings = [".".join(pieces[at:]) for at in range(1, len(pieces) - 1)]
+    others += [tuple(known[term] for term in analysis.terms(ending)) for ending in endings]
     return tuple(dict.fromkeys([words, *others]))
 
 
@@ -293,6 +305,9 @@ _SYMBOL = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
+_DOTTED = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+_CUT = re.compile(r"\.(?:(?<=[\d_]\.)(?=[^\W\d])|(?<=\w\.)(?=_))")
+"""Where StandardAnalyzer cuts a dotted name: behind a digit or beside an underscore."""
 _PLAIN_WORDS = re.compile("[A-Za-z0-9][a-z0-9]{0,99}(?:[.,]? [A-Za-z0-9][a-z0-9]{0,99})+[.,]?")
 """Several words, none of them a symbol or an identifier."""
 
@@ -319,6 +334,13 @@ def parts_of(word: str) -> list[str]:
     return parts if len(parts) > 1 or is_joined or word[0].islower() else []
 
 
+def _cut_names(text: str) -> Mapping[int, str]:
+    """Return the dotted names that StandardAnalyzer cuts, such as ``object.__len__`` and
+    ``sqlite3.Row``, by their offset."""
+    names = _DOTTED.finditer(text) if _CUT.search(text) else ()
+    return {name.start(): name[0] for name in names if _CUT.search(name[0])}
+
+
 def _within(word: str) -> Iterator[str]:
     """Yield the dotted names of two parts or more within one of at most _MAX_DOTTED."""
     pieces = word.lower().split(".")
@@ -341,7 +363,7 @@ class _Known(dict[str, str]):
 
     def __init__(self, language: str) -> None:
         super().__init__()
-        self._lemma: Callable[[str], str] = str if language == NONE else _lemmas(language)
+        self._lemma: Callable[[str], str] = str if language == NONE else _Lemmas(language)
 
     def __missing__(self, word: str) -> str:
         form = _POSSESSIVE.sub("", _letters(word))
@@ -393,6 +415,11 @@ _ELIDING = frozenset(("fr", "it", "ca"))
 _CAPITALISED = frozenset(("de",))
 """Languages whose nouns are capitalised, where the spelling of a noun is asked first."""
 
+_LEAST_PART = 4
+_LAST_PART = frozenset(("fi",))
+"""Languages of compounds, of which the last part alone is inflected and looked up. What simplemma
+guesses of words that its dictionary does not know is not asked there: it takes that part off."""
+
 _TYPED_PLAIN = frozenset(("de", "es", "fr"))
 """Languages whose words are also looked up by their letters without accents."""
 
@@ -404,70 +431,118 @@ def languages() -> tuple[str, ...]:
     return tuple(sorted(dictionary_factory.SUPPORTED_LANGUAGES))
 
 
-def _lemmas(language: str) -> Callable[[str], str]:
-    """Return the function from a word in lower case to its lemma."""
-    from simplemma import is_known, lemmatize
-    from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
+class _Lemmas:
+    """The lemmas of the words of a language, which are in lower case."""
 
-    is_small = len(LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)) <= _SMALL_DICTIONARY
-    frugal = True
-    left = _MANY_WORDS
-    of_unknown, of_lemmas, regular = (
-        [
-            (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
-            for ending, instead in table.get(language, ())
-        ]
-        for table in (endings.OF_UNKNOWN_WORDS, endings.OF_LEMMAS, endings.REGULAR)
-    )
-    uninflected = endings.UNINFLECTED.get(language, frozenset())
-    is_capitalised = language in _CAPITALISED  # and has compounds, whose parts are looked up
-    spellings = (str.capitalize, str) if is_capitalised else (str,)
+    def __init__(self, language: str) -> None:
+        from simplemma import is_known, lemmatize
+        from simplemma.strategies import DictionaryLookupStrategy
+        from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
 
-    def of_dictionary(word: str) -> str:
-        """Return the lemma of the first spelling that has another one than itself."""
-        lemmas = (
-            lemmatize(spelt(word), language, greedy=is_capitalised, low_memory=frugal).lower()
-            for spelt in spellings
+        self._language = language
+        self._is_known, self._lemmatize = is_known, lemmatize
+        words = LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)
+        self._dictionary = DictionaryLookupStrategy(LOW_MEMORY_DICTIONARY_FACTORY)
+        self._is_small = len(words) <= _SMALL_DICTIONARY
+        self._frugal = True
+        self._left = _MANY_WORDS
+        self._of_unknown, self._of_lemmas, self._of_nouns, self._regular = (
+            [
+                (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
+                for ending, instead in table.get(language, ())
+            ]
+            for table in (
+                endings.OF_UNKNOWN_WORDS,
+                endings.OF_LEMMAS,
+                endings.OF_NOUNS,
+                endings.REGULAR,
+            )
         )
-        return next((lemma for lemma in lemmas if lemma != word), word)
+        self._uninflected = endings.UNINFLECTED.get(language, frozenset())
+        self._has_parts = language in _LAST_PART
+        self._is_capitalised = language in _CAPITALISED  # and has compounds, which are looked up
+        self._spellings = (str.capitalize, str) if self._is_capitalised else (str,)
 
-    def last_of_dictionary(word: str) -> str:
+    def __call__(self, word: str) -> str:
+        """Return the lemma of a word, or the word itself."""
+        self._left -= 1
+        self._frugal = self._left > 0 or not self._is_small
+        if self._language in _ELIDING:
+            word = _ELIDED.sub("", word)
+        head, spelling = "", self._inflected(word)
+        if spelling is None and self._has_parts:
+            head, spelling = next(self._last_parts(word), ("", None))
+        if spelling is None:
+            word = next(_replaced(word, self._regular), word)
+            spelling = self._known_spelling(word) or word
+        word = self._last_lemma(spelling)
+        if word not in self._uninflected:
+            further = _first(_replaced(word, self._of_lemmas), self._known)
+            word = self._last_lemma(further) if further else word
+        return head + word
+
+    def _last_lemma(self, word: str) -> str:
         """Return the lemma that has no other one."""
         chain = [word]
         while True:  # operas, opera, opus
-            if language == "en" and word[-1] == "a" and of_dictionary(f"{word}s") == word:
+            if self._language == "en" and word[-1] == "a" and self._lemma(f"{word}s") == word:
                 return word  # opera is a word of its own, and a plural of opus
-            word = of_dictionary(word)
+            word = self._lemma(word)
             if word in chain:  # itself, or German Tag, tagen, Tag
                 return min(chain[chain.index(word) :], key=lambda word: (len(word), word))
             chain.append(word)
 
-    def known(word: str) -> str | None:
-        """Return a word if the dictionary has it."""
-        return word if len(word) > 2 and is_known(word, language, low_memory=frugal) else None
+    def _lemma(self, word: str) -> str:
+        """Return the lemma of the first spelling that has another one than itself."""
+        if self._has_parts:
+            return self._noun_or_lemma(word)
+        lemmas = (
+            self._lemmatize(
+                spelt(word), self._language, greedy=self._is_capitalised, low_memory=self._frugal
+            ).lower()
+            for spelt in self._spellings
+        )
+        return next((lemma for lemma in lemmas if lemma != word), word)
 
-    def known_spelling(word: str) -> str | None:
+    def _noun_or_lemma(self, word: str) -> str:
+        """Return the lemma in the dictionary or, if that is the word itself or a verb, a noun of
+        which the word is a form, too."""
+        lemma = (self._dictionary.get_lemma(word, self._language) or word).lower().rstrip(".")
+        nouns = _replaced(word, self._of_nouns) if lemma == word or lemma[-1] in "aä" else ()
+        return _first(nouns, self._noun) or lemma
+
+    def _noun(self, word: str) -> str | None:
+        """Return a word if the dictionary has it as a lemma."""
+        is_lemma = len(word) > 3 and self._dictionary.exact_lemma(word, self._language) == word
+        return word if is_lemma else None
+
+    def _known(self, word: str) -> str | None:
+        """Return a word if the dictionary has it."""
+        is_in = len(word) > 2 and self._is_known(word, self._language, low_memory=self._frugal)
+        return word if is_in else None
+
+    def _known_spelling(self, word: str) -> str | None:
         """Return the spelling of a word in the dictionary, with other accents or without."""
-        if (spelling := known(word)) or language not in _TYPED_PLAIN:
+        if (spelling := self._known(word)) or self._language not in _TYPED_PLAIN:
             return spelling
         plain = _accents_off(word)
-        return _accented(language).get(plain) or (known(plain) if plain != word else None)
+        if other := _accented(self._language).get(plain):
+            return other
+        return self._known(plain) if plain != word else None
 
-    def lemma(word: str) -> str:
-        nonlocal frugal, left
-        left -= 1
-        frugal = left > 0 or not is_small
-        if language in _ELIDING:
-            word = _ELIDED.sub("", word)
-        spelling = known_spelling(word) or _first(_replaced(word, of_unknown), known_spelling)
-        if spelling is None:
-            word = next(_replaced(word, regular), word)
-            spelling = known_spelling(word) or word
-        word = last_of_dictionary(spelling)
-        further = None if word in uninflected else _first(_replaced(word, of_lemmas), known)
-        return last_of_dictionary(further) if further else word
+    def _inflected(self, word: str) -> str | None:
+        """Return the spelling of a word in the dictionary, or of what a rule makes of it."""
+        return self._known_spelling(word) or _first(
+            _replaced(word, self._of_unknown), self._known_spelling
+        )
 
-    return lemma
+    def _last_parts(self, word: str) -> Iterator[tuple[str, str]]:
+        """Yield the first and the last part of a compound, both in the dictionary or, after those,
+        the last alone."""
+        for is_head, least in ((self._known, _LEAST_PART), (str, _LEAST_PART + 1)):
+            for at in range(3, len(word) - least + 1):
+                if is_head(word[:at]) and (spelling := self._inflected(word[at:])):
+                    yield word[:at], spelling
 
 
 def _replaced(word: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> Iterator[str]:

@@ -200,7 +200,7 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         "  holds        63 documents, 63 passages (cut at 1,000 tokens), 393 sentences, 8,916 "
         "tokens\n"
         "  words        match their forms in en: words, symbols, letters, lemmas of en (simplemma "
-        "2.0.0), endings, accents, identifiers, names within\n"
+        "2.0.0), endings, accents, identifiers, names within, cut names\n"
         "  lines        folded at 200 characters\n"
         "  serves       chunks and sentences; fields title, content, doc_id, year (number), kind "
         "(keyword)\n"
