@@ -31,6 +31,7 @@ _MOST_BLOCK_ROWS = 1 << 17
 _LEAST_BLOCK_ROWS = 1 << 10
 _MOST_CONVERTED = 1 << 24  # elements of a block that is float16 on disk: 64 MB
 _STRIPE_ROWS = 1 << 12
+_MOST_ALONE = 1 << 23  # elements that one thread multiplies by a query: 2 ms
 _RESCORED = 1 << 14  # rows that are scored in float64 at once
 
 
@@ -163,8 +164,11 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
 
     Stripes of some thousand rows, multiplied by a matrix of few columns, are twice as fast for 2
     to 16 queries as ``queries @ vectors.T``, and no slower for more. They are transposed while they
-    are in the cache.
+    are in the cache. One query in few rows is not worth the threads of a product of matrices, which
+    a search by words may need.
     """
+    if len(queries) == 1 and vectors.size <= _MOST_ALONE:
+        return np.vecdot(vectors, queries[0])[None]
     products = np.empty((len(queries), len(vectors)), np.float32)
     for start in range(0, len(vectors), _STRIPE_ROWS):
         stripe = vectors[start : start + _STRIPE_ROWS]
