@@ -183,19 +183,31 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
 
 
 FEW_ROWS = 50_000
-"""Fewer allowed rows than this are scored exactly, whatever the index."""
+"""Fewer allowed rows than this are kept as numbers, and scored exactly by quantised vectors too."""
 
 _KEPT_SCOPES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRows:
-    """The rows that are allowed. If they are fewer than FEW_ROWS, ``few`` has their numbers,
-    ascending; otherwise it is None, and ``bits`` has a bit for each row, the lowest of a byte
-    first."""
+    """The rows that are allowed, ``count`` of ``total``. If they are fewer than FEW_ROWS, ``few``
+    has their numbers, ascending; otherwise it is None, and ``bits`` has a bit for each row, the
+    lowest of a byte first."""
 
+    count: int
+    total: int
     few: NDArray[np.int64] | None
     bits: NDArray[np.uint8]
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return the numbers of the rows, ascending."""
+        return np.flatnonzero(self.mask(0, self.total)) if self.few is None else self.few
+
+    def bitmap(self) -> NDArray[np.uint8]:
+        """Return a bit for each row, the lowest of a byte first."""
+        if self.few is None:
+            return self.bits
+        return np.packbits(self.mask(0, self.total), bitorder="little")
 
     def mask(self, first: int, count: int) -> Mask:
         """Return whether each of ``count`` rows from ``first`` on is allowed."""
@@ -266,15 +278,16 @@ class Allowance:
         return allowed
 
     def _of_chunks(self, unit: VectorUnit, chunks: Mask) -> AllowedRows | None:
-        """Return the rows of the marked chunks; None if these are many, and all."""
+        """Return the rows of the marked chunks; None if these are all."""
         ends, rows, total_rows = self._texts[unit]
         if self._deleted is not None:
             chunks = chunks & ~self._deleted
         allowed = rows[np.repeat(chunks, np.diff(ends, prepend=0))]
-        if len(allowed) < FEW_ROWS:
-            return AllowedRows(np.sort(allowed), np.empty(0, np.uint8))
-        if len(allowed) == total_rows:
+        count = len(allowed)
+        if count == total_rows:
             return None
+        if count < FEW_ROWS:
+            return AllowedRows(count, total_rows, np.sort(allowed), np.empty(0, np.uint8))
         mask = np.zeros(total_rows, np.bool_)
         mask[allowed] = True
-        return AllowedRows(None, np.packbits(mask, bitorder="little"))
+        return AllowedRows(count, total_rows, None, np.packbits(mask, bitorder="little"))
