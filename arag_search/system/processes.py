@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-_SLEEP_WHEN_IDLE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""For the OpenMP runtimes of GCC and LLVM. Otherwise idle threads spin on their core, and two
-processes that encode at once slow each other down far beyond their share of the cores."""
+_SLEEP_WHEN_IDLE = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "KMP_BLOCKTIME": "0",
+    "OPENBLAS_THREAD_TIMEOUT": "4",  # the least: 2^4 ticks
+}
+"""For the OpenMP runtimes of GCC and LLVM, and for numpy's OpenBLAS. Otherwise idle threads spin on
+their core, and slow down whatever else runs on it, in this process or another, far beyond their
+share of the cores."""
 
 _THREAD_BOUNDS = (
     "OMP_NUM_THREADS",
@@ -32,7 +37,7 @@ def usable_cores() -> int:
 
 
 def share_cores() -> int:
-    """Make idle threads of torch and FAISS sleep, and return how many threads to give them.
+    """Make idle threads of torch, FAISS and numpy sleep, and return how many threads to give them.
 
     The libraries read the settings when they are loaded, so call this first. Variables that the
     user has set keep their values.

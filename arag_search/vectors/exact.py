@@ -31,6 +31,7 @@ _MOST_BLOCK_ROWS = 1 << 17
 _LEAST_BLOCK_ROWS = 1 << 10
 _MOST_CONVERTED = 1 << 24  # elements of a block that is float16 on disk: 64 MB
 _STRIPE_ROWS = 1 << 12
+_MOST_ALONE = 1 << 23  # elements that one thread multiplies by a query: 2 ms
 _RESCORED = 1 << 14  # rows that are scored in float64 at once
 
 
@@ -163,8 +164,11 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
 
     Stripes of some thousand rows, multiplied by a matrix of few columns, are twice as fast for 2
     to 16 queries as ``queries @ vectors.T``, and no slower for more. They are transposed while they
-    are in the cache.
+    are in the cache. One query in few rows is not worth the threads of a product of matrices, which
+    a search by words may need.
     """
+    if len(queries) == 1 and vectors.size <= _MOST_ALONE:
+        return np.vecdot(vectors, queries[0])[None]
     products = np.empty((len(queries), len(vectors)), np.float32)
     for start in range(0, len(vectors), _STRIPE_ROWS):
         stripe = vectors[start : start + _STRIPE_ROWS]
@@ -179,19 +183,31 @@ def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
 
 
 FEW_ROWS = 50_000
-"""Fewer allowed rows than this are scored exactly, whatever the index."""
+"""Fewer allowed rows than this are kept as numbers, and scored exactly by quantised vectors too."""
 
 _KEPT_SCOPES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRows:
-    """The rows that are allowed. If they are fewer than FEW_ROWS, ``few`` has their numbers,
-    ascending; otherwise it is None, and ``bits`` has a bit for each row, the lowest of a byte
-    first."""
+    """The rows that are allowed, ``count`` of ``total``. If they are fewer than FEW_ROWS, ``few``
+    has their numbers, ascending; otherwise it is None, and ``bits`` has a bit for each row, the
+    lowest of a byte first."""
 
+    count: int
+    total: int
     few: NDArray[np.int64] | None
     bits: NDArray[np.uint8]
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return the numbers of the rows, ascending."""
+        return np.flatnonzero(self.mask(0, self.total)) if self.few is None else self.few
+
+    def bitmap(self) -> NDArray[np.uint8]:
+        """Return a bit for each row, the lowest of a byte first."""
+        if self.few is None:
+            return self.bits
+        return np.packbits(self.mask(0, self.total), bitorder="little")
 
     def mask(self, first: int, count: int) -> Mask:
         """Return whether each of ``count`` rows from ``first`` on is allowed."""
@@ -262,15 +278,16 @@ class Allowance:
         return allowed
 
     def _of_chunks(self, unit: VectorUnit, chunks: Mask) -> AllowedRows | None:
-        """Return the rows of the marked chunks; None if these are many, and all."""
+        """Return the rows of the marked chunks; None if these are all."""
         ends, rows, total_rows = self._texts[unit]
         if self._deleted is not None:
             chunks = chunks & ~self._deleted
         allowed = rows[np.repeat(chunks, np.diff(ends, prepend=0))]
-        if len(allowed) < FEW_ROWS:
-            return AllowedRows(np.sort(allowed), np.empty(0, np.uint8))
-        if len(allowed) == total_rows:
+        count = len(allowed)
+        if count == total_rows:
             return None
+        if count < FEW_ROWS:
+            return AllowedRows(count, total_rows, np.sort(allowed), np.empty(0, np.uint8))
         mask = np.zeros(total_rows, np.bool_)
         mask[allowed] = True
-        return AllowedRows(None, np.packbits(mask, bitorder="little"))
+        return AllowedRows(count, total_rows, None, np.packbits(mask, bitorder="little"))

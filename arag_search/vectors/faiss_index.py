@@ -224,6 +224,7 @@ class IvfIndex:
     def __init__(self, path: Path, lists: Path, rows: int, threads: int) -> None:
         """Map the index of so many rows. Raises VectorsDamagedError."""
         self._threads = threads
+        self.rows = rows
         with _faiss(threads) as faiss:
             try:
                 self._index = _mapped_index(faiss, path, lists)
@@ -237,6 +238,7 @@ class IvfIndex:
                 f"The index has {self._index.ntotal:,} rows, not {rows:,}.", where=str(path)
             )
         self.lists = int(self._ivf.nlist)
+        self.is_quantised = int(self._ivf.code_size) < 4 * int(self._ivf.d)
 
     def search(
         self, queries: FloatArray, n: int, nprobe: int, allowed: NDArray[np.uint8] | None

@@ -11,6 +11,7 @@ from typing import Any
 
 from arag_search.errors import ArgumentError, IndexClosedError, VectorsMismatchError
 from arag_search.manifest import Manifest
+from arag_search.system.processes import share_cores
 from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
@@ -119,6 +120,7 @@ def sidecar_source(
     """
 
     def open_sidecar() -> Vectors:
+        share_cores()  # before numpy is loaded
         from arag_search.vectors.storage.folders import vectors_root
         from arag_search.vectors.storage.sidecar import open_vectors
 

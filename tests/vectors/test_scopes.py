@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.corpus import Chunk
+from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -21,6 +21,7 @@ from arag_search.query.tree import (
 )
 from arag_search.vectors import exact as allowed
 from arag_search.vectors.base import Selection, rows_of
+from arag_search.vectors.faiss_index import IvfIndex
 from arag_search.vectors.storage.columns import Columns, ColumnsWriter
 from tests.support.examples import examples
 from tests.support.oracle.documents import Documents
@@ -208,6 +209,40 @@ def test_lists_are_added_until_enough_rows_in_scope_are_found(
     scope = Scope((NumberRange("year", 1901, 1901),))  # 60 sentences of 6,000, over 16 lists
     (hits,) = published.open().nearest("sentence", unit_vectors(1), 60, scope, nprobe=1)
     assert len(hits) == 60
+
+
+@pytest.mark.parametrize(
+    ("index", "share", "probed"),
+    [
+        ("IVF16,Flat", 0.5, 4),  # twice as many lists as without the scope
+        ("IVF16,Flat", 0.1, 0),  # 600 rows are fewer than the 750 of two lists
+        ("IVF16,Flat", 0.2, 0),  # 1,200 rows cost less than 750 in ten lists, and passing 3,000
+        ("IVF16,SQ8", 0.5, 0),  # codes are no vectors: few rows are exact
+    ],
+)
+def test_lists_are_probed_where_that_costs_less_than_the_rows_in_scope(
+    tmp_path: Path, index: str, share: float, probed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = publish(tmp_path, chunks_of(2_000), index=index)
+    chosen = published.chunks[:: round(1 / share)]
+    ordinals = [chunk.ordinal for chunk in chosen]
+    within = Selection(Scope((Term("opera"),)), lambda known: np.isin(known, ordinals))
+    asked: list[int] = []
+    search = IvfIndex.search
+
+    def watched(self: IvfIndex, queries, n: int, nprobe: int, rows):
+        asked.append(nprobe)
+        return search(self, queries, n, nprobe, rows)
+
+    monkeypatch.setattr(IvfIndex, "search", watched)
+    (query,) = unit_vectors(1, seed=2)
+    (hits,) = published.open().nearest("sentence", query[None], 10, within, nprobe=2)
+    assert asked == ([probed] if probed else [])
+    exact = published.expected("sentence", query, 10, _in_scope(published, chosen))
+    if probed:
+        assert {chunk_ordinal(hit.ordinal) for hit in hits} <= set(ordinals)
+    else:
+        assert nearly_equal(hits, exact)
 
 
 def test_a_scope_that_admits_nothing_finds_nothing(published: PublishedVectors) -> None:

@@ -47,6 +47,8 @@ sidecar is opened (64 MiB); a damaged byte in one would drop hits without a word
 
 _GATHERING = 2
 """The time to gather a row, as a multiple of the time to pass it in a scan of all rows."""
+_PASSING = 1 / 4
+"""The time to pass a row of a list that is not allowed, as a multiple of the time to score it."""
 
 
 class _Unit:
@@ -153,12 +155,12 @@ class Sidecar:
         rescore: bool = True,
         nprobe: int | None = None,
     ) -> list[list[Nearest]]:
-        """See Vectors. Search exactly if the index is flat or few rows are within. Otherwise,
-        rescore the candidates that FAISS finds in ``nprobe`` lists by their stored vectors, unless
-        ``rescore`` is False.
+        """See Vectors. Search exactly if the index is flat, or if that costs less: few rows are
+        within. Otherwise, rescore the candidates that FAISS finds in ``nprobe`` lists by their
+        stored vectors, unless ``rescore`` is False. Of rows within, as many are scored as of all.
 
-        If those lists have fewer than ``n`` rows within, more lists are probed. Raises
-        ArgumentError for queries of another shape or not finite, NotServedError, IndexClosedError.
+        If those lists have too few rows within, more lists are probed. Raises ArgumentError for
+        queries of another shape or not finite, NotServedError, IndexClosedError.
         """
         with self._calls:
             if unit not in self._units or self._allowance is None:
@@ -175,9 +177,17 @@ class Sidecar:
                 allowed = self._allowance.rows(unit, within)
                 if stored.rows.rows == 0 or len(queries) == 0:
                     return [[] for _ in queries]
-                if stored.ivf is None or (allowed is not None and allowed.few is not None):
+                probed = _lists(stored, allowed, nprobe or self._nprobe or stored.nprobe)
+                if stored.ivf is None or not probed:
                     return _exactly(stored, queries, n, allowed)
-                return self._approximately(stored, queries, n, allowed, rescore, nprobe)
+                candidates = n * (self.manifest.rescore if rescore else 1)
+                found = _found(stored.ivf, queries, n, candidates, allowed, probed)
+                return [
+                    exact.ranked(stored.rows, stored.texts, query, np.sort(rows), n)
+                    if rescore
+                    else exact.in_order(stored.texts, rows, scores, n)
+                    for query, (scores, rows) in zip(queries, found, strict=True)
+                ]
             except (IndexError, ValueError, MemoryError) as error:
                 # numbers in damaged files point outside of them
                 raise VectorsDamagedError(
@@ -193,44 +203,50 @@ class Sidecar:
             self._units.clear()
             self._allowance = None
 
-    def _approximately(
-        self,
-        stored: _Unit,
-        queries: FloatArray,
-        n: int,
-        allowed: AllowedRows | None,
-        rescore: bool,
-        nprobe: int | None,
-    ) -> list[list[Nearest]]:
-        if stored.ivf is None:
-            raise TypeError("flat vectors are searched exactly")
-        candidates = n * (self.manifest.rescore if rescore else 1)
-        wanted = min(n, stored.rows.rows)
-        probed = min(nprobe or self._nprobe or stored.nprobe, stored.ivf.lists)
-        bits = None if allowed is None else allowed.bits
-        scores, rows = stored.ivf.search(queries, candidates, probed, bits)
-        while probed < stored.ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():
-            probed = min(4 * probed, stored.ivf.lists)
-            scores[too_few], rows[too_few] = stored.ivf.search(
-                queries[too_few], candidates, probed, bits
-            )
-        nearest: list[list[Nearest]] = []
-        for query, row_scores, row in zip(queries, scores, rows, strict=True):
-            valid = row >= 0
-            if rescore:
-                best = exact.ranked(stored.rows, stored.texts, query, np.sort(row[valid]), n)
-            else:
-                best = exact.in_order(stored.texts, row[valid], row_scores[valid], n)
-            nearest.append(best)
-        return nearest
+
+def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int) -> int:
+    """Return how many lists to probe, ``nprobe`` if all rows are allowed: as many more as it takes
+    to score as many rows, since the nearest of few are in more lists; 0 if it costs less, or is
+    needed, to score all that are allowed."""
+    if stored.ivf is None:
+        return 0
+    probed = min(nprobe, stored.ivf.lists)
+    if allowed is None:
+        return probed
+    if not allowed.count:
+        return 0
+    scored = allowed.total * probed / stored.ivf.lists
+    passed = min(allowed.total, scored * allowed.total / allowed.count)
+    few = scored + _PASSING * (passed - scored)
+    if allowed.count < (exact.FEW_ROWS if stored.ivf.is_quantised else few):
+        return 0
+    return min(-(-probed * allowed.total // allowed.count), stored.ivf.lists)
+
+
+def _found(
+    ivf: faiss_index.IvfIndex,
+    queries: FloatArray,
+    n: int,
+    candidates: int,
+    allowed: AllowedRows | None,
+    probed: int,
+) -> list[tuple[FloatArray, NDArray[np.int64]]]:
+    """Return, for each query, the scores and the rows of candidates in so many lists. If these have
+    fewer than ``n``, or than candidates if not all rows are allowed, more lists are probed."""
+    bits = None if allowed is None else allowed.bitmap()
+    wanted = min(n, ivf.rows) if allowed is None else min(candidates, allowed.count)
+    scores, rows = ivf.search(queries, candidates, probed, bits)
+    while probed < ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():
+        probed = min(4 * probed, ivf.lists)
+        scores[too_few], rows[too_few] = ivf.search(queries[too_few], candidates, probed, bits)
+    return [(own[row >= 0], row[row >= 0]) for own, row in zip(scores, rows, strict=True)]
 
 
 def _exactly(
     stored: _Unit, queries: FloatArray, n: int, allowed: AllowedRows | None
 ) -> list[list[Nearest]]:
-    few = None if allowed is None else allowed.few
-    if few is not None and _GATHERING * len(few) < stored.rows.rows:
-        best = exact.best_of_rows(stored.rows, queries, n, few)
+    if allowed is not None and _GATHERING * allowed.count < allowed.total:
+        best = exact.best_of_rows(stored.rows, queries, n, allowed.numbers())
     else:
         best = exact.best_of_all(stored.rows, queries, n, None if allowed is None else allowed.mask)
     return [

@@ -124,6 +124,8 @@ def test_idle_threads_of_libraries_sleep_unless_the_user_has_set_otherwise(
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
     monkeypatch.setenv("KMP_BLOCKTIME", "")
     del os.environ["KMP_BLOCKTIME"]
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     assert share_cores() == usable_cores()
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
     assert os.environ["KMP_BLOCKTIME"] == "0"
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "4"

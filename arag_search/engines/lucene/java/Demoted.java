@@ -13,6 +13,7 @@ import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
+import org.apache.lucene.search.BoostQuery;
 import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.Explanation;
@@ -34,13 +35,15 @@ import org.apache.lucene.search.Weight;
  * below 1.
  *
  * <p>A factor below 1 leaves every maximum of the scores a maximum. So a whole query is ranked
- * without the factors, and the other queries are looked at in its first documents only (top); within
- * other queries, blocks of documents are skipped as without the factors, and the other queries are
- * looked at in documents whose score would be high enough without them. The product of the factors
- * is in 64 bits, and rounded with the score, which is what a function_score of OpenSearch computes.
+ * without the factors, and the other queries are looked at in its first documents only (top). If
+ * these do not suffice, and within other queries, blocks of documents are skipped as without the
+ * factors, and the other queries are looked at in documents whose score would be high enough without
+ * them. The product of the factors is in 64 bits, and rounded with the score, which is what a
+ * function_score of OpenSearch computes.
  */
 final class Demoted extends Query {
     private static final int MORE_RANKED = 8;
+    private static final int MOST_RANKED = 16;
     private static final Comparator<ScoreDoc> BY_SCORE =
             Comparator.<ScoreDoc>comparingDouble(hit -> -hit.score)
                     .thenComparingLong(Demoted::ordinalOf);
@@ -96,13 +99,15 @@ final class Demoted extends Query {
     }
 
     /**
-     * Return the first n documents by the lowered scores. As many are ranked without the factors as
-     * it takes for the last of them to come behind the n-th of those that are lowered.
+     * Return the first n documents by the lowered scores. A few more are ranked without the factors,
+     * which suffices if the last of them comes behind the n-th of those that are lowered; where most
+     * documents are lowered, it never would.
      */
     TopDocs top(int n, IndexSearcher searcher, Ranking ranking) throws IOException {
         Query plain = searcher.rewrite(query);
         List<Lowering> lowering = lowering(searcher);
-        for (int size = n + n / 2 + MORE_RANKED; ; size *= 4) {
+        int first = n + n / 2 + MORE_RANKED;
+        for (int size = first; size <= MOST_RANKED * first; size *= 4) {
             TopDocs ranked = ranking.first(plain, size);
             ScoreDoc[] hits = ranked.scoreDocs;
             boolean all = hits.length < size;
@@ -113,6 +118,7 @@ final class Demoted extends Query {
                 return new TopDocs(ranked.totalHits, Arrays.copyOf(hits, Math.min(n, hits.length)));
             }
         }
+        return ranking.first(new Demoted(plain, this.lowering, factors), n);
     }
 
     private static boolean isBefore(ScoreDoc hit, float score, long ordinal) {
@@ -182,11 +188,9 @@ final class Demoted extends Query {
         List<Lowering> all = new ArrayList<>(lowering.size());
         for (Query other : lowering) {
             Lowering alternatives = new Lowering(new ArrayList<>(), new ArrayList<>());
-            Query rewritten = searcher.rewrite(other);
-            for (Query alternative :
-                    rewritten instanceof DisjunctionMaxQuery any
-                            ? any.getDisjuncts()
-                            : List.of(rewritten)) {
+            List<Query> parts = new ArrayList<>();
+            addAlternatives(searcher.rewrite(other), parts);
+            for (Query alternative : parts) {
                 if (alternative instanceof TermQuery term) {
                     alternatives.terms.add(term.getTerm());
                 } else {
@@ -198,6 +202,21 @@ final class Demoted extends Query {
             all.add(alternatives);
         }
         return all;
+    }
+
+    /** Add the queries that a query is any of; their scores do not matter. */
+    private static void addAlternatives(Query query, List<Query> parts) {
+        if (query instanceof BoostQuery boosted) {
+            addAlternatives(boosted.getQuery(), parts);
+        } else if (query instanceof DisjunctionMaxQuery any) {
+            any.getDisjuncts().forEach(part -> addAlternatives(part, parts));
+        } else if (query instanceof BooleanQuery any
+                && any.getMinimumNumberShouldMatch() <= 1
+                && any.clauses().size() == any.getClauses(BooleanClause.Occur.SHOULD).size()) {
+            any.clauses().forEach(clause -> addAlternatives(clause.query(), parts));
+        } else {
+            parts.add(query);
+        }
     }
 
     @Override

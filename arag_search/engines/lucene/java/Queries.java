@@ -15,10 +15,8 @@ import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
 import org.apache.lucene.search.ConstantScoreQuery;
 import org.apache.lucene.search.DisjunctionMaxQuery;
-import org.apache.lucene.search.FuzzyQuery;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.MatchAllDocsQuery;
-import org.apache.lucene.search.MultiTermQuery;
 import org.apache.lucene.search.PhraseQuery;
 import org.apache.lucene.search.PrefixQuery;
 import org.apache.lucene.search.Query;
@@ -108,9 +106,7 @@ public final class Queries {
     private Query expanded() {
         Term term = new Term(word(), word());
         int edits = number();
-        return edits == 0
-                ? new PrefixQuery(term)
-                : new FuzzyQuery(term, edits, 0, 1, true, MultiTermQuery.CONSTANT_SCORE_REWRITE);
+        return edits == 0 ? new PrefixQuery(term) : new Similar(term, edits);
     }
 
     private Query phrase() {
