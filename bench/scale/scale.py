@@ -1,4 +1,4 @@
-"""Growth of build time, size and latency with the corpus, extrapolated to KILT.
+"""Growth of build time, size and latency with the corpus, to ten million passages.
 
     python -m bench scale
     python -m bench scale --sizes 10000,30000,100000 --engine opensearch --out scale.json
@@ -6,10 +6,9 @@
 
 Builds synthetic corpora of several sizes on both engines, and measures each size once: its build as
 it goes on, opening, searches by 1 and 4 clients, the worst queries, a deletion, an addition and a
-compaction. A power law is fitted to the sizes. Every measurement is kept in a JSON file and not
-repeated, and an index is kept in the folder of --work until it is measured, so that the same
-command resumes an interrupted run, in the middle of a build too. A table goes to stdout, a plot
-beside the JSON file.
+compaction. Every measurement is kept in a JSON file and not repeated, and an index is kept in the
+folder of --work until it is measured, so that the same command resumes an interrupted run, in the
+middle of a build too. A table goes to stdout.
 """
 
 from __future__ import annotations
@@ -25,13 +24,11 @@ import orjson
 from pydantic import ValidationError
 
 from arag_search.system.durable import write_atomically
-from arag_search.system.extras import check_extra
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive, whole_from
 from bench.data import corpus_in, is_published
 from bench.report.rows import Figure, Row, Target, circumstances, table
 from bench.scale import synthetic
-from bench.scale.law import TARGET_PASSAGES, laws
 from bench.scale.sides import ENGINES, EngineName, Measured, Side, measure
 from bench.scale.words import compared
 from bench.workbench import check_room, say
@@ -81,18 +78,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _grown(options: argparse.Namespace, command: str) -> int:
-    check_extra("bench", "matplotlib")
     results = _Results.read(options.out, options.queries)
     results.run = circumstances(command, seed=synthetic.SEED)
     if not results.corpus and is_published(options.data):
         results.corpus = compared(corpus_in(options.data))
     _measure_all(options, results)
-    figures = results.figures()
-    from bench.scale.plot import plot
-
-    pictures = plot(results.measured, options.out)
-    print(table(figures))
-    say(f"Results are in {options.out}, {', '.join(map(str, pictures))}.")
+    print(table(results.figures()))
+    say(f"Results are in {options.out}.")
     return 0
 
 
@@ -158,25 +150,16 @@ class _Results:
                 side: [sizes[size].to_dict() for size in sorted(sizes)]
                 for side, sizes in self.measured.items()
             },
-            "extrapolated": {
-                side: {name: law.to_dict() for name, law in laws(sizes).items()}
-                for side, sizes in self.measured.items()
-            },
             "runs": self._runs,
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path, orjson.dumps(content, option=_JSON) + b"\n")
 
     def figures(self) -> list[Figure]:
-        """Return the rows of the table: first the measured, then the extrapolated ones."""
+        """Return the rows of the table."""
         figures = [_corpus_figure(self.corpus)] if self.corpus else []
         for engine, sizes in self.measured.items():
-            for size in sorted(sizes):
-                figures.append(_size_figure(engine, sizes[size]))
-            if kilt := laws(sizes):
-                rows = [law.row(name) for name, law in kilt.items()]
-                name = f"{engine}, {TARGET_PASSAGES:,} passages, EXTRAPOLATED"
-                figures.append(Figure(name, tuple(rows)))
+            figures += [_size_figure(engine, sizes[size]) for size in sorted(sizes)]
         return figures
 
 
