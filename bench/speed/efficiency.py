@@ -1,4 +1,4 @@
-"""Time of building, searches, patterns and startup over that of bare loops.
+"""Time of building, searches and startup over that of bare loops.
 
     python -m bench efficiency all
     python -m bench efficiency search --rounds 3 --json search.json
@@ -15,11 +15,11 @@ from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_in
 from bench.report.rows import Figure, circumstances, table, write_results
-from bench.speed import indexing, keyword, patterns, search, startup
+from bench.speed import indexing, keyword, search, startup
 from bench.speed.queries import SEED
 from bench.workbench import Workbench, say, set_up
 
-PARTS = ("indexing", "search", "keyword", "patterns", "startup")
+PARTS = ("indexing", "search", "keyword", "startup")
 ROUNDS = 7
 
 _QUIET_LOAD = 0.5
@@ -78,7 +78,6 @@ def _measures(options: argparse.Namespace) -> dict[str, Callable[[Workbench], Fi
         "keyword": lambda bench: keyword.measure(
             bench, options.rounds, scales=options.scales, max_build_s=options.max_build_s
         ),
-        "patterns": lambda bench: patterns.measure(bench, options.rounds),
         "startup": lambda bench: startup.measure(bench),
     }
 

@@ -13,7 +13,7 @@ from arag_search.search.index import Index
 from bench import BenchError
 from bench.report.rounds import Ratio, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, Target, table, write_results
-from bench.speed import efficiency, indexing, keyword, patterns, search, startup
+from bench.speed import efficiency, indexing, keyword, search, startup
 from bench.speed.bare import scan
 from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
@@ -226,15 +226,6 @@ def test_keyword_search_is_compared_at_every_scale(bench: Workbench) -> None:
         "2x: ours",
     ]
     assert figure.details["measured_on"] == "copies of the corpus, not a corpus"
-
-
-def test_a_pattern_is_compared_with_its_word_at_growing_numbers_of_passages(
-    bench: Workbench,
-) -> None:
-    figure = patterns.measure(bench, 1, times=2)
-    numbers = [int(row.what.split()[0]) for row in figure.rows if row.unit == "x"]
-    assert numbers == sorted(set(numbers))
-    assert all(0 < number <= 24 for number in numbers)
 
 
 def test_startup_runs_processes_and_takes_what_they_report() -> None:
