@@ -51,11 +51,6 @@ def test_a_ratio_is_that_of_the_medians_and_its_range_that_of_the_rounds() -> No
     assert timings.rounds == 3
 
 
-def test_the_fastest_side_is_the_one_of_the_least_median() -> None:
-    timings = Timings({"a": (1.0, 9.0, 9.0), "b": (2.0, 2.0, 30.0), "c": (1.0, 1.0, 1.0)})
-    assert timings.fastest("a", "b") == "b"
-
-
 def test_the_median_of_an_even_number_of_rounds_is_the_mean_of_the_two_in_the_middle() -> None:
     assert Timings({"a": (1.0, 10.0, 4.0, 2.0)}).median_s("a") == 3.0
 
@@ -203,10 +198,9 @@ def test_the_scan_equals_keyword_search_by_substrings() -> None:
 # A run of every comparison, on a few passages
 
 
-def test_indexing_compares_our_build_with_the_faster_bare_loop(bench: Workbench) -> None:
+def test_indexing_compares_our_build_with_the_bare_loop(bench: Workbench) -> None:
     figure = indexing.measure(bench, 1, warm_up=0)
-    assert [row.unit for row in figure.rows] == ["x", "x", *["passages/s"] * 3]
-    assert figure.details["bare"] in figure.rows[0].what
+    assert [row.unit for row in figure.rows] == ["x", "passages/s", "passages/s"]
 
 
 def test_search_finds_what_the_bare_loop_finds(bench: Workbench) -> None:
