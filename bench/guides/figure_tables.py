@@ -17,8 +17,8 @@ import orjson
 from arag_search.system.progress import duration
 from bench.report import markdown
 from bench.report.rows import Kept, Row, shown_number
+from bench.scale.scale import Measured
 from bench.scale.searching import CLASSES
-from bench.scale.sides import Measured
 from bench.speed.where import PLAIN, SHARES, TOP_K
 
 Table = Callable[[Kept], list[str]]

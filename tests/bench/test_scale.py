@@ -11,9 +11,9 @@ from arag_search.corpus import Chunk
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
 from bench import BenchError
-from bench.scale import scale, searching, steps, synthetic, worst
+from bench.scale import scale, searching, steps, synthetic
+from bench.scale.scale import Cost, Measured, Side
 from bench.scale.searching import CLASSES, Latency, Searched, drawn_queries
-from bench.scale.sides import Cost, Measured, Side
 from bench.scale.steps import Point, Record, Task
 from bench.scale.words import word_statistics
 from tests.support.lucene_indexes import chunk
@@ -134,8 +134,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(steps, "started", started)
     monkeypatch.setattr(searching, "MAX_WARM_UP", 1)
     monkeypatch.setattr(searching, "ROUNDS", 1)
-    candidates = worst.candidates  # the fuzzy ones take seconds
-    monkeypatch.setattr(worst, "candidates", lambda *words: candidates(*words)[:2])
+    candidates = searching.candidates  # the fuzzy ones take seconds
+    monkeypatch.setattr(searching, "candidates", lambda *words: candidates(*words)[:2])
     return names
 
 
@@ -214,7 +214,7 @@ def test_the_rate_of_each_tenth_comes_from_the_points_around_it() -> None:
 
 def test_every_worst_query_is_within_the_limits() -> None:
     words = [synthetic.word_of(rank) for rank in range(66)]
-    for candidate in worst.candidates(words, "rare"):
+    for candidate in searching.candidates(words, "rare"):
         parse(candidate.query, Schema())
 
 

@@ -15,7 +15,7 @@ from bench.report.rounds import Ratio, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, Target, table, write_results
 from bench.speed import efficiency, indexing, keyword, search, startup
 from bench.speed.bare import scan
-from bench.speed.copies import copies
+from bench.speed.keyword import copies
 from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
 from tests.support.bench_passages import chunk, passages
