@@ -17,8 +17,8 @@ import orjson
 from arag_search.system.progress import duration
 from bench.report import markdown
 from bench.report.rows import Kept, Row, shown_number
-from bench.scale.scale import Measured
 from bench.scale.searching import CLASSES
+from bench.scale.sides import Measured
 from bench.speed.where import PLAIN, SHARES, TOP_K
 
 Table = Callable[[Kept], list[str]]
@@ -385,14 +385,18 @@ def _claim(claim: Mapping[str, Any]) -> str:
 
 
 def growth(kept: Kept) -> list[str]:
-    """Build the table of the rate of builds and of latency by engine and size."""
+    """Build the table of the rate of builds and of latency by engine and size, and of what KILT
+    would take."""
     lines: list[str] = []
-    for side, sizes in _grown(kept).items():
-        for size in sizes:
+    for side, content in _grown(kept).items():
+        for size in content.sizes:
             rate = f"{size.passages / size.build.seconds:,.0f}"
             spent = f"{size.build.processor_s / size.passages * 1000:.2f}"
             cells = [side, f"{size.passages:,}", rate, spent, *_latencies(size, 1)]
             lines.append(markdown.line(cells))
+        if laws := content.laws:
+            medians = (_with_interval(laws[f"{name}: median"]) for name in CLASSES)
+            lines.append(markdown.line([side, _extrapolated(laws), "", "", *medians]))
     head = ("engine", "passages", "passages/s built", "processor ms a passage")
     return table((*head, *CLASSES), lines, "scale")
 
@@ -401,8 +405,8 @@ def growth_clients(kept: Kept) -> list[str]:
     """Build the table of the latency of four clients by engine and size."""
     lines = [
         markdown.line([side, f"{size.passages:,}", *_latencies(size, 4)])
-        for side, sizes in _grown(kept).items()
-        for size in sizes
+        for side, content in _grown(kept).items()
+        for size in content.sizes
     ]
     return table(("engine", "passages", *CLASSES), lines, "scale")
 
@@ -410,8 +414,8 @@ def growth_clients(kept: Kept) -> list[str]:
 def growth_changes(kept: Kept) -> list[str]:
     """Build the table of the cost of changes by engine and size, and the worst query."""
     lines: list[str] = []
-    for side, sizes in _grown(kept).items():
-        for size in sizes:
+    for side, content in _grown(kept).items():
+        for size in content.sizes:
             changes = [size.changes[name] for name in ("delete", "add", "compact")]
             worst = max(size.search.worst, key=lambda outcome: outcome.seconds)
             cells = [
@@ -424,11 +428,11 @@ def growth_changes(kept: Kept) -> list[str]:
     return table(("engine", "passages", *head, "worst query"), lines, "scale")
 
 
-def machine_sizes(kept: Kept) -> list[str]:
+def sizes(kept: Kept) -> list[str]:
     """Build the table of what a machine needs, by engine and size."""
     lines: list[str] = []
-    for side, sizes in _grown(kept).items():
-        for size in sizes:
+    for side, content in _grown(kept).items():
+        for size in content.sizes:
             build, compact = size.build, size.changes["compact"]
             disks = (build.bytes, build.peak_disk, compact.peak_disk)
             cells = [
@@ -439,17 +443,32 @@ def machine_sizes(kept: Kept) -> list[str]:
                 f"{_two_digits(size.search.opening_s)} s",
             ]
             lines.append(markdown.line([side, f"{size.passages:,}", *cells]))
+        if laws := content.laws:
+            hours = (
+                f"{_with_interval(laws[name])} h" for name in ("build", "build, processor time")
+            )
+            disks = ("index", "build, disk at most", "compaction, disk at most")
+            shown = (_with_interval(laws[name]) if name in laws else "" for name in disks)
+            cells = [*hours, *shown, "", _with_interval(laws["searches, memory at most"]), ""]
+            lines.append(markdown.line([side, _extrapolated(laws), *cells]))
     head = ("build", "its processor time", "index, GB", "while built", "while compacted")
     memory = ("memory of a build, GB", "of searches", "opening")
     return table(("engine", "passages", *head, *memory), lines, "scale")
 
 
-def _grown(kept: Kept) -> dict[str, list[Measured]]:
-    """Return the measured sizes of each engine."""
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """The sizes of an engine, and the extrapolations by name."""
+
+    sizes: Sequence[Measured]
+    laws: Mapping[str, Any]
+
+
+def _grown(kept: Kept) -> dict[str, _Grown]:
     path = kept.folder / "scale.json"
     content: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
     return {
-        side: [Measured.from_dict(size) for size in sizes]
+        side: _Grown([Measured.from_dict(size) for size in sizes], content["extrapolated"][side])
         for side, sizes in content.get("measured", {}).items()
     }
 
@@ -459,6 +478,10 @@ def _latencies(size: Measured, clients: int) -> list[str]:
     classes = size.search.latency[clients]
     both = ((classes[name].median_ms, classes[name].p95_ms) for name in CLASSES)
     return [" / ".join(map(_two_digits, pair)) for pair in both]
+
+
+def _extrapolated(laws: Mapping[str, Any]) -> str:
+    return f"{laws['build']['passages']:,}, extrapolated"
 
 
 def where(kept: Kept) -> list[str]:
@@ -488,6 +511,12 @@ def vector_scale(kept: Kept) -> list[str]:
         for row in figure.rows:
             lines.append(markdown.line([name, row.what, f"{_value(row)} {row.unit}".strip()]))
     return table(("run", "figure", "measured"), lines, "vector_scale")
+
+
+def _with_interval(law: Mapping[str, Any]) -> str:
+    low, high = law["interval_95"]
+    mark = " !" if law["bends"] or law["mostly_overhead"] else ""
+    return f"{_two_digits(law['value'])} [{_two_digits(low)}, {_two_digits(high)}]{mark}"
 
 
 def _two_digits(number: float) -> str:
@@ -534,7 +563,7 @@ TABLES: Mapping[str, Table] = {
     "vector scale": vector_scale,
     "growth clients": growth_clients,
     "growth changes": growth_changes,
-    "sizes": machine_sizes,
+    "sizes": sizes,
     "manuals": manuals,
 }
 """The tables by their name in the mark."""

@@ -1,5 +1,6 @@
-"""The bench of growth: its corpus, its statistics, and small runs."""
+"""The bench of growth: its corpus, its statistics, its extrapolation, and small runs."""
 
+import math
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -11,9 +12,10 @@ from arag_search.corpus import Chunk
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
 from bench import BenchError
-from bench.scale import scale, searching, steps, synthetic
-from bench.scale.scale import Cost, Measured, Side
+from bench.scale import scale, searching, steps, synthetic, worst
+from bench.scale.law import last_decades, laws, power_law
 from bench.scale.searching import CLASSES, Latency, Searched, drawn_queries
+from bench.scale.sides import Cost, Measured, Side
 from bench.scale.steps import Point, Record, Task
 from bench.scale.words import word_statistics
 from tests.support.lucene_indexes import chunk
@@ -98,14 +100,75 @@ def test_the_vocabulary_of_synthetic_passages_grows_by_heaps_law() -> None:
     assert 0.85 < statistics["Zipf slope"] < 1.05
 
 
-def test_a_measurement_is_the_same_after_it_was_kept_as_json() -> None:
-    latency = Latency(10, 0, 1.0, 10.0, 1.0, 2.0, 100.0, 0.5)
-    cost = Cost(2.0, 2.5, 1_000_000, 1 << 28, 2_000_000)
-    searched = Searched(5_000, 1.0, 0.1, 1 << 27, {1: {"term": latency}}, {}, ())
+# Extrapolation
+
+
+def test_an_exact_power_law_is_extrapolated_without_uncertainty() -> None:
+    law = power_law([(size, 3 * size**0.75) for size in (10, 100, 1000, 5000)])
+    assert (law.factor, law.exponent) == (pytest.approx(3), pytest.approx(0.75))
+    assert law.last_exponent == pytest.approx(0.75)
+    prediction = law.predict(1e6)
+    assert [prediction.low, prediction.value, prediction.high] == pytest.approx([3 * 1e6**0.75] * 3)
+
+
+def test_nineteen_of_twenty_intervals_contain_the_value() -> None:
+    random = Random(7)
+    hits = 0
+    for _ in range(1000):
+        sizes = (1e4, 3e4, 1e5, 3e5, 1e6, 2.2e7)
+        values = [size * math.exp(random.gauss(0, 0.1)) for size in sizes]
+        prediction = power_law(list(zip(sizes, values, strict=True))[:-1]).predict(2.2e7)
+        hits += prediction.low <= values[-1] <= prediction.high
+    assert 930 <= hits <= 970
+
+
+def test_three_sizes_are_too_few() -> None:
+    with pytest.raises(BenchError) as raised:
+        power_law([(1, 1), (2, 2), (3, 3)])
+    assert str(raised.value) == (
+        "3 sizes are measured, which is too few to go beyond them.\nAllowed: at least 4\n"
+        "Do: Name more with --sizes."
+    )
+    assert laws({1: measured_size(1), 2: measured_size(2), 3: measured_size(3)}) == {}
+
+
+def measured_size(passages: int, exponent: float = 1.0) -> Measured:
+    latency = Latency(
+        10, 0, passages**exponent / 1000, passages**exponent / 100, 1.0, 2.0, 100.0, 0.5
+    )
+    cost = Cost(passages / 500, passages / 400, passages * 1000, 1 << 28, passages * 2000)
+    searched = Searched(passages * 5, 1.0, 0.1, 1 << 27, {1: {"term": latency}}, {}, ())
     changes = dict.fromkeys(("delete", "add", "compact"), cost)
-    measured = Measured(1_000, cost, (500.0,) * 10, (400.0,) * 10, 1.0, searched, changes)
+    return Measured(passages, cost, (500.0,) * 10, (400.0,) * 10, 1.0, searched, changes)
+
+
+def test_a_measurement_is_the_same_after_it_was_kept_as_json() -> None:
+    measured = measured_size(1000)
     kept = orjson.dumps(measured.to_dict(), option=orjson.OPT_NON_STR_KEYS)
     assert Measured.from_dict(orjson.loads(kept)) == measured
+
+
+def test_only_sizes_of_the_last_two_decades_count() -> None:
+    points = [(size, 1.0) for size in (1e7, 1e4, 9e4, 1e5, 1e6)]
+    assert last_decades(points) == [(1e5, 1.0), (1e6, 1.0), (1e7, 1.0)]
+    sizes = {size: measured_size(size) for size in (1000, 10_000, 30_000, 100_000, 10_000_000)}
+    assert laws(sizes) == {}
+
+
+def test_extrapolations_state_their_basis() -> None:
+    sizes = {size: measured_size(size) for size in (10_000, 30_000, 100_000, 1_000_000)}
+    by_measure = laws(sizes)
+    assert by_measure["build"].row("build").value == pytest.approx(22_000_000 / 500 / 3600)
+    assert by_measure["index"].to_dict()["value"] == pytest.approx(22)
+    assert by_measure["term: median"].row("term").what == "term (grows as size^1.00)"
+    slow = {size: measured_size(size, 0.2) for size in sizes}
+    assert laws(slow)["term: median"].row("term").what == (
+        "term (grows as size^0.20, LOWER BOUND: mostly overhead)"
+    )
+    sizes[1_000_000] = measured_size(1_000_000, 1.5)
+    bent = laws(sizes)["term: median"]
+    assert bent.bends
+    assert bent.row("term").what.endswith(", TOO LOW: it bends)")
 
 
 # Runs
@@ -134,8 +197,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(steps, "started", started)
     monkeypatch.setattr(searching, "MAX_WARM_UP", 1)
     monkeypatch.setattr(searching, "ROUNDS", 1)
-    candidates = searching.candidates  # the fuzzy ones take seconds
-    monkeypatch.setattr(searching, "candidates", lambda *words: candidates(*words)[:2])
+    candidates = worst.candidates  # the fuzzy ones take seconds
+    monkeypatch.setattr(worst, "candidates", lambda *words: candidates(*words)[:2])
     return names
 
 
@@ -148,6 +211,7 @@ def test_a_small_run_is_saved_and_not_measured_again(
     assert scale.main(options) == 0
     output = capsys.readouterr()
     assert "lucene, 100 passages, measured" in output.out
+    assert "EXTRAPOLATED" not in output.out
     assert in_this_process == ["build", "search", "delete", "add", "compact"]
     first = orjson.loads(out.read_bytes())
     (kept,) = first["measured"]["lucene"]
@@ -160,7 +224,7 @@ def test_a_small_run_is_saved_and_not_measured_again(
     assert measured.search.latency.keys() == set(searching.CLIENTS)
     assert all(set(classes) == set(CLASSES) for classes in measured.search.latency.values())
     assert {measured.latency[name].without_hits for name in ("term", "AND", "sentence")} == {0}
-    assert {path.suffix for path in out.parent.iterdir()} == {".json"}
+    assert {path.suffix for path in out.parent.iterdir()} == {".json", ".png", ".svg"}
     assert list(work.iterdir()) == []
 
     assert scale.main(options) == 0
@@ -214,7 +278,7 @@ def test_the_rate_of_each_tenth_comes_from_the_points_around_it() -> None:
 
 def test_every_worst_query_is_within_the_limits() -> None:
     words = [synthetic.word_of(rank) for rank in range(66)]
-    for candidate in searching.candidates(words, "rare"):
+    for candidate in worst.candidates(words, "rare"):
         parse(candidate.query, Schema())
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.scale import searching, steps
-from bench.scale.scale import Side, measure
+from bench.scale import searching, steps, worst
+from bench.scale.sides import Side, measure
 from bench.scale.steps import Task
 from tests.support.opensearch_indexes import Site
 
@@ -21,8 +21,8 @@ def test_a_server_is_measured_with_a_shard_for_each_node_and_left_as_it_was(
         shards.append(",".join(sorted({row["shard"] for row in rows})))
         return 0
 
-    candidates = searching.candidates  # the fuzzy ones take seconds
-    monkeypatch.setattr(searching, "candidates", lambda *words: candidates(*words)[:2])
+    candidates = worst.candidates  # the fuzzy ones take seconds
+    monkeypatch.setattr(worst, "candidates", lambda *words: candidates(*words)[:2])
     monkeypatch.setattr(searching, "MAX_WARM_UP", 1)
     monkeypatch.setattr(searching, "ROUNDS", 1)
     monkeypatch.setattr(steps, "started", started)
