@@ -57,7 +57,7 @@ _MODULES = {
     "compact": "updates",
     "delete": "updates",
     "forget": "updates",
-    "queries": "query_log",
+    "queries": "mcp",
     "show": "view",
     "unavailable": "questions",
 }

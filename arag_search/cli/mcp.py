@@ -1,4 +1,5 @@
-"""arag-search mcp: the tools, for any client that speaks the Model Context Protocol."""
+"""arag-search mcp and queries: the tools for any client that speaks the Model Context Protocol, and
+what the log of their queries says."""
 
 from __future__ import annotations
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.stdio import Channel
     from arag_search.search.index import Index
     from index_jobs.updates.folder_index import FolderIndex
+
+
+from arag_search.cli.output.printing import print_json, print_text
 
 
 class HttpOptions(NamedTuple):
@@ -354,3 +358,33 @@ def _serve(
         return run_until_signalled(serve), workers.close()
     except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
         return INTERRUPTED, False
+
+
+def queries_command(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="What arag-search mcp --log-queries wrote.", metavar="FILE", show_default=False
+        ),
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Sum up a server's log of queries: the commonest, those without results, and the slowest.
+
+    Queries without results show what a corpus lacks, or which words its readers use for what it
+    has: these go into a file of synonyms.
+
+    Examples:
+
+    \b
+      arag-search queries queries.jsonl
+      arag-search queries queries.jsonl --json
+    """
+    from arag_search.mcp_server.query_log import summary
+
+    summed = summary(file)
+    if json:
+        print_json(summed.to_json(), pretty=True)
+    else:
+        print_text(summed.to_text())
+    return 0

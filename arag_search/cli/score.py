@@ -13,7 +13,7 @@ from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.cli.output.score_tables import details_text, measures_text, score_text
-from arag_search.evaluation.judging.agreement import read_labels
+from arag_search.evaluation.judging.judge import read_labels
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.score import score
 from arag_search.search.index import open_index

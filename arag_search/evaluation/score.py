@@ -15,11 +15,17 @@ from typing import Any
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
-from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
 from arag_search.evaluation.judging.failures import NOT_JUDGED, FailureJudge, FailureVerdict
 from arag_search.evaluation.judging.intents import IntentJudge, IntentMeasures, intent_measures
-from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, verdict_values
+from arag_search.evaluation.judging.judge import (
+    Agreement,
+    Judge,
+    Judgement,
+    Verdict,
+    agreement,
+    verdict_values,
+)
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_predictions, load_run
 from arag_search.evaluation.measurement import (

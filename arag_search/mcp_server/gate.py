@@ -19,8 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arag_search.errors import AccessError, AragError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
-from arag_search.mcp_server.authority import name_in_host, name_in_origin
-from arag_search.mcp_server.listening import HEALTH_PATH, PATH, Listening
+from arag_search.mcp_server.listening import (
+    HEALTH_PATH,
+    PATH,
+    Listening,
+    name_in_host,
+    name_in_origin,
+)
 from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message, too_long
 
 _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)

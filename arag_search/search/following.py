@@ -93,7 +93,7 @@ class Follower(Generic[_T]):
 
     def close(self) -> None:
         """Close the states. Those in use are closed when their uses end."""
-        with self._changing:
+        with self._looking, self._changing:  # a state that is being opened would outlive the end
             self._closed = True
         self._close_unused()
 
@@ -103,7 +103,7 @@ class Follower(Generic[_T]):
         if time.monotonic() < self._next_look_s or not self._looking.acquire(blocking=False):
             return
         try:
-            if not self._states or not self._states[-1].is_outdated():
+            if self._closed or not self._states[-1].is_outdated():
                 self._next_look_s = time.monotonic() + self._every_s
                 return
             newest = self._open()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
+from inspect import isfunction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -959,9 +960,15 @@ class FollowedIndex(Index):
         self._follower = follower
         self._filters = filters
 
-    def __getattr__(self, name: str) -> Any:
-        with self._state() as index:
-            return getattr(index, name)
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("within", "close"):
+            return object.__getattribute__(self, name)
+        method = vars(Index).get(name)
+        if not isfunction(method):
+            with self._state() as index:
+                return getattr(index, name)
+        call = self._streamed if name in ("scan", "documents") else self._called
+        return wraps(method)(partial(call, name))
 
     def within(self, filter: str) -> Index:
         """See ``Index.within``."""
@@ -983,7 +990,7 @@ class FollowedIndex(Index):
                 index = index.within(filter)
             yield index
 
-    def _called(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    def _called(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Call a method of one state of the index."""
         same = {key: value for key, value in options.items() if key not in _PAGE_OPTIONS}
         result = (self._filters, name, repr((arguments, sorted(same.items()))))
@@ -992,35 +999,10 @@ class FollowedIndex(Index):
         with self._state(result if is_paged else None, continues=continues) as index:
             return getattr(index, name)(*arguments, **options)
 
-    def _streamed(
-        self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]
-    ) -> Iterator[Any]:
+    def _streamed(self, name: str, *arguments: Any, **options: Any) -> Iterator[Any]:
         """Yield the items of a method of one state, which stays open until the end."""
         with self._state() as index:
             yield from getattr(index, name)(*arguments, **options)
-
-
-def _follow_calls() -> None:
-    """Make the public methods of Index calls of one state in FollowedIndex."""
-    for name, method in vars(Index).items():
-        if name.startswith("_") or name in vars(FollowedIndex):
-            continue
-        if isinstance(method, cached_property):
-            setattr(FollowedIndex, name, property(partial(FollowedIndex.__getattr__, name=name)))
-        else:
-            caller = "_streamed" if name in ("scan", "documents") else "_called"
-            setattr(FollowedIndex, name, _delegated(name, method, caller))
-
-
-def _delegated(name: str, method: Callable[..., Any], caller: str) -> Callable[..., Any]:
-    @wraps(method)
-    def call(self: FollowedIndex, *arguments: Any, **options: Any) -> Any:
-        return getattr(self, caller)(name, arguments, options)
-
-    return call
-
-
-_follow_calls()
 
 
 @checked

@@ -191,11 +191,13 @@ class SearchResult:
         """The o200k tokens of corpus text in the result: of titles and snippets."""
         return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
 
-    def first_match(self, text: str) -> int:
-        """Return where the first match of the query in a text begins; 0 if it has none."""
+    def first_match(self, text: str, doc_id: str) -> int:
+        """Return where the first match of the query in a text of a document begins; 0 if it has
+        none."""
         if self.highlighter is None:
             return 0
-        marks = self.highlighter.highlights("", text, (len(text),), (0,)).snippet
+        ends = (len(text),)
+        marks = self.highlighter.highlights("", text, ends, (0,), is_code(doc_id)).snippet
         return marks[0][0] if marks else 0
 
     def highlights(self, hit: SearchHit) -> Highlights | None:

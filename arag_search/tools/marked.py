@@ -403,7 +403,8 @@ def _lines(
         unit = hit.outline.unit_of(number)
         line = hit.outline.line + hit.content.count("\n", 0, starts[number])
         text = one_line(sentences[number]).lstrip("# ")
-        text = cut_to(text[_clause_start(text, result.first_match(text)) :], LINE_TOKENS)
+        start = _clause_start(text, result.first_match(text, hit.doc_id))
+        text = cut_to(text[start:], LINE_TOKENS)
         name = cut_to(unit.name if unit else path, LINE_TOKENS // 2)
         yield line if hit.outline.line else number + 1, name, text
 

@@ -11,7 +11,6 @@ from typing import Any
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from arag_search.system.durable import write_atomically
 from bench.ablation.analysis import Analysis, natural
-from bench.ablation.calibration import calibration_lines
 from bench.ablation.cells import Key
 from bench.ablation.design import ALPHA, Contrast, Design, Stratum
 from bench.ablation.measure import comparable
@@ -19,6 +18,7 @@ from bench.ablation.papers import PaperTable, paper_lines
 from bench.ablation.plots import plots
 from bench.ablation.suite import AgentRuns
 from bench.ablation.tables import (
+    calibration_lines,
     claim_text,
     contrast_lines,
     contrast_tables,

@@ -12,8 +12,7 @@ from arag_search.questions.files import Question
 from arag_search.search.index import Index, open_index
 from arag_search.vectors.base import Encoder
 from bench import BenchError
-from bench.gold_chain.chain import Chain, Evidence, Link
-from bench.gold_chain.evidence import evidence_of
+from bench.gold_chain.chain import Chain, Evidence, Link, evidence_of
 from bench.gold_chain.names import Known, Names, known
 from bench.quality.packed import PUBLISHED, open_cut
 from bench.workbench import kept_index

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.errors import ModelReplyError
+from arag_search.tokens import count_tokens
+from arag_search.tools.reply_text import is_refused, offers_more, passages_in
 from bench.gold_chain.chain import Chain
-from bench.gold_chain.policy import POLICY_VERSION, Call, Setting, walk
-from bench.gold_chain.replies import reply_of
+from bench.gold_chain.policy import POLICY_VERSION, Call, ReadCall, Reply, Setting, Shown, walk
 
 
 class GoldChainModel:
@@ -74,3 +75,13 @@ def _check(call: Call, made: ToolCall, question_id: str) -> None:
         raise ModelReplyError(
             "The history is not of this policy.", where=f"question {question_id}, {made.name}"
         )
+
+
+def reply_of(call: Call, text: str) -> Reply:
+    """Convert the text of a result."""
+    shown = tuple(
+        Shown(passage.id, count_tokens(passage.title) + count_tokens(passage.text), passage.text)
+        for passage in passages_in(text, of_read=isinstance(call, ReadCall))
+    )
+    refused = not shown and is_refused(text)
+    return Reply(shown, offers_more(text), refused, count_tokens(text))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.presets import Preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
@@ -30,7 +33,6 @@ from bench.gold_chain.policy import (
     walk,
 )
 from bench.gold_chain.queries import Interface, Search
-from bench.gold_chain.remembered import RememberedIndex
 
 _NO_LIMIT = 1_000
 
@@ -52,6 +54,32 @@ class _Answered:
     reply: Reply
     ids: tuple[str, ...]
     retrieved_tokens: int
+
+
+class RememberedIndex(Index):
+    """A cache of the searches of another index, which stays open."""
+
+    def __init__(self, index: Index) -> None:
+        super().__init__(index.engine, index.location, index.scope)
+        self._found: dict[Any, SearchResult] = {}
+        for name in ("logical_search", "keyword_search", "semantic_search", "hybrid_search"):
+            setattr(self, name, partial(self._remembered, getattr(index, name)))
+        for name in ("open_vectors", "encode_queries"):
+            setattr(self, name, getattr(index, name))
+
+    def close(self) -> None:
+        """Clear the cache; the other index is not closed."""
+        self._found.clear()
+
+    def _remembered(
+        self, search: Callable[..., SearchResult], asked: str | Sequence[str], **options: Any
+    ) -> SearchResult:
+        """Search, or return what the same search has found."""
+        asked = asked if isinstance(asked, str) else tuple(asked)
+        key = (search.__name__, asked, *sorted(options.items()))
+        if key not in self._found:
+            self._found[key] = search(asked, **options)
+        return self._found[key]
 
 
 class Searcher:

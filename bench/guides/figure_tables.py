@@ -76,13 +76,9 @@ def _aims(rows: Sequence[Row]) -> str:
 
 SPEED = (
     Line(
-        "building an index, against a bare loop that adds ready documents: one that makes them"
-        " anew; one that fills the same ones again",
-        "{0.value:.2f}; {1.value:.2f}",
-        (
-            "efficiency/indexing/the same, a new document each",
-            "efficiency/indexing/rate of ours to the bare loop (one document reused)",
-        ),
+        "building an index, against a bare loop that adds ready documents",
+        "{0.value:.2f}",
+        ("efficiency/indexing/rate of ours to the bare loop (one document reused)",),
     ),
     Line(
         "logical search without snippets, against a bare loop with prebuilt queries",
@@ -333,28 +329,18 @@ def _of_papers(papers: Sequence[Mapping[str, Any]], system: str, set_name: str) 
 
 
 def manuals(kept: Kept) -> list[str]:
-    """Return the table of searches over manuals and code, with a column for each measured state."""
-    return _by_column(kept, "manuals", lambda part: not part.startswith("readers: "))
-
-
-def manual_readers(kept: Kept) -> list[str]:
-    """Return the table of the readers of manuals and code, with a column for each measured
-    state."""
-    return _by_column(kept, "manuals", lambda part: part.startswith("readers: "))
-
-
-def _by_column(kept: Kept, file: str, is_shown: Callable[[str], bool]) -> list[str]:
-    """Return a table of figures called "COLUMN: PART", the column "before" first."""
+    """Return the table of searches over manuals and code, with a column for each measured state,
+    "before" first; figures are called "COLUMN: PART"."""
     rows: dict[tuple[str, str], dict[str, Row]] = {}
-    for name, figure in kept.file(file).items() if kept.has(file) else ():
+    for name, figure in kept.file("manuals").items() if kept.has("manuals") else ():
         column, _, part = name.partition(": ")
-        for row in figure.rows if is_shown(part) else ():
+        for row in figure.rows:
             rows.setdefault((part, row.what), {})[column] = row
     columns = sorted({column for of in rows.values() for column in of}, key=_before_first)
     lines = [
         markdown.line(
             [
-                part.removeprefix("readers: "),
+                part,
                 what,
                 next((str(row.target) for row in of.values() if row.target is not None), ""),
                 *(_in_unit(of[column]) if column in of else "" for column in columns),
@@ -362,7 +348,7 @@ def _by_column(kept: Kept, file: str, is_shown: Callable[[str], bool]) -> list[s
         )
         for (part, what), of in rows.items()
     ]
-    return table(("of", "measured", "aim", *columns), lines, file)
+    return table(("of", "measured", "aim", *columns), lines, "manuals")
 
 
 def _before_first(column: str) -> tuple[bool, str]:
@@ -579,6 +565,5 @@ TABLES: Mapping[str, Table] = {
     "growth changes": growth_changes,
     "sizes": sizes,
     "manuals": manuals,
-    "manual readers": manual_readers,
 }
 """The tables by their name in the mark."""

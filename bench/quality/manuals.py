@@ -1,14 +1,13 @@
-"""Search over manuals and source code, beside a scripted reader with ripgrep.
+"""Search over manuals and source code: settings, names, units that are cut, twins.
 
     python -m bench manuals
     python -m bench manuals --postgresql FOLDER --python FOLDER --column after
 
 Reads PostgreSQL's manual (Debian's postgresql-doc-NN), Python's (python3.NN-doc, with its sources)
 and modules of an installed library, drawn by a seed. Measures settings by name, the list of those
-that need a restart, qualified names, identifiers, entries and functions that are cut, twins, what
-two readers spend on the same questions, and the size and processor time of each index. What is not
-there is left out, with the reason. Figures of one --column replace those of the same column. See
-bench/studies/manuals.md.
+that need a restart, qualified names, identifiers, entries and functions that are cut, twins, and
+the size and processor time of each index. What is not there is left out, with the reason. Figures
+of one --column replace those of the same column. See bench/studies/manuals.md.
 """
 
 from __future__ import annotations
@@ -16,37 +15,24 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import shutil
-import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import packages_distributions, version
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple, TypeVar
 
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.search.index import Index, open_index
 from arag_search.tokens import count_tokens
+from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.references import Searches
 from bench import BenchError
 from bench.arguments import BenchParser, positive
-from bench.quality.manual_questions import (
-    QUESTIONS,
-    RESTART,
-    default_questions,
-    drawn,
-    exclusion_questions,
-    function_questions,
-    name_question,
-    restart_question,
-)
-from bench.quality.manual_readers import (
-    Question,
-    Tools,
-    names_in,
-    passages_of,
-    readers,
-)
 from bench.quality.packages import (
     AbsentError,
     Definition,
@@ -64,15 +50,23 @@ from bench.report.rows import Figure, Row, Target, circumstances, corpus_of, sho
 from bench.workbench import say
 
 NAME = "manuals"
-NAMES, TWIN_QUERIES = 150, 24
+SETTINGS, NAMES, TWIN_QUERIES = 60, 150, 24
+RESTART = "only be set at server start"
 UNIT_TOKENS = 500
 """The length up to which a function or an entry should be in one passage."""
+_DEFAULT = re.compile(r"[^.]*\b[Tt]he default (?:value )?is\b.*?\.(?=\s|$)")
+_TERM = re.compile(r"[\w.]+ \(\w+\)")
 _HEADING = re.compile(r"<h[23]>(.*?)<a class=\"headerlink\"")
 _TAG = re.compile(r"<[^>]*>")
 _QUALIFIED = re.compile(r"(?!c\.)[a-z]\w*(?:\.\w+)+")
 """The id of a name of Python; those of C begin with ``c.``, which is no part of the name."""
 _SHARED_WORDS = 0.5
 """The share of the words of the shorter of two passages that makes them twins."""
+
+Segments = Sequence[str]
+"""Texts that a reply shows: its passages with their headers, or all of it without any."""
+
+_Choice = TypeVar("_Choice")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,7 +75,6 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     for manual in ("postgresql", "python"):
         add(f"--{manual}", type=Path, metavar="FOLDER", help="its package, if not installed")
-    add("--ripgrep", type=Path, metavar="FILE", help="the command rg, if not on the path")
     parser.add_default("--library", str, "transformers", "installed library")
     parser.add_default("--modules", positive, 500, "modules of it, drawn by a seed")
     parser.add_default("--column", str, "now", "name of the figures in the file of results")
@@ -92,16 +85,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _measured(options: argparse.Namespace, command: str) -> int:
     run = circumstances(command, seed=SEED)
-    ripgrep = options.ripgrep or shutil.which("rg")
-    if ripgrep is None:
-        say("The reader with ripgrep is left out: there is no command rg.")
-    else:
-        ripgrep = Path(ripgrep).resolve()
     options.work.mkdir(parents=True, exist_ok=True)
     figures: list[Figure] = []
     for measure in (_postgresql, _python, _library):
         try:
-            figures += measure(options, ripgrep)
+            figures += measure(options)
         except AbsentError as error:
             say(f"Left out: {error}")
     if not figures:
@@ -114,7 +102,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     return 0
 
 
-def _postgresql(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
+def _postgresql(options: argparse.Namespace) -> list[Figure]:
     """Measure settings, the list of those that need a restart, and entries of PostgreSQL."""
     pattern, package = "postgresql-doc-[0-9]*", "postgresql-doc-NN"
     folder = manual_in(options.postgresql, pattern, "runtime-config.html", package)
@@ -126,25 +114,16 @@ def _postgresql(options: argparse.Namespace, ripgrep: Path | None) -> list[Figur
         for entry in entries
         if entry.page.startswith("runtime-config") and entry.id.startswith("GUC-")
     ]
-    asked = default_questions(settings)
-    groups = {
-        "settings' defaults": asked,
-        "settings that need a restart": [restart_question(entries)],
-        "settings with a word and without another": exclusion_questions(settings),
-    }
     with open_index(location, search_timeout_s=None) as index:
-        tools = Tools(index)
         figures += [
-            _settings(tools, asked),
-            _restarts(tools, entries),
+            _settings(index, defaults(settings)),
+            _restarts(index, entries),
             _cut("PostgreSQL's entries", Passages.of(index), entry_places(entries)),
         ]
-        if ripgrep is not None:
-            figures += readers(tools, ripgrep, folder, "*.html", groups)
-    return _about(figures, f"postgresql-doc: {manual_version(folder)}", ripgrep)
+    return _about(figures, f"postgresql-doc: {manual_version(folder)}")
 
 
-def _python(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
+def _python(options: argparse.Namespace) -> list[Figure]:
     """Measure qualified names, entries and twins of Python's manual."""
     page, package = "library/subprocess.html", "python3.NN-doc"
     folder = manual_in(options.python, "python3*", page, package)
@@ -154,19 +133,15 @@ def _python(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
     named = {entry.id: entry for entry in entries if _QUALIFIED.fullmatch(entry.id)}
     chosen = [named[id] for id in drawn(sorted(named), NAMES)]
     with open_index(location, search_timeout_s=None) as index:
-        tools = Tools(index)
         figures += [
             _names(index, chosen),
             _cut("Python's entries", Passages.of(index), entry_places(entries)),
             _twins(index, folder, figures[0].details["notes"]),
         ]
-        if ripgrep is not None:
-            groups = {"qualified names": [name_question(entry) for entry in chosen[:QUESTIONS]]}
-            figures += readers(tools, ripgrep, folder, "*.{html,rst.txt}", groups)
-    return _about(figures, f"python3-doc: {manual_version(folder)}", ripgrep)
+    return _about(figures, f"python3-doc: {manual_version(folder)}")
 
 
-def _library(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
+def _library(options: argparse.Namespace) -> list[Figure]:
     """Measure identifiers and functions of the source of a library."""
     folder, location = options.work / "source", options.work / "library"
     paths = copied_library(options.library, folder, options.modules)
@@ -178,21 +153,29 @@ def _library(options: argparse.Namespace, ripgrep: Path | None) -> list[Figure]:
             _identifiers(index, folder, paths, definitions),
             _cut("functions", Passages.of(index), function_places(functions)),
         ]
-        if ripgrep is not None:
-            groups = {"functions": function_questions(functions)}
-            figures += readers(Tools(index), ripgrep, folder, "*.py", groups)
     packages = packages_distributions().get(options.library, ())
     about = [f"{package} {version(package)}" for package in packages] or [options.library]
-    return _about(figures, f"{', '.join(about)}: {len(paths)} modules", ripgrep)
+    return _about(figures, f"{', '.join(about)}: {len(paths)} modules")
 
 
-def _about(figures: Sequence[Figure], package: str, ripgrep: Path | None) -> list[Figure]:
-    """Return figures that name the package and the version of ripgrep."""
+def _about(figures: Sequence[Figure], package: str) -> list[Figure]:
+    """Return figures that name the package."""
     about = {"package": package}
-    if ripgrep is not None:
-        done = subprocess.run((ripgrep, "--version"), capture_output=True, text=True, check=True)
-        about["ripgrep"] = done.stdout.partition("\n")[0]
     return [Figure(figure.name, figure.rows, {**figure.details, **about}) for figure in figures]
+
+
+def drawn(choices: Sequence[_Choice], count: int) -> list[_Choice]:
+    """Draw as many of the choices, or all if there are fewer, by the seed."""
+    return Random(SEED).sample(choices, min(count, len(choices)))
+
+
+def _search(index: Index, **arguments: Any) -> ToolResult:
+    """Call ``logical_search`` of preset ``logical_read``, as the first call of a conversation."""
+    tool = tools_of(load_preset(DEFAULT_PRESET), index)["logical_search"]
+    result = tool.run(arguments, ReadSet(searches=Searches()))
+    if result.status == "error":
+        raise BenchError(f"logical_search failed: {result.text}", where=str(arguments))
+    return result
 
 
 def _indexed(name: str, folder: Path, location: Path, include: Sequence[str] = ()) -> Figure:
@@ -215,24 +198,73 @@ def _indexed(name: str, folder: Path, location: Path, include: Sequence[str] = (
 # Settings of PostgreSQL
 
 
-def _settings(tools: Tools, asked: Sequence[Question]) -> Figure:
+class Default(NamedTuple):
+    """A setting, and whether texts show the sentence with its default."""
+
+    name: str
+    is_shown: Callable[[Segments], bool]
+
+
+def defaults(settings: Sequence[Entry]) -> list[Default]:
+    """Draw settings whose text has a sentence with the default."""
+    sentences = {entry: match[0] for entry in settings if (match := _DEFAULT.search(entry.body))}
+    terms = {
+        key_of(term): entry
+        for entry in settings
+        for term in _TERM.findall(entry.term) or [entry.term]
+    }
+    counts = Counter(map(key_of, sentences.values()))
+
+    def default(entry: Entry) -> Default:
+        sentence = key_of(sentences[entry])
+        is_clear = counts[sentence] == 1
+
+        def is_shown(segments: Segments) -> bool:
+            texts = map(key_of, segments)
+            return any(is_below(sentence, entry, text, terms, is_clear) for text in texts)
+
+        return Default(entry.name, is_shown)
+
+    return [default(entry) for entry in drawn(list(sentences), SETTINGS)]
+
+
+def is_below(
+    sentence: str, entry: Entry, text: str, terms: Mapping[str, Entry], is_clear: bool
+) -> bool:
+    """Return whether a text shows a sentence as that of an entry: below its term, of all ``terms``
+    the last one above, or with its name; or below no term, if no other entry has this sentence.
+    All texts are keys."""
+    at = text.find(sentence)
+    while at >= 0:
+        above = {term: text.rfind(term, 0, at) for term in terms if term in text[:at]}
+        # wal_segment_size ends where segment_size ends
+        nearest = max(above, key=lambda term: (above[term] + len(term), len(term)), default=None)
+        if nearest is not None and terms[nearest] == entry:
+            return True
+        if is_clear and (nearest is None or key_of(entry.name) in sentence):
+            return True
+        at = text.find(sentence, at + 1)
+    return False
+
+
+def _settings(index: Index, asked: Sequence[Default]) -> Figure:
     """Measure whether the first reply for a name shows the sentence with its default."""
-    replies = [tools.search(query=question.query) for question in asked]
+    replies = [_search(index, query=default.name) for default in asked]
     shown = [
-        question.shown(passages_of(reply)) == 1
-        for question, reply in zip(asked, replies, strict=True)
+        default.is_shown(
+            [reply.text[span.start : span.end] for span in reply.passages] or [reply.text]
+        )
+        for default, reply in zip(asked, replies, strict=True)
     ]
     rows = (
         counted("default in the first reply", shown, _at_least(54 / 60, shown)),
         mean("tokens of the reply", [reply.result_tokens for reply in replies]),
     )
-    missed = [
-        question.query for question, is_shown in zip(asked, shown, strict=True) if not is_shown
-    ]
+    missed = [default.name for default, is_shown in zip(asked, shown, strict=True) if not is_shown]
     return Figure("settings by name", rows, {"missed": missed})
 
 
-def _restarts(tools: Tools, entries: Sequence[Entry]) -> Figure:
+def _restarts(index: Index, entries: Sequence[Entry]) -> Figure:
     """Count the settings that need a restart in one reply, by form of the call."""
     right = {entry.name for entry in entries if RESTART in entry.text}
     others = {entry.name for entry in entries if entry.id.startswith("GUC-")} - right
@@ -242,7 +274,7 @@ def _restarts(tools: Tools, entries: Sequence[Entry]) -> Figure:
     }
     rows: list[Row] = []
     for form, (arguments, least, most) in calls.items():
-        reply = tools.search(query=f'"{RESTART}"', granularity="sentence", **arguments)
+        reply = _search(index, query=f'"{RESTART}"', granularity="sentence", **arguments)
         named = names_in([reply.text], right)
         rows += [
             counted(f"{form}: named", [name in named for name in sorted(right)], least),
@@ -250,6 +282,11 @@ def _restarts(tools: Tools, entries: Sequence[Entry]) -> Figure:
             Row(f"{form}: tokens of the reply", reply.result_tokens, "", target=most),
         ]
     return Figure("settings that need a restart, one call", tuple(rows))
+
+
+def names_in(segments: Segments, names: Collection[str]) -> set[str]:
+    """Return those of the names of settings that texts have as words."""
+    return {word for text in segments for word in re.findall(r"[\w.]*\w", text) if word in names}
 
 
 # Names of Python, identifiers of a library
@@ -323,9 +360,8 @@ def _twins(index: Index, folder: Path, notes: Iterable[str]) -> Figure:
 def _are_twins(index: Index, queries: Iterable[str]) -> Iterator[bool]:
     """Yield for each passage of replies whether it is near-identical to an earlier one, of a page's
     other form, and has a place of its own."""
-    tools = Tools(index)
     for query in queries:
-        result = tools.search(query=query)
+        result = _search(index, query=query)
         ids = [
             span.id for span in result.passages if span.left_out != "same" and span.kind == "hit"
         ]

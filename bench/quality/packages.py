@@ -64,7 +64,6 @@ class Definition(NamedTuple):
     is_class: bool
     starts: int
     source: str
-    docstring: str
 
 
 def key_of(text: str) -> str:
@@ -208,9 +207,8 @@ def definitions_of(text: str, file: str) -> Iterator[Definition]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             source = "\n".join(lines[first - 1 : node.end_lineno])
-            docstring = ast.get_docstring(node) or ""
             is_class = isinstance(node, ast.ClassDef)
-            yield Definition(file, node.name, is_class, starts[first - 1], source, docstring)
+            yield Definition(file, node.name, is_class, starts[first - 1], source)
 
 
 # Indexes

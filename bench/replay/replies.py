@@ -5,8 +5,7 @@
 
 Repeats the calls of the recorded runs in ``model_runs`` without a model: once with the replies of
 presets that reproduce a paper, once with those of the others. Runs that search by vectors are left
-out unless an encoder is named. Judges each later call of the runs of ``logical_read``, see
-``bench.replay.needs``. Prints tables and adds the figures to the file of results.
+out unless an encoder is named. Prints tables and adds the figures to the file of results.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from arag_search.agent.record import Record, Step
 from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.bootstrap import resampled_means
 from arag_search.evaluation.evidence import sightings_by_title
-from arag_search.evaluation.resolution import Passages, resolve_evidence
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
@@ -39,7 +37,6 @@ from arag_search.tools.registry import READ_TOOLS, TOOLS
 from bench import BenchError
 from bench.arguments import BenchParser, positive, whole_from
 from bench.data import DATA_SETS
-from bench.replay import needs
 from bench.replay.recorded import with_replies_of_papers
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import kept_index, say
@@ -87,9 +84,8 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         )
     with ExitStack() as stack:
         replayed = list(_replays(runs, options, stack))
-        later = [needs.figure(*judged) for judged in _later_calls(options, stack)]
     figures = [figure(run.name, [run]) for run in replayed]
-    figures += [figure("all runs", replayed), *later]
+    figures.append(figure("all runs", replayed))
     show(options.json, figures, circumstances(command))
     return 0
 
@@ -163,28 +159,6 @@ def _replays(
         questions = _questions(path)
         records = records[: options.limit]
         yield replay(path.stem, preset, indexes[corpus], records, questions, options.whole_up_to)
-
-
-def _later_calls(
-    options: argparse.Namespace, stack: ExitStack
-) -> Iterator[tuple[str, list[needs.LaterCall], list[needs.Spent]]]:
-    """Yield the calls after the first of each question of the runs of logical_read, judged."""
-    preset = load_preset(DEFAULT_PRESET)
-    for path in sorted(options.data.glob(f"model_runs*/*.{preset.name}.jsonl")):
-        corpus = path.stem.partition(".")[0]
-        place = kept_index(options.data / CORPORA[corpus], options.work / corpus)
-        index = stack.enter_context(open_index(place, search_timeout_s=None))
-        passages, tools = Passages(index.scan()), tools_of(preset, index)
-        questions = _questions(options.data / "model_runs" / path.name)
-        calls: list[needs.LaterCall] = []
-        spent: list[needs.Spent] = []
-        for number, line in enumerate(path.read_bytes().splitlines()[: options.limit], 1):
-            record = Record.from_json(orjson.loads(line))
-            sets = resolve_evidence(questions[record.question_id], passages)
-            later, tokens = needs.judged(number, record, sets, index, tools)
-            calls += later
-            spent.append(tokens)
-        yield f"later calls of {path.parent.name}/{path.stem}", calls, spent
 
 
 def _questions(run: Path) -> dict[str, Question]:

@@ -41,17 +41,3 @@ def counted(what: str, flags: Sequence[bool], target: Target | None = None) -> R
     half = z / (1 + z**2 / total) * math.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
     low, high = (round(total * bound, 1) for bound in (middle - half, middle + half))
     return Row(what, count, f"of {total:,}", max(0.0, low), min(float(total), high), target)
-
-
-def ratio_of_means(
-    what: str, above: Sequence[float], below: Sequence[float], target: Target | None = None
-) -> Row:
-    """Return the mean of some values over that of others for the same questions, with a paired
-    bootstrap interval; without one for a single question."""
-    table = np.array([above, below], float).T
-    upper, lower = table.mean(axis=0)
-    if len(table) == 1:
-        return Row(what, float(upper / lower), "x", target=target)
-    draws = resampled_means(table, [None] * len(table), what)
-    low, high = np.quantile(draws[:, 0] / draws[:, 1], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Row(what, float(upper / lower), "x", float(low), float(high), target)

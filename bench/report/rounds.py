@@ -43,10 +43,6 @@ class Timings:
         """Return the median time of a side."""
         return statistics.median(self.seconds[side])
 
-    def fastest(self, *sides: str) -> str:
-        """Return the side with the least median time."""
-        return min(sides, key=self.median_s)
-
     def ratio(self, numerator: str, denominator: str) -> Ratio:
         """Return the time of one side over that of another: above 1 the denominator is faster."""
         pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)

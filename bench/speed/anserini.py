@@ -21,8 +21,8 @@ import orjson
 from bench import BenchError
 from bench.report.rounds import Ratio, interleaved, timed
 from bench.report.rows import Figure, Row, Target
-from bench.speed.copies import copies
 from bench.speed.indexing import size_of
+from bench.speed.keyword import copies
 from bench.speed.startup import command_line
 from bench.workbench import Workbench, last_lines, say
 

@@ -92,38 +92,7 @@ def _classes() -> _Classes:
     )
 
 
-def index_with_new_documents(chunks: Iterable[PreparedChunk], folder: Path) -> None:
-    """Index chunks and sentences, each as a Lucene document of its own, and commit."""
-    make = _classes()
-    exact, analysed, no = make.exact, make.analysed, make.no
-    with _writers(folder) as (add_chunk, add_sentence):
-        for chunk in chunks:
-            title, text = java_string(chunk.title), java_string(chunk.text)
-            document = make.document()
-            add = document.add
-            record = make.bytes_ref(make.byte_array(chunk.record))
-            add(make.bytes_column(schema.RECORD, record))
-            add(exact(schema.ID, chunk.id, no))
-            add(make.keyword(DOC_ID, chunk.doc_id, no))
-            add(make.column(schema.ORDINAL, chunk.ordinal))
-            add(make.point(schema.ORDINAL, chunk.ordinal))
-            add(analysed(TITLE, title, no))
-            add(analysed(CONTENT, text, no))
-            add(make.stored(schema.TEXT, text))
-            add_chunk(document)
-            for ordinal, sentence in chunk.sentences:
-                document = make.document()
-                add = document.add
-                add(exact(schema.CHUNK_ID, chunk.id, no))
-                add(make.keyword(DOC_ID, chunk.doc_id, no))
-                add(make.column(schema.ORDINAL, ordinal))
-                add(make.point(schema.ORDINAL, ordinal))
-                add(analysed(TITLE, title, no))
-                add(analysed(CONTENT, sentence, no))
-                add_sentence(document)
-
-
-def index_with_one_document(chunks: Iterable[PreparedChunk], folder: Path) -> None:
+def index_bare(chunks: Iterable[PreparedChunk], folder: Path) -> None:
     """Index with one Lucene document for all chunks and another for all sentences, whose fields are
     reused, and commit."""
     make = _classes()
@@ -156,13 +125,6 @@ def index_with_one_document(chunks: Iterable[PreparedChunk], folder: Path) -> No
                 point(ordinal)
                 set_sentence(sentence)
                 add_sentence(sentence_document)
-
-
-BARE_INDEXING = {
-    "a new document each": index_with_new_documents,
-    "one document reused": index_with_one_document,
-}
-"""Both ways to write the bare loop; the faster one counts."""
 
 
 def _fields(make: _Classes, identifier: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Time of building, searches, patterns and startup over that of bare loops.
+"""Time of building, searches and startup over that of bare loops.
 
     python -m bench efficiency all
     python -m bench efficiency search --rounds 3 --json search.json
@@ -17,11 +17,11 @@ from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_in
 from bench.report.rows import Figure, circumstances, table, write_results
-from bench.speed import anserini, indexing, keyword, patterns, search, startup
+from bench.speed import anserini, indexing, keyword, search, startup
 from bench.speed.queries import SEED
 from bench.workbench import Workbench, say, set_up
 
-PARTS = ("indexing", "search", "keyword", "patterns", "startup")
+PARTS = ("indexing", "search", "keyword", "startup")
 ANSERINI = "anserini"
 """A part of its own, which needs a jar."""
 ROUNDS = 7
@@ -94,7 +94,6 @@ def _measures(options: argparse.Namespace) -> dict[str, Callable[[Workbench], Fi
         "keyword": lambda bench: keyword.measure(
             bench, options.rounds, scales=options.scales, max_build_s=options.max_build_s
         ),
-        "patterns": lambda bench: patterns.measure(bench, options.rounds),
         ANSERINI: lambda bench: anserini.measure(bench, options.rounds, options.anserini),
         "startup": lambda bench: startup.measure(bench),
     }

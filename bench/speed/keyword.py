@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from random import Random
 
+import orjson
+
+from arag_search.corpus import Chunk
 from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.report.rounds import Side, interleaved, percentile, timed
 from bench.report.rows import Figure, Row, Target
 from bench.speed.bare import scan, without_query_cache
-from bench.speed.copies import copies, write
 from bench.speed.queries import keyword_sets
 from bench.workbench import BoundedProgress, Workbench, check_room, say
 from index_jobs.build.new_index import build_index
@@ -144,3 +148,50 @@ def _check(bench: Workbench, index: Index, texts: Sequence[str], sets: KeywordSe
                 "The scan finds other passages than keyword_search with substrings.",
                 where=f"{keywords}: {ours} | {scanned}",
             )
+
+
+# Copies of a corpus, for comparisons that only need more text to scan. They are no corpus: document
+# frequencies grow with the number of copies, and no new words appear. Figures say that they are of
+# copies.
+
+
+SEED = 1741
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A passage of a copy."""
+
+    id: str
+    title: str
+    text: str
+
+    @property
+    def searched(self) -> str:
+        """The text that a scan reads: title and text, because keyword_search counts both."""
+        return f"{self.title}\n{self.text}"
+
+
+def copies(chunks: Sequence[Chunk], times: int, seed: int = SEED) -> Iterator[Copy]:
+    """Yield all chunks ``times`` times: first as they are, then with other ids and shuffled
+    sentences. The copies are the same for the same seed."""
+    random = Random(seed)
+    for number in range(times):
+        for chunk in chunks:
+            text = chunk.content
+            if number:
+                sentences = [sentence.strip() for sentence in chunk.sentences()]
+                random.shuffle(sentences)
+                text = " ".join(sentences)
+            yield Copy(f"{chunk.id}-{number}", chunk.title, text)
+
+
+def write(passages: Iterator[Copy], path: Path) -> int:
+    """Write passages as JSON lines of documents, and return their number."""
+    count = 0
+    with path.open("wb") as file:
+        for passage in passages:
+            line = {"id": passage.id, "title": passage.title, "text": passage.text}
+            file.write(orjson.dumps(line) + b"\n")
+            count += 1
+    return count

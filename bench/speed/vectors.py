@@ -1,7 +1,7 @@
 """Cost of vectors on disk: search over bare FAISS, bytes, memory and publishing.
 
     uv run --extra all python -m bench vectors
-    uv run --extra all python -m bench vectors --sizes 100000 1000000 --no-ivf
+    uv run --extra all python -m bench vectors --sizes 100000 1000000
 
 The vectors are synthetic (random directions around random centres), so they measure time, memory
 and bytes, but not recall (`python -m bench recall` does). Each size is published and searched in a
@@ -30,7 +30,7 @@ from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key, rows_of
-from arag_search.vectors.faiss_index import lists_for
+from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.shards import (
@@ -56,8 +56,6 @@ FLAT_TARGET = Target("at most", 1.2)
 BATCHES = (1, 4, 64)
 TOP = 10
 ROUNDS = 7
-MOST_LISTS = 4_096
-"""The maximum number of lists to train; more take hours on two cores."""
 
 _CHUNK_SENTENCES = 8
 SHARD_ROWS = 40_000
@@ -74,7 +72,6 @@ class Task:
     rows: int
     dimension: int
     work: Path
-    ivf: bool
     rounds: int
     side_s: float
 
@@ -85,7 +82,6 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("--sizes", type=positive, nargs="+", default=SIZES, metavar="ROWS")
     add("--dimension", type=positive, default=384)
-    add("--no-ivf", action="store_true", help="measure flat vectors alone")
     parser.add_rounds(ROUNDS)
     add("--side-s", type=float, default=0.5, help="seconds for each side in a round")
     parser.add_work()
@@ -96,33 +92,21 @@ def main(arguments: Sequence[str]) -> int:
 def _measured(options: argparse.Namespace, command: str) -> int:
     run = circumstances(command, seed=QUERIES_SEED)
     for size in options.sizes:
-        for figure in _figures(options, size):
-            show(options.json, [figure], run)
+        show(options.json, [_figure(options, size)], run)
     return 0
 
 
-def _figures(options: argparse.Namespace, rows: int) -> Iterator[Figure]:
-    """Yield the figures of one size as they are measured, so that finished ones are kept."""
+def _figure(options: argparse.Namespace, rows: int) -> Figure:
+    """Measure one size."""
     with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=options.work) as name:
         work = Path(name)
         check_room(work, rows * (options.dimension * 4 + 500) * 2)
         say(f"{rows:,} rows of {options.dimension} dimensions: writing shards")
-        task = Task(
-            rows, options.dimension, work, not options.no_ivf, options.rounds, options.side_s
-        )
+        task = Task(rows, options.dimension, work, options.rounds, options.side_s)
         manifest, seconds = write_synthetic(task)
-        flat = _in_process(_flat, task, manifest)
-        yield Figure(flat.name, (Row("shards written", seconds, "s"), *flat.rows), flat.details)
-        if task.ivf:
-            yield _in_process(_inverted, task, manifest)
-
-
-def _in_process(
-    measure: Callable[[Task, Manifest], Figure], task: Task, manifest: Manifest
-) -> Figure:
-    """Measure in a fresh process, so that no other memory is counted."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, (task, manifest))
+        with multiprocessing.get_context("spawn").Pool(1) as pool:  # no other memory is counted
+            flat = pool.apply(_flat, (task, manifest))
+        return Figure(flat.name, (Row("shards written", seconds, "s"), *flat.rows), flat.details)
 
 
 # Vectors
@@ -261,7 +245,7 @@ class _StageProgress(Progress):
 
 def _flat(task: Task, manifest: Manifest) -> Figure:
     """Measure flat vectors: publishing them, and searching against bare FAISS."""
-    rows = _published(task, manifest, "flat")
+    rows = _published(task, manifest)
     with _opened(task, manifest) as sidecar:
         queries = synthetic_vectors(max(BATCHES), task.dimension, QUERIES_SEED)
         bare = _bare(task)
@@ -285,47 +269,19 @@ def _flat(task: Task, manifest: Manifest) -> Figure:
     return Figure(f"flat, {task.rows:,} rows", tuple(rows), {"dimension": task.dimension})
 
 
-def _inverted(task: Task, manifest: Manifest) -> Figure:
-    """Measure inverted files of quantised vectors: publishing and searching them."""
-    factory = f"OPQ64_256,IVF{min(MOST_LISTS, lists_for(task.rows))},PQ64"
-    rows = _published(task, manifest, factory)
-    with _opened(task, manifest) as sidecar:
-        queries = synthetic_vectors(64, task.dimension, QUERIES_SEED)
-        for name, rescore in (("rescored", True), ("not rescored", False)):
-            seconds = [
-                timed(
-                    lambda q=query, r=rescore: sidecar.nearest("sentence", q[None], TOP, rescore=r)
-                )
-                for query in queries
-            ]
-            rows.append(Row(f"search, {name}: a query", sorted(seconds)[32] * 1_000, "ms"))
-        details = {"factory": factory, "nprobe": sidecar.manifest.nprobe["sentence"]}
-    return Figure(f"inverted, {task.rows:,} rows", tuple(rows), details)
-
-
-def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
+def _published(task: Task, manifest: Manifest) -> list[Row]:
     """Publish, and return the rows of time, bytes and peak memory."""
     began = time.monotonic()
     with peak_anonymous() as peak:
-        publish_sentences(task.work, encoder_of(task.dimension), index, manifest, says=True)
+        publish_sentences(task.work, encoder_of(task.dimension), FLAT, manifest, says=True)
     seconds = time.monotonic() - began
     with _opened(task, manifest) as sidecar:
         size = size_of(sidecar.path)
-    sample = 4 * task.dimension * (64 * min(MOST_LISTS, lists_for(task.rows)))
-    rows = [
+    return [
         Row("published", seconds, "s"),
         Row("bytes a row", size / task.rows, "B"),
         Row("peak of anonymous memory", peak() / (1 << 20), "MB"),
     ]
-    if index != "flat":
-        rows.append(
-            Row(
-                "the sample to train on",
-                min(sample, 4 * task.dimension * task.rows) / (1 << 20),
-                "MB",
-            )
-        )
-    return rows
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-"""Estimates of the size and time of a build, from a sample: nothing is written, and no server is
-contacted.
+"""Estimates of the size and time of a build, from a sample: nothing is written, and no server of
+an index is contacted.
 
 The size is computed from the bytes of the sampled documents, with costs measured on four corpora
 (2Wiki, HotpotQA and MuSiQue with short passages, a medical book with long ones). The estimate is
@@ -33,6 +33,7 @@ from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader, SeenIds, Source
+from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.pool import default_workers
 
 SAMPLE_DOCUMENTS = 4_000
@@ -153,8 +154,8 @@ class Estimate(Report):
 def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) -> Estimate:
     """Estimate the size and time of building an index from these sources at this location.
 
-    Raises what ``build_index`` raises for sources and options that it rejects, and SourceError if
-    the sample has no document.
+    Raises what ``build_index`` raises for sources and options that it rejects, and for a Ray
+    cluster, whose workers are counted; and SourceError if the sample has no document.
     """
     check_location(location, options)
     metadata = MetadataReader(options.metadata)
@@ -175,6 +176,9 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
         )
     size = sum(source.size for source in sources)
     workers = default_workers(size) if options.workers is None else options.workers
+    if options.ray is not None:
+        with Cluster(options.ray) as cluster:
+            workers = cluster.workers(options.workers)
     engine = opensearch_schema.ENGINE if is_served else lucene_schema.ENGINE
     unseen = size / max(1, sum(source.size for source in chosen))
 

@@ -106,7 +106,7 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
     if isinstance(encoder, str | EncoderIdentity):
         choice = EncoderChoice.of(encoder, options.device, options.batch_size)
         if options.ray is not None:
-            from index_jobs.embedding.cluster import ClusterMaking
+            from index_jobs.embedding.making import ClusterMaking
 
             return ClusterMaking(options.ray, choice, options.workers, options.piece_rows)
         return LocalMaking(choice, options.workers or 0, options.piece_rows)

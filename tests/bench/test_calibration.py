@@ -12,9 +12,9 @@ import pytest
 from arag_search.agent.answers import parse_answer, stated_confidence
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from bench.ablate import main
-from bench.ablation.calibration import calibration_error
 from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
+from bench.ablation.tables import calibration_error
 from tests.support.scripted_model import ScriptedModel
 
 SUITE = Path(__file__).parents[2] / "bench" / "suites" / "browsecomp_plus.yaml"

@@ -16,8 +16,7 @@ from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.ablation.cells import Folders
 from bench.ablation.suite import GoldChain
-from bench.gold_chain.chain import Chain, Link
-from bench.gold_chain.evidence import evidence_of, telling
+from bench.gold_chain.chain import Chain, Link, evidence_of, telling
 from bench.gold_chain.experiment import GoldChainExperiment
 from bench.gold_chain.model import GoldChainModel
 from bench.gold_chain.policy import ORDERS, POLICY_VERSION, REPLIES, ReplyLevel, Setting

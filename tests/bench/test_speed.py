@@ -13,9 +13,9 @@ from arag_search.search.index import Index
 from bench import BenchError
 from bench.report.rounds import Ratio, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, Target, table, write_results
-from bench.speed import anserini, efficiency, indexing, keyword, patterns, search, startup
+from bench.speed import anserini, efficiency, indexing, keyword, search, startup
 from bench.speed.bare import scan
-from bench.speed.copies import copies
+from bench.speed.keyword import copies
 from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
 from tests.support.bench_passages import chunk, passages
@@ -49,11 +49,6 @@ def test_a_ratio_is_that_of_the_medians_and_its_range_that_of_the_rounds() -> No
     # Medians are 2 and 3; the rounds give 1/2, 2/8 and 6/3.
     assert timings.ratio("bare", "ours") == Ratio(2 / 3, 0.25, 2.0)
     assert timings.rounds == 3
-
-
-def test_the_fastest_side_is_the_one_of_the_least_median() -> None:
-    timings = Timings({"a": (1.0, 9.0, 9.0), "b": (2.0, 2.0, 30.0), "c": (1.0, 1.0, 1.0)})
-    assert timings.fastest("a", "b") == "b"
 
 
 def test_the_median_of_an_even_number_of_rounds_is_the_mean_of_the_two_in_the_middle() -> None:
@@ -203,10 +198,9 @@ def test_the_scan_equals_keyword_search_by_substrings() -> None:
 # A run of every comparison, on a few passages
 
 
-def test_indexing_compares_our_build_with_the_faster_bare_loop(bench: Workbench) -> None:
+def test_indexing_compares_our_build_with_the_bare_loop(bench: Workbench) -> None:
     figure = indexing.measure(bench, 1, warm_up=0)
-    assert [row.unit for row in figure.rows] == ["x", "x", *["passages/s"] * 3]
-    assert figure.details["bare"] in figure.rows[0].what
+    assert [row.unit for row in figure.rows] == ["x", "passages/s", "passages/s"]
 
 
 def test_search_finds_what_the_bare_loop_finds(bench: Workbench) -> None:
@@ -226,15 +220,6 @@ def test_keyword_search_is_compared_at_every_scale(bench: Workbench) -> None:
         "2x: ours",
     ]
     assert figure.details["measured_on"] == "copies of the corpus, not a corpus"
-
-
-def test_a_pattern_is_compared_with_its_word_at_growing_numbers_of_passages(
-    bench: Workbench,
-) -> None:
-    figure = patterns.measure(bench, 1, times=2)
-    numbers = [int(row.what.split()[0]) for row in figure.rows if row.unit == "x"]
-    assert numbers == sorted(set(numbers))
-    assert all(0 < number <= 24 for number in numbers)
 
 
 @pytest.fixture

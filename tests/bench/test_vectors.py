@@ -26,7 +26,6 @@ def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
         "2000",
         "--dimension",
         "16",
-        "--no-ivf",
         "--rounds",
         "1",
         "--side-s",

@@ -93,6 +93,8 @@ def test_a_dry_run_refuses_what_a_build_refuses() -> None:
         estimate(["a.jsonl"], Path("index"), BuildOptions(shards=2))
     with pytest.raises(ArgumentError):
         estimate(["a.jsonl"], "http://localhost:9200/", PLAIN)
+    with pytest.raises(ArgumentError, match="is not an address"):
+        estimate(["a.jsonl"], Path("index"), BuildOptions(ray="nowhere"))
     Path("folder").mkdir()
     with pytest.raises(SourceError) as caught:
         estimate(["folder"], Path("index"), PLAIN)

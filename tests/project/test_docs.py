@@ -89,7 +89,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
-    ("bench/studies/manuals.md", "apt-get download postgresql-doc-15 python3.11-doc ripgrep"):
+    ("bench/studies/manuals.md", "apt-get download postgresql-doc-15 python3.11-doc"):
         "takes minutes, and reads packages that are not in the repository",
     ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
     ("bench/studies/papers.md", "uv sync --extra all"):

@@ -26,9 +26,8 @@ from index_jobs.build import blocks
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
-from index_jobs.embedding.cluster import ClusterMaking
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.making import EncoderChoice
+from index_jobs.embedding.making import ClusterMaking, EncoderChoice
 from index_jobs.sources.selection import FileSelection
 from index_jobs.workers import cluster
 from tests.support.builds import PLAIN, InterruptingProgress, corpus, same_index

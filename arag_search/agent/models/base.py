@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from arag_search.tokens import encodable
+
 Role = Literal["system", "user", "assistant", "tool"]
 Verdict = Literal["answer", "calls", "thoughts", "broken off", "unread call", "nothing"]
 """What a reply is; an "unread call" is the markup of a call that the server did not read."""
@@ -145,3 +147,28 @@ class ChatModel(Protocol):
 def is_token_count(number: object) -> bool:
     """Return whether one call can take this number of tokens."""
     return type(number) is int and 0 <= number <= MAX_USAGE_TOKENS
+
+
+def write_messages(messages: Sequence[Message]) -> Any:
+    """Return the messages as JSON objects."""
+    return [_write_message(message) for message in messages]
+
+
+def _write_message(message: Message) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": message.role, "content": encodable(message.content)}
+    if message.tool_calls:
+        written["content"] = written["content"] or None
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {
+                    "name": encodable(call.name),
+                    "arguments": encodable(call.arguments),
+                },
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        written["tool_call_id"] = message.tool_call_id
+    return written

@@ -6,9 +6,8 @@ import hashlib
 import json
 from typing import Any, Unpack
 
-from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest
+from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest, write_messages
 from arag_search.agent.models.replies import read_reply
-from arag_search.agent.models.wire import write_messages
 from arag_search.endpoints.calls import (
     KEY_VARIABLES,
     Endpoint,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from arag_search.agent.record import Record
-from arag_search.evaluation.judging.answer_judge import AnswerJudge, judge_request
+from arag_search.evaluation.judging.judge import AnswerJudge, judge_request
 from arag_search.questions.question import Question
 
 _SCORE = re.compile(r"^[ \t>#*_`-]*score[ \t*_`]*:(.*)$", re.IGNORECASE | re.MULTILINE)

@@ -14,7 +14,7 @@ from functools import partial
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.record import Record
-from arag_search.evaluation.judging.answer_judge import AnswerJudge, majority, request_of
+from arag_search.evaluation.judging.judge import AnswerJudge, majority, request_of
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.evaluation.resolution import IndexedPassage
 from arag_search.evaluation.unavailable import is_in_texts, texts_of

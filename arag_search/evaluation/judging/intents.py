@@ -17,7 +17,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from arag_search.agent.record import Record, Step
-from arag_search.evaluation.judging.answer_judge import AnswerJudge, majority, request_of
+from arag_search.evaluation.judging.judge import AnswerJudge, majority, request_of
 from arag_search.evaluation.trajectories import found_something, query_of, searches_of
 from arag_search.questions.question import Question
 from arag_search.tokens import cut_to

@@ -1,17 +1,154 @@
-"""A language model that says whether answers are right."""
+"""Judges of answers: requests, repeats, stored verdicts and many questions at once; and the model
+that says whether answers are right, with its agreement with people.
+
+A judge of answers sees question, gold answers, short answer and explanation, never the trajectory;
+those of searches and of failures see what their modules say. Verdicts are cached by request and
+model, so that a run is judged only once.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
 
-from arag_search.agent.models.base import ModelRequest
+import orjson
+
+from arag_search.agent.models.base import ChatModel, Message, ModelRequest
 from arag_search.agent.record import Record
-from arag_search.evaluation.judging.answer_judge import AnswerJudge, judge_request, majority
+from arag_search.errors import ArgumentError, QuestionsError
+from arag_search.evaluation.judging.prompts import prompt_text
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
+from arag_search.questions.record import Fields, parsed_lines, read_bytes
+
+MAX_REPEATS = 15
+WORKERS = 4
+"""The number of questions that are judged at the same time."""
+
+_ASKS = 2
+"""Attempts to get a verdict, the first one included."""
+
+Opinion = TypeVar("Opinion")
+"""A judge's conclusion from the verdicts on one answer."""
+Vote = TypeVar("Vote", bound=str)
+
+
+class AnswerJudge(ABC, Generic[Opinion]):
+    """A judge that asks a model about each answer, ``repeats`` times. Verdicts in ``cache`` are not
+    requested again. Safe to use from several threads. Raises ArgumentError unless the number of
+    repeats is 1 to 15.
+    """
+
+    def __init__(
+        self, model: ChatModel, *, repeats: int = 1, cache: VerdictCache | None = None
+    ) -> None:
+        if not 1 <= repeats <= MAX_REPEATS:
+            raise ArgumentError(
+                f"Answers cannot be judged {repeats} times.",
+                allowed=f"1 to {MAX_REPEATS} repeats, better an odd number",
+            )
+        self.model = model
+        self.repeats = repeats
+        self.cache = VerdictCache(None) if cache is None else cache
+
+    @abstractmethod
+    def judge(self, question: Question, record: Record) -> Opinion:
+        """Judge the answer of a record. Raises ModelError if the model gives no reply."""
+
+    def judges(self, question: Question) -> bool:
+        """Return whether answers to the question can be judged: it has gold answers."""
+        return bool(question.answers)
+
+    def judge_all(
+        self, questions: Sequence[Question], records: Mapping[str, Record]
+    ) -> dict[str, Opinion]:
+        """Return the opinions on the answers to all questions that can be judged and have a record
+        that did not fail, by id.
+
+        Raises ModelError at the first answer without a reply from the model; earlier verdicts
+        are kept.
+        """
+        asked = [
+            question
+            for question in questions
+            if self.judges(question)
+            and question.id in records
+            and records[question.id].status != "failed"
+        ]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            opinions = list(
+                pool.map(self.judge, asked, [records[question.id] for question in asked])
+            )
+        return {question.id: opinion for question, opinion in zip(asked, opinions, strict=True)}
+
+    def votes(
+        self, request: ModelRequest, read: Callable[[str], str | None], again: str
+    ) -> list[str | None]:
+        """Return the verdict of each repeat, as a text; None is an invalid one. ``read`` returns
+        the verdict in a reply, if there is an allowed one. After a reply without a verdict, the
+        model gets the message ``again``, once."""
+        return [self._vote(request, read, again, repeat) for repeat in range(self.repeats)]
+
+    def _vote(
+        self, request: ModelRequest, read: Callable[[str], str | None], again: str, repeat: int
+    ) -> str | None:
+        key = self._key(request, repeat)
+        kept = self.cache.get(key)
+        if kept is not None:
+            return kept
+        messages = list(request.messages)
+        for _ in range(_ASKS):
+            reply = self.model.reply(ModelRequest(messages, question_id=request.question_id))
+            verdict = read(reply.text) if reply.cut is None else None
+            if verdict is not None:
+                self.cache.put(key, request.question_id, verdict, reply.text)
+                return verdict
+            messages += [Message("assistant", reply.text), Message("user", again)]
+        return None
+
+    def _key(self, request: ModelRequest, repeat: int) -> str:
+        texts = [(message.role, message.content) for message in request.messages]
+        asked = orjson.dumps([self.model.fingerprint, texts, repeat])
+        return hashlib.sha256(asked).hexdigest()
+
+
+def majority(votes: Sequence[Vote | None]) -> Vote | None:
+    """Return the vote that most repeats gave; None if there is a tie or no valid one."""
+    counts = Counter(vote for vote in votes if vote is not None).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return None
+    return counts[0][0]
+
+
+def request_of(prompt: str, shown: Mapping[str, object], question_id: str) -> ModelRequest:
+    """Return a request with a prompt and, as JSON, what the model is shown."""
+    text = orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
+    messages = [Message("system", prompt_text(prompt)), Message("user", text)]
+    return ModelRequest(messages, question_id=question_id)
+
+
+def judge_request(prompt: str, gold: str, question: Question, record: Record) -> ModelRequest:
+    """Return the text that is shown to the model: a prompt, and the answer beside the gold answers,
+    which are named ``gold``."""
+    shown = {
+        "question": question.text,
+        gold: list(question.answers),
+        "answer of the candidate": record.answer_short,
+        "explanation of the candidate": record.explanation,
+    }
+    return request_of(prompt, shown, question.id)
+
+
+# Judging whether answers are right
+
 
 Verdict = Literal["correct", "incorrect", "abstained"]
 VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")
@@ -95,3 +232,65 @@ def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict |
 def as_verdict(text: str) -> Verdict | None:
     """Return the verdict with this name, None if there is none."""
     return next(filter(text.__eq__, VERDICTS), None)
+
+
+# Agreement of verdicts with human labels
+
+
+_ALLOWED = f'JSON lines of {{"question_id", "label"}}, a label being {", ".join(VERDICTS)}'
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of two raters on the answers that both have rated.
+
+    ``accuracy`` is the share of equal verdicts, ``kappa`` is Cohen's kappa, the agreement beyond
+    chance, given how often each rater gives each verdict. Both are None if there is nothing to
+    compare; kappa is also None if raters would agree on all answers by chance alone.
+    """
+
+    answers: int
+    accuracy: float | None
+    kappa: float | None
+
+
+def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdict]) -> Agreement:
+    """Compare verdicts with labels, by question id; a question that only one of them has rated
+    is left out."""
+    pairs: list[tuple[Verdict, Verdict]] = [
+        (verdict, labels[id]) for id, verdict in verdicts.items() if verdict and id in labels
+    ]
+    if not pairs:
+        return Agreement(0, None, None)
+    equal = sum(verdict == other for verdict, other in pairs) / len(pairs)
+    by_chance = _chance(pairs)
+    kappa = None if by_chance == 1 else (equal - by_chance) / (1 - by_chance)
+    return Agreement(len(pairs), equal, kappa)
+
+
+def read_labels(path: Path) -> dict[str, Verdict]:
+    """Return labels by question id. Raises QuestionsError naming file and line."""
+    labels: dict[str, Verdict] = {}
+    raw = read_bytes(path, "The labels cannot be read", _ALLOWED)
+    for where, value in parsed_lines(raw, path, _ALLOWED):
+        fields = Fields.of(value, where, _ALLOWED)
+        fields.check((("question_id", "id"), ("label",)), _ALLOWED)
+        id, label = fields.id(("question_id", "id")), fields.text("label")
+        verdict = as_verdict(label)
+        if verdict is None:
+            raise fields.wrong("label", ", ".join(VERDICTS))
+        if id in labels:
+            raise QuestionsError(
+                f'The answer to "{id}" is labelled twice.', where=where, do="Keep one label."
+            )
+        labels[id] = verdict
+    if not labels:
+        raise QuestionsError("There are no labels.", where=str(path), allowed=_ALLOWED)
+    return labels
+
+
+def _chance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
+    """Return the expected agreement of raters who give these verdicts independently of each
+    other."""
+    first, other = (Counter(pair[rater] for pair in pairs) for rater in (0, 1))
+    return sum(first[name] * other[name] for name in VERDICTS) / len(pairs) ** 2

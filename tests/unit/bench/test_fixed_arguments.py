@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from bench.ablation.fixed_arguments import FixedArguments
+from bench.ablation.agent_runs import FixedArguments
 from tests.support.scripted_model import ScriptedModel
 
 SCHEMA = {

@@ -1,4 +1,4 @@
-"""Manuals and code: parsing of pages and modules, what shows an answer, and units that are cut."""
+"""Manuals and code: parsing of pages and modules, what shows a default, and units that are cut."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.quality.manual_questions import (
-    default_questions,
-    exclusion_questions,
-    function_questions,
-    restart_question,
+from bench.quality.manuals import (
+    Default,
+    Passages,
+    defaults,
+    entry_places,
+    function_places,
+    names_in,
 )
-from bench.quality.manual_readers import Question, names_in
-from bench.quality.manuals import Passages, entry_places, function_places
 from bench.quality.packages import AbsentError, definitions_of, entries_of, key_of, manual_in
-from bench.report.estimates import counted, mean, ratio_of_means
+from bench.report.estimates import counted, mean
 from bench.report.rows import Row
 
 PAGE = """
@@ -45,8 +45,8 @@ class Worker:
 DEFINITIONS = list(definitions_of(MODULE, "pool.py"))
 
 
-def settings() -> dict[str, Question]:
-    return {question.query: question for question in default_questions(ENTRIES)}
+def settings() -> dict[str, Default]:
+    return {default.name: default for default in defaults(ENTRIES)}
 
 
 def test_an_entry_is_its_terms_with_their_text_and_all_within() -> None:
@@ -66,31 +66,21 @@ def test_an_entry_is_its_terms_with_their_text_and_all_within() -> None:
 
 def test_a_default_is_shown_only_below_the_term_of_its_setting() -> None:
     assert set(settings()) == {"max_workers", "naptime", "workers", "mode"}
-    shown = settings()["max_workers"].shown
+    shown = settings()["max_workers"].is_shown
     assert shown(["**max_workers** (integer)\nWorkers at most. The default is three."])
     assert not shown(["max_workers (integer) (1 left out) naptime (integer) The default is three."])
-    assert not settings()["workers"].shown(["max_workers (integer) The default is none."])
+    assert not settings()["workers"].is_shown(["max_workers (integer) The default is none."])
     assert not shown(["max_workers (integer)", "The default is three."])
     assert not shown(["max_workers (integer) Workers at most. (1 left out)"])
-    assert settings()["mode"].shown(["(1 left out) The default is fast."])
-    assert not settings()["mode"].shown(["max_workers (integer) (1 left out) The default is fast."])
-
-
-def test_settings_that_need_a_restart_are_counted_by_whole_names() -> None:
-    question = restart_question(ENTRIES)
-    assert question.shown(["max_workers (integer)"]) == 1
-    assert question.shown(["max_workers_per_gather, workers"]) == 0
-    assert names_in(["a.b, c.", "d_e"], {"a.b", "c", "d"}) == {"a.b", "c"}
-
-
-def test_an_exclusion_asks_for_settings_with_a_word_and_without_another() -> None:
-    terms = "".join(
-        f"<dt>s{number} (real)</dt><dd>Sets a limit{' of memory' if number < 2 else ''}.</dd>"
-        for number in range(5)
+    assert settings()["mode"].is_shown(["(1 left out) The default is fast."])
+    assert not settings()["mode"].is_shown(
+        ["max_workers (integer) (1 left out) The default is fast."]
     )
-    (question, *_) = exclusion_questions(entries_of(f"<dl>{terms}</dl>", "p.html"))
-    assert question.query == "limit NOT memory"
-    assert question.shown(["s2, s3 and s0"]) == pytest.approx(2 / 3)
+
+
+def test_settings_are_counted_by_whole_names() -> None:
+    assert names_in(["max_workers_per_gather, workers"], {"max_workers"}) == set()
+    assert names_in(["a.b, c.", "d_e"], {"a.b", "c", "d"}) == {"a.b", "c"}
 
 
 def test_a_definition_has_its_decorators_and_its_place() -> None:
@@ -98,11 +88,6 @@ def test_a_definition_has_its_decorators_and_its_place() -> None:
     assert (worker.name, worker.is_class, name.is_class) == ("Worker", True, False)
     assert name.source.startswith("    @property\n    def name(self):")
     assert key_of(MODULE)[name.starts :] == key_of(name.source)
-    (question,) = function_questions([name])
-    assert question.shown(
-        ["Return the **name** that this worker was given when it was made by the pool"]
-    )
-    assert not question.shown(["def name(self): ..."])
 
 
 def test_units_that_are_in_several_passages_are_cut() -> None:
@@ -148,9 +133,6 @@ def test_a_count_has_an_interval_also_at_its_bounds() -> None:
     ]
 
 
-def test_a_ratio_of_means_is_paired_and_a_single_value_has_no_interval() -> None:
-    row = ratio_of_means("tokens", [100, 300, 20], [200, 600, 40])
-    assert (row.value, row.low, row.high) == pytest.approx((0.5, 0.5, 0.5))
-    assert ratio_of_means("tokens", [1], [4]).low is None
+def test_a_mean_of_a_single_value_has_no_interval() -> None:
     assert mean("tokens", [3]) == Row("tokens", 3, "")
     assert mean("tokens", [2, 2]) == Row("tokens", 2, "", 2, 2)

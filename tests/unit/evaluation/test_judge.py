@@ -10,8 +10,15 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.errors import ArgumentError, ModelUnavailableError, QuestionsError, RunError
-from arag_search.evaluation.judging.agreement import Agreement, agreement, read_labels
-from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, read_verdict
+from arag_search.evaluation.judging.judge import (
+    Agreement,
+    Judge,
+    Judgement,
+    Verdict,
+    agreement,
+    read_labels,
+    read_verdict,
+)
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
 from tests.support.records import record

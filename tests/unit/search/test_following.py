@@ -1,6 +1,7 @@
 """A follower of an index: which state a use gets, and when states are closed."""
 
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -108,6 +109,36 @@ def test_a_closed_follower_closes_its_states_and_then_ends(index: Published) -> 
     assert (index.closed, ended) == ([0], [True])
     with pytest.raises(IndexClosedError), follower.use():
         pass
+
+
+def test_a_follower_that_is_closed_while_it_opens_a_state_ends_once_and_last(
+    index: Published,
+) -> None:
+    opens, may_open = threading.Event(), threading.Event()
+
+    def slowly() -> FollowedState[int]:
+        if index.number:
+            opens.set()
+            assert may_open.wait(5)
+        return index.open()
+
+    follower = Follower(slowly, on_end=lambda: index.closed.append(-1))
+    index.number = 1
+
+    def look() -> None:
+        with suppress(IndexClosedError):
+            state(follower)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    assert opens.wait(5)
+    closing = threading.Thread(target=follower.close)
+    closing.start()
+    closing.join(0.05)
+    may_open.set()
+    looking.join()
+    closing.join()
+    assert index.closed == [0, 1, -1]
 
 
 def test_threads_never_use_a_closed_state(index: Published) -> None:

@@ -100,6 +100,11 @@ def test_a_list_of_lines_by_sentence_counts_sentences_and_numbers_those_of_recor
     assert reply("opera", record, show="lines")[1:4] == ["T:", "[d.1]", "2: An opera."]
 
 
+def test_a_long_line_of_code_is_shown_from_the_part_of_a_name_that_matches() -> None:
+    long = chunk(0, "pool.py", "pool.py", f"{'and so on ' * 50}until SharedSize is set. ")
+    assert "SharedSize is set" in "\n".join(reply("size", long, show="lines"))
+
+
 def test_keywords_list_lines_too_and_a_list_keeps_its_bound() -> None:
     tool = KeywordSearch(index_of(*PASSAGES), refinements=True)
     text = tool.run({"keywords": ["default"], "show": "lines"}).text
