@@ -26,7 +26,7 @@ KEPT_S = 300.0
 """Seconds after the last page of a result for which its state is kept."""
 
 _RETRY_S = 1.0
-_PAUSE_S = 0.1
+_PAUSE_S = 0.2
 _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
 
