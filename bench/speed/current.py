@@ -33,7 +33,6 @@ from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
-from bench.quality.packages import AbsentError, manual_in
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
 from index_jobs.embedding.job import embed_index
@@ -52,11 +51,11 @@ _TIMEOUT_S = 300.0
 _PAUSE_S = 0.01
 _ANSWER = re.compile(r"[1-9][0-9,]* of [0-9,]+ passages? for ")
 _PARTS = ("first", "change", "vectors", "load")
-_MANUALS = (
-    ("postgresql", "postgresql-doc-[0-9]*", "runtime-config.html", "max_connections AND default"),
-    ("python", "python3.*-doc", "library/subprocess.html", "TimeoutExpired AND communicate"),
-)
-"""The manuals: option, installed package, a page, and a query that is answered."""
+_MANUALS = {
+    "postgresql": "max_connections AND default",
+    "python": "TimeoutExpired AND communicate",
+}
+"""The manuals, each with a query that it answers."""
 _START = "from arag_search.cli.app import main; main()"
 
 
@@ -70,8 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     add("--vectors", type=positive, default=1_000, help="files of the folder with vectors")
     parser.add_default("--encoder", str, "hashing", "encoder of these vectors")
     add("--syncs", type=positive, default=1_000, help="synchronisations under load")
-    for manual, package, _, _ in _MANUALS:
-        add(f"--{manual}", type=Path, metavar="FOLDER", help=f"{package}, if not installed")
+    for manual in _MANUALS:
+        add(f"--{manual}", type=Path, metavar="FOLDER", help="its manual, as Debian packages it")
     add("--only", type=names_from(_PARTS), default=_PARTS, metavar="PART,...", help=f"of {_PARTS}")
     parser.add_work()
     parser.add_results()
@@ -115,13 +114,11 @@ def _notes(folder: Path, count: int) -> Path:
 def first_answers(notes: Path, work: Path, options: argparse.Namespace) -> Figure:
     """Measure the time from the start of a server over each folder to its first answer."""
     folders = {f"{options.notes:,} notes": (notes, "unchanged7")}
-    for manual, package, page, query in _MANUALS:
-        try:
-            folder = manual_in(getattr(options, manual), package, page, package)
+    for manual, query in _MANUALS.items():
+        folder: Path | None = getattr(options, manual)
+        if folder is not None:
             files = sum(path.is_file() for path in folder.rglob("*"))
             folders[f"manual of {manual}, {files:,} files"] = (folder, query)
-        except AbsentError as error:
-            say(f"Left out: {error}")
     rows: list[Row] = []
     for name, (folder, query) in folders.items():
         say(f"first answer over {name}")
@@ -203,7 +200,7 @@ def changes(folder: Path, location: Path, count: int, encoder: str = "") -> Figu
 
 
 def _by_words(index: Index, word: str) -> bool:
-    return index.logical_search(word, feedback=False).total > 0
+    return bool(index.logical_search(word, feedback=False).total)
 
 
 def _by_vectors(index: Index, word: str) -> bool:
