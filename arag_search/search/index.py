@@ -33,7 +33,13 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import ArgumentError, NotServedError, QueryTimeoutError, UnknownChunkError
+from arag_search.errors import (
+    AragError,
+    ArgumentError,
+    NotServedError,
+    QueryTimeoutError,
+    UnknownChunkError,
+)
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
 from arag_search.query.earlier import EarlierSearch, Expanded, with_earlier
@@ -80,7 +86,7 @@ from arag_search.search.fields import (
     metadata_fields,
     parse_sort,
 )
-from arag_search.search.following import FollowedState, Follower
+from arag_search.search.following import FollowedState, Follower, UnfinishedStateError
 from arag_search.search.hints import (
     KEYWORD_NARROWING,
     FrequentWords,
@@ -912,10 +918,20 @@ class IndexOpening:
             self.synonyms,
         )
 
+    def is_growing(self, placement: str) -> bool:
+        """Return whether vectors of the state with this placement are being made by an update."""
+        from arag_search.vectors.storage.folders import is_growing, vectors_root
+
+        try:
+            return is_growing(vectors_root(self.location, self.vectors), placement)
+        except (AragError, OSError):  # a search by vectors says what is wrong
+            return False
+
     def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
         """Open the index, and again whenever another state of it is published. ``prepared`` makes
-        what is used of each state. All states share the models. Raises what it and ``open``
-        raise."""
+        what is used of each state. All states share the models. The state before stays in use while
+        the vectors of new texts are made, for a minute at most. Raises what it and ``open`` raise.
+        """
         shared: dict[EncoderIdentity, Encoder] = {}
         opening = self
         is_first = True
@@ -928,6 +944,9 @@ class IndexOpening:
                 index.reranker = None  # the next state has it
                 index.close()
 
+            if not is_first and opening.is_growing(index.manifest.placement):
+                close()
+                raise UnfinishedStateError
             try:
                 value = prepared(index)
             except BaseException:

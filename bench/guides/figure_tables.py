@@ -169,6 +169,16 @@ def speed(kept: Kept) -> list[str]:
     return table(("figure", "measured", "aim"), lines, "efficiency all")
 
 
+def current(kept: Kept) -> list[str]:
+    """Return the table of how soon an index follows its files."""
+    lines = [
+        markdown.line([name, row.what, f"{_with_range(row)} {row.unit}".strip(), _aims([row])])
+        for name, figure in (kept.file("current").items() if kept.has("current") else ())
+        for row in figure.rows
+    ]
+    return table(("figure", "what", "measured", "aim"), lines, "current")
+
+
 def offline(kept: Kept) -> list[str]:
     """Return the table of what the rules of the offline model find, by data set."""
     lines: list[str] = []
@@ -551,6 +561,7 @@ def _with_range(row: Row) -> str:
 
 TABLES: Mapping[str, Table] = {
     "speed": speed,
+    "current": current,
     "offline": offline,
     "build cost": build_cost,
     "replay": replay,

@@ -1,24 +1,28 @@
 """How soon an index follows its files, and whether searches notice.
 
     uv run --extra all python -m bench current
-    uv run --extra all python -m bench current --notes 1000 --files 10000 --syncs 1000
+    uv run --extra all python -m bench current --postgresql FOLDER --python FOLDER --only first
 
-Generated notes. The first answer is that of a server that is started over a folder without an
-index, from the start of its process. A change is found when a search of an open index finds it,
-with the watcher in the same process, as in a server. Under load, two threads search without a pause
-while an index is synchronised again and again; every answer must be of one state.
+Generated notes, and the manuals of PostgreSQL and Python, as Debian packages them. The first answer
+is that of a server that is started over a folder without an index, from the start of its process. A
+change is found when a search of an open index finds it, with the watcher in the same process, as in
+a server; with vectors, a search for words and one by vectors are waited for. Under load, two
+threads search a hundred times a second while an index is synchronised again and again; every answer
+must be of one state.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
+import re
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -28,9 +32,10 @@ import anyio
 from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.search.index import Index, open_index
 from bench import BenchError
-from bench.arguments import BenchParser, positive
+from bench.arguments import BenchParser, names_from, positive
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
+from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, Followed, sync_documents
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher
@@ -43,6 +48,14 @@ _WORDS_A_NOTE = 120
 _VOCABULARY = 5_000
 _STATES = 12
 _TIMEOUT_S = 300.0
+_PAUSE_S = 0.01
+_ANSWER = re.compile(r"[1-9][0-9,]* of [0-9,]+ passages? for ")
+_PARTS = ("first", "change", "vectors", "load")
+_MANUALS = {
+    "postgresql": "max_connections AND default",
+    "python": "TimeoutExpired AND communicate",
+}
+"""The manuals, each with a query that it answers."""
 _START = "from arag_search.cli.app import main; main()"
 
 
@@ -53,7 +66,12 @@ def main(arguments: Sequence[str]) -> int:
     add("--notes", type=positive, default=1_000, help="files of the folder without an index")
     add("--files", type=positive, default=10_000, help="files of the folder in which one changes")
     add("--changes", type=positive, default=40, help="changes that are waited for")
+    add("--vectors", type=positive, default=1_000, help="files of the folder with vectors")
+    parser.add_default("--encoder", str, "hashing", "encoder of these vectors")
     add("--syncs", type=positive, default=1_000, help="synchronisations under load")
+    for manual in _MANUALS:
+        add(f"--{manual}", type=Path, metavar="FOLDER", help="its manual, as Debian packages it")
+    add("--only", type=names_from(_PARTS), default=_PARTS, metavar="PART,...", help=f"of {_PARTS}")
     parser.add_work()
     parser.add_results()
     return parser.run(arguments, _measured)
@@ -63,12 +81,21 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     run = circumstances(command, seed=SEED)
     with tempfile.TemporaryDirectory(prefix="arag-current-", dir=options.work) as name:
         work = Path(name)
-        figures = [
-            first_answer(_notes(work / "first", options.notes), work),
-            changes(_notes(work / "changing", options.files), work, options.changes),
-            under_load(work, options.syncs),
-        ]
-        show(options.json, figures, run)
+        measures: dict[str, Callable[[], Figure]] = {
+            "first": lambda: first_answers(_notes(work / "first", options.notes), work, options),
+            "change": lambda: changes(
+                _notes(work / "changing", options.files), work / "i", options.changes
+            ),
+            "vectors": lambda: changes(
+                _notes(work / "encoded", options.vectors),
+                work / "v",
+                options.changes,
+                options.encoder,
+            ),
+            "load": lambda: under_load(work, options.syncs),
+        }
+        for part in options.only:
+            show(options.json, [measures[part]()], run)
     return 0
 
 
@@ -84,20 +111,28 @@ def _notes(folder: Path, count: int) -> Path:
     return folder
 
 
-def first_answer(folder: Path, work: Path) -> Figure:
-    """Measure the time from the start of a server over a folder to its first answer."""
-    say(f"first answer over {sum(1 for _ in folder.rglob('*.md')):,} files")
-    cache = work / "cache"
-    cache.mkdir()
-    for file in cache_folder().glob("*.*ar"):
-        (cache / file.name).symlink_to(file)
-    began = time.perf_counter()
-    anyio.run(_ask_server, folder, cache)
-    seconds = time.perf_counter() - began
-    return Figure("first_answer", (Row("a folder without an index", seconds, "s"),), {})
+def first_answers(notes: Path, work: Path, options: argparse.Namespace) -> Figure:
+    """Measure the time from the start of a server over each folder to its first answer."""
+    folders = {f"{options.notes:,} notes": (notes, "unchanged7")}
+    for manual, query in _MANUALS.items():
+        folder: Path | None = getattr(options, manual)
+        if folder is not None:
+            files = sum(path.is_file() for path in folder.rglob("*"))
+            folders[f"manual of {manual}, {files:,} files"] = (folder, query)
+    rows: list[Row] = []
+    for name, (folder, query) in folders.items():
+        say(f"first answer over {name}")
+        cache = work / f"cache{len(rows)}"
+        cache.mkdir()
+        for file in cache_folder().glob("*.jar"):
+            (cache / file.name).symlink_to(file)
+        began = time.perf_counter()
+        anyio.run(_ask_server, folder, cache, query)
+        rows.append(Row(name, time.perf_counter() - began, "s"))
+    return Figure("first answer of a folder without an index", tuple(rows))
 
 
-async def _ask_server(folder: Path, cache: Path) -> None:
+async def _ask_server(folder: Path, cache: Path, query: str) -> None:
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
     from mcp.types import TextContent
@@ -110,17 +145,19 @@ async def _ask_server(folder: Path, cache: Path) -> None:
     async with stdio_client(server) as streams, ClientSession(*streams) as client:
         await client.initialize()
         while True:
-            result = await client.call_tool("logical_search", {"query": "unchanged7"})
+            result = await client.call_tool("logical_search", {"query": query})
             content = result.content[0]
-            if isinstance(content, TextContent) and "note7.md" in content.text:
+            if isinstance(content, TextContent) and _ANSWER.search(content.text):
                 return
 
 
 @contextmanager
-def _watching(folder: Path, location: Path) -> Generator[None]:
+def _watching(folder: Path, location: Path, encoder: str) -> Generator[None]:
     stop = threading.Event()
     watcher = Watcher([str(folder)], location, OPTIONS)
     watcher.synchronise()
+    if encoder:
+        embed_index(location, encoder)
     thread = threading.Thread(target=watcher.run, args=(stop,), daemon=True)
     thread.start()
     try:
@@ -130,37 +167,57 @@ def _watching(folder: Path, location: Path) -> Generator[None]:
         thread.join()
 
 
-def changes(folder: Path, work: Path, count: int) -> Figure:
-    """Measure how long a change of one file takes until a search finds it."""
+def changes(folder: Path, location: Path, count: int, encoder: str = "") -> Figure:
+    """Measure how long a change of one file takes until a search finds it, and with vectors, until
+    one by vectors does."""
     files = sorted(folder.rglob("*.md"))
-    say(f"{count} changes of one of {len(files):,} files")
+    say(f"{count} changes of one of {len(files):,} files{' with vectors' * bool(encoder)}")
     chosen = random.Random(SEED)
-    seconds: list[float] = []
-    location = work / "changed"
-    with _watching(folder, location), open_index(location, refresh="auto") as index:
-        _found(index, files[0], "first")  # what a start-up costs is not that of a change
-        for number in range(count):
-            time.sleep(chosen.uniform(0.2, 1.2))
-            seconds.append(_found(index, chosen.choice(files), f"changed{number}"))
-    ordered = sorted(seconds)
-    p95 = ordered[max(0, -(-95 * len(ordered) // 100) - 1)]
-    rows = (
-        Row("median until it is found", median(ordered), "s", ordered[0], ordered[-1]),
-        Row("p95 until it is found", p95, "s", None, None, FOUND_TARGET),
-    )
-    return Figure("one_changed_file", rows, {"files": len(files), "seconds": seconds})
+    ways = (_by_words, _by_vectors) if encoder else (_by_words,)
+    seconds: dict[str, list[float]] = {}
+    with (
+        _watching(folder, location, encoder),
+        open_index(location, refresh="auto", search_timeout_s=_TIMEOUT_S) as index,
+    ):
+        words = (f"changed{number}" for number in itertools.count())
+        for way in ways:
+            _found(index, files[0], next(words), way)  # without the cost of a start
+        for _ in range(count):
+            for way in ways:
+                time.sleep(chosen.uniform(0.2, 1.2))
+                took = _found(index, chosen.choice(files), next(words), way)
+                seconds.setdefault(way.__name__.strip("_").replace("_", " "), []).append(took)
+    rows: list[Row] = []
+    for what, times in seconds.items():
+        ordered = sorted(times)
+        p95 = ordered[max(0, -(-95 * len(ordered) // 100) - 1)]
+        target = None if encoder else FOUND_TARGET
+        rows.append(Row(f"median, {what}", median(ordered), "s", ordered[0], ordered[-1]))
+        rows.append(Row(f"p95, {what}", p95, "s", None, None, target))
+    details = {"files": len(files), "encoder": encoder, "seconds": seconds}
+    name = "one changed file, with vectors" if encoder else "one changed file"
+    return Figure(name, tuple(rows), details)
 
 
-def _found(index: Index, file: Path, word: str) -> float:
+def _by_words(index: Index, word: str) -> bool:
+    return bool(index.logical_search(word, feedback=False).total)
+
+
+def _by_vectors(index: Index, word: str) -> bool:
+    hits = index.semantic_search(f"Now with {word}", top_k=5).hits
+    return any(word in hit.content for hit in hits)
+
+
+def _found(index: Index, file: Path, word: str, way: Callable[[Index, str], bool]) -> float:
     """Save a file as editors do, and return the seconds until a search finds it."""
     temporary = file.with_name(f".{file.name}.new")
     temporary.write_text(f"# Saved\n\nNow with {word}.\n")
     temporary.replace(file)
     began = time.perf_counter()
-    while not index.logical_search(word, feedback=False).total:
+    while not way(index, word):
         if time.perf_counter() - began > _TIMEOUT_S:
             raise BenchError("A change was not found.", where=str(file))
-        time.sleep(0.01)
+        time.sleep(_PAUSE_S)
     return time.perf_counter() - began
 
 
@@ -188,6 +245,7 @@ def under_load(work: Path, syncs: int) -> Figure:
                 answers.append(len(states) == 1 and len(hits) == _STATES)
             except Exception as error:
                 failures.append(f"{type(error).__name__}: {error}")
+            time.sleep(_PAUSE_S)
 
     options = AddOptions(files=OPTIONS.files, followed=Followed(frozenset((str(folder),))))
     with open_index(location, refresh="auto") as index:
@@ -207,4 +265,4 @@ def under_load(work: Path, syncs: int) -> Figure:
         Row("calls that failed", len(failures), "", None, None, NONE_TARGET),
         Row("answers that mix states", answers.count(False), "", None, None, NONE_TARGET),
     )
-    return Figure("under_load", rows, {"syncs": syncs, "failures": failures[:10]})
+    return Figure("under load", rows, {"syncs": syncs, "failures": failures[:10]})

@@ -3,6 +3,8 @@
 import os
 import resource
 import shutil
+import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -92,6 +94,104 @@ def test_a_watched_index_equals_a_new_build_after_random_changes_kills_and_a_ful
 def test_a_watched_index_equals_a_new_build_for_a_thousand_steps(tmp_path: Path, seed: int) -> None:
     (tmp_path / "n").mkdir()
     changes(Notes(tmp_path / "n", seed), tmp_path / "i", tmp_path / "new", 250, 25)
+
+
+@pytest.mark.parametrize("files", [60, pytest.param(5_000, marks=pytest.mark.long)])
+def test_a_checkout_of_git_that_changes_all_files_at_once_is_followed(
+    tmp_path: Path, files: int
+) -> None:
+    index, folder = tmp_path / "i", tmp_path / "n"
+
+    def git(*arguments: str) -> None:
+        options = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+        subprocess.run(["git", "-C", folder, *options, *arguments], check=True, capture_output=True)
+
+    make_notes(folder, files)
+    git("init", "-b", "sea")
+    git("add", ".")
+    git("commit", "-m", "sea")
+    git("checkout", "-b", "land")
+    for number in range(files):
+        (folder / f"note{number}.md").write_text(f"# Note {number}\n\nThe land, word{number}.\n")
+    for number in range(files // 10):
+        (folder / f"note{number}.md").rename(folder / f"moved{number}.md")
+    git("add", ".")
+    git("commit", "-m", "land")
+    with running(Watcher([str(folder)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None, 600)
+        eventually(lambda: count(index, "land") == files, 600)
+        for branch in ("sea", "land"):
+            git("checkout", branch)
+            expected = fresh_digest(folder, tmp_path / "new")
+            eventually(partial(index_is, index, expected), 600)
+            assert count(index, branch) == files
+    assert not problem(index)
+
+
+def rename_of_a_temporary_file(file: Path, text: str) -> None:
+    temporary = file.with_name(f"{file.name}.tmp")
+    temporary.write_text(text)
+    os.replace(temporary, file)
+
+
+def vim(file: Path, text: str) -> None:
+    """Try whether the folder can be written, keep the old file as backup, and write a new one."""
+    (probe := file.with_name("4913")).touch()
+    probe.unlink()
+    backup = file.with_name(f"{file.name}~")
+    file.rename(backup)
+    file.write_text(text)
+    backup.unlink()
+
+
+def emacs(file: Path, text: str) -> None:
+    """Lock the file with a link to nowhere, and save it also under another name meanwhile."""
+    (lock := file.with_name(f".#{file.name}")).symlink_to("ann@example.org.1234:1")
+    (saved := file.with_name(f"#{file.name}#")).write_text(text)
+    file.rename(file.with_name(f"{file.name}~"))
+    file.write_text(text)
+    saved.unlink()
+    lock.unlink()
+
+
+def in_place(file: Path, text: str) -> None:
+    """Empty the file, and write it, as VS Code does."""
+    with file.open("w") as opened:
+        opened.flush()
+        time.sleep(0.3)
+        opened.write(text)
+
+
+def test_files_are_found_however_an_editor_saves_them(notes: Path, tmp_path: Path) -> None:
+    index = tmp_path / "i"
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        for number, save in enumerate((rename_of_a_temporary_file, vim, emacs, in_place)):
+            save(notes / f"note{number}.md", f"# Saved\n\nThe harbour of {save.__name__}.\n")
+            eventually(lambda number=number: count(index, "harbour") == number + 1)
+        expected = fresh_digest(notes, tmp_path / "new")
+        eventually(partial(index_is, index, expected))
+        assert count(index, "sea") == 6
+
+
+def test_a_folder_that_vanishes_becomes_a_file_and_returns_is_followed_again(
+    notes: Path, tmp_path: Path
+) -> None:
+    index, away = tmp_path / "i", tmp_path / "away"
+    (notes / "loop").symlink_to(notes)
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and watch_state(index) is not None)
+        notes.rename(away)
+        eventually(lambda: bool(problem(index)))
+        notes.write_text("A file.")
+        (away / "new.md").write_text("# New\n\nThe lantern.\n")
+        time.sleep(2)
+        assert count(index, "sea") == 10
+        notes.unlink()
+        away.rename(notes)
+        eventually(lambda: count(index, "lantern") == 1)
+        assert count(index, "sea") == 10
+        eventually(lambda: not problem(index))
 
 
 def test_only_the_files_that_changed_are_read(

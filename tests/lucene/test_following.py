@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import IndexClosedError, VectorsError
+from arag_search.search import following
 from arag_search.search.index import Index, open_index
+from arag_search.system.progress import Progress
 from arag_search.vectors import rerankers
+from arag_search.vectors.storage import folders
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import sync_documents
+from index_jobs.embedding.job import embed_index
+from index_jobs.updates.addition import AddOptions, sync_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.vectors import VectorUpdate
 from tests.support.commands import file_of
 
 DOCUMENTS = 24
@@ -100,9 +105,6 @@ def test_a_closed_index_says_so(index: Index) -> None:
 
 
 def test_vectors_switch_with_the_index(index: Index) -> None:
-    from index_jobs.embedding.job import embed_index
-    from index_jobs.updates.addition import AddOptions
-
     embed_index("i", "hashing")
     assert index.semantic_search("sea state0").hits
     publish(1)
@@ -111,6 +113,33 @@ def test_vectors_switch_with_the_index(index: Index) -> None:
     sync_documents(["d.jsonl"], "i", AddOptions(embed=False))
     with pytest.raises(VectorsError):
         index.semantic_search("sea")
+    assert states(index) == {"state2."}
+
+
+def test_the_state_before_is_searched_while_the_vectors_of_new_texts_are_made(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed_index("i", "hashing")
+    assert index.semantic_search("sea state0").hits
+    embed = VectorUpdate.embed
+    seen: list[set[str]] = []
+
+    def observed(update: VectorUpdate, progress: Progress) -> int:
+        seen.append(states(index))
+        assert index.semantic_search("sea").hits
+        return embed(update, progress)
+
+    monkeypatch.setattr(VectorUpdate, "embed", observed)
+    publish(1)
+    assert seen == [{"state0."}]
+    monkeypatch.setattr(following, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(index._follower, "_next_look_s", 0.0)  # type: ignore[attr-defined]
+    assert "state1" in index.semantic_search("sea state1").hits[0].snippet
+
+    monkeypatch.setattr(VectorUpdate, "embed", lambda update, progress: 0)  # it is killed
+    publish(2)
+    assert states(index) == {"state1."}
+    monkeypatch.setattr(folders, "GROWTH_S", 0.0)
     assert states(index) == {"state2."}
 
 

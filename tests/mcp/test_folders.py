@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -20,6 +23,7 @@ from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import FollowedState, Follower
 from tests.support.commands import Command
+from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.passages import VIVALDI, index_of
 from tests.support.watched_folders import MAIN, link_cache, make_notes
@@ -37,10 +41,13 @@ def a_folder_of_notes(tmp_path: Path) -> Path:
     return make_notes(tmp_path / "notes", 5)
 
 
+def served(folder: Path) -> AbstractAsyncContextManager[ClientSession]:
+    return started(sys.executable, "-c", MAIN, "mcp", str(folder))
+
+
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[ClientSession]:
-    arguments = ["-c", MAIN, "mcp", str(folder)]
-    server = StdioServerParameters(command=sys.executable, args=arguments, env={**os.environ})
+async def started(command: str, *arguments: str) -> AsyncIterator[ClientSession]:
+    server = StdioServerParameters(command=command, args=[*arguments], env={**os.environ})
     with open(os.devnull, "w") as errors:
         async with stdio_client(server, errors) as streams, ClientSession(*streams) as client:
             await client.initialize()
@@ -52,7 +59,7 @@ async def found(client: ClientSession, word: str) -> str:
     with anyio.fail_after(60):
         while True:
             result = await client.call_tool("logical_search", {"query": word})
-            assert not result.is_error
+            assert not result.is_error or "Call again in a moment" in text_of(result)
             if "passage for" in text_of(result):
                 return text_of(result)
             await anyio.sleep(0.1)
@@ -73,6 +80,44 @@ def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_s
 
     anyio.run(main)
     assert "in step" in arag("info", str(notes)).out
+
+
+def test_a_newcomer_is_done_after_two_lines_of_the_readme_also_without_a_clone(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Install from a local address into an empty home, whose client notes its arguments."""
+    uv = shutil.which("uv")
+    assert uv is not None
+    lines = next(b.text for b in blocks_of("README.md") if b.text.startswith("uv tool install"))
+    for what in ("cache", "python"):
+        folder = subprocess.run([uv, what, "dir"], capture_output=True, text=True, check=True)
+        name = "UV_CACHE_DIR" if what == "cache" else "UV_PYTHON_INSTALL_DIR"
+        monkeypatch.setenv(name, folder.stdout.strip())
+    (programs := tmp_path / "home" / ".local" / "bin").mkdir(parents=True)
+    client = programs / "claude"
+    client.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > ~/arguments\n')
+    client.chmod(0o755)
+    notes.rename(tmp_path / "home" / "reports")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{programs}:{Path(uv).parent}:/usr/bin:/bin")
+    monkeypatch.setenv("UV_PYTHON", sys.executable)
+    for name in ("VIRTUAL_ENV", "XDG_DATA_HOME", "XDG_BIN_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    address = f"git+file://{ROOT}"
+    named = "'arag-search[mcp,files] @ git+ADDRESS'"
+    assert named in guide_text("README.md")
+    install = lines.replace("'.[mcp,files]'", named.replace("git+ADDRESS", address))
+    assert install != lines
+    subprocess.run(["sh", "-euc", install], check=True)
+
+    arguments = (tmp_path / "home" / "arguments").read_text().splitlines()
+    command = arguments[arguments.index("--") + 1 :]
+
+    async def main() -> None:
+        async with started(*command) as session:
+            assert "note3.md" in await found(session, "word3")
+
+    anyio.run(main)
 
 
 def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_is_asked(
@@ -125,6 +170,53 @@ def test_the_longest_unused_indexes_go_when_the_cache_is_full(
         os.utime(FolderIndex.of(notes).entry / "in_use.lock", (0, 0))
         remove_unused(FolderIndex.of(notes).bytes() + FolderIndex.of(others[1]).bytes())
     assert {index.folder for index in folder_indexes()} == {str(notes), str(others[1])}
+
+
+@pytest.mark.parametrize("states", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_further_pages_show_each_passage_once_while_files_change_under_load(
+    notes: Path, states: int
+) -> None:
+    async def page(client: ClientSession, query: str, offset: int) -> tuple[str, list[str]]:
+        arguments = {"query": query, "top_k": 2, "offset": offset}
+        result = await client.call_tool("logical_search", arguments)
+        assert not result.is_error, text_of(result)
+        total = re.search(r"of ([\d,]+)(?: passages)? for", text_of(result))
+        assert total is not None, text_of(result)
+        return total[1], re.findall(r"^\[(\S+)\]", text_of(result), re.MULTILINE)
+
+    async def search(client: ClientSession, busy: anyio.Event) -> None:
+        while not busy.is_set():
+            await page(client, "sea OR captain", 0)
+
+    async def change(busy: anyio.Event) -> None:
+        number = 0
+        while not busy.is_set():
+            number += 1
+            (notes / f"new{number}.md").write_text("# New\n\n" + "The sea. " * (number % 7 + 1))
+            (notes / f"note{number % 5}.md").write_text(
+                "# Old\n\n" + "The sea. " * (number % 9 + 1)
+            )
+            await anyio.sleep(0.2)
+
+    async def main() -> None:
+        async with served(notes) as client, anyio.create_task_group() as tasks:
+            await found(client, "word3")
+            busy = anyio.Event()
+            tasks.start_soon(search, client, busy)
+            tasks.start_soon(change, busy)
+            totals: set[str] = set()
+            while len(totals) < states:
+                total, shown = await page(client, "sea", 0)
+                for offset in range(2, int(total), 2):
+                    await anyio.sleep(0.5)
+                    same, ids = await page(client, "sea", offset)
+                    assert same == total
+                    shown += ids
+                assert len(set(shown)) == len(shown) == int(total)
+                totals.add(total)
+            busy.set()
+
+    anyio.run(main)
 
 
 def test_an_index_that_is_coming_is_waited_for_with_progress_and_then_named(

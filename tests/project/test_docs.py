@@ -2,8 +2,11 @@
 
 import importlib
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -42,7 +45,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
     ("README.md", "uv tool install '.[mcp,files]'"):
-        "it installs a tool for its user, and changes the settings of a client",
+        "it installs a tool for its user; tests/mcp/test_folders.py does so in an empty home",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "arag-search install claude-code my-index"):
@@ -131,6 +134,11 @@ def yaml_file(block: Block, load: Callable[[Path], object]) -> None:
     load(path)
 
 
+def shell(block: Block) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["bash", "-euc", block.text], env={**os.environ, "PATH": path}, check=True)
+
+
 def access_file(path: Path) -> None:
     schema = Schema({"acl": "keyword", "deny": "keyword"})
     read_grants(path, lambda filter: parse_filter(filter, schema))
@@ -143,6 +151,7 @@ RUNNERS: Mapping[str, Callable[[Block], object]] = {
     "json": lambda block: json.loads(block.text),
     "jsonl": lambda block: [json.loads(line) for line in block.text.splitlines()],
     "python": python,
+    "sh": shell,
     "toml": lambda block: tomllib.loads(block.text),
     "yaml preset": lambda block: yaml_file(block, load_preset),
     "yaml access": lambda block: yaml_file(block, access_file),

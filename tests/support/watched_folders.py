@@ -168,6 +168,7 @@ class Notes:
         (self.folder / ".gitignore").write_text(f"{name}\n")
 
     def _break(self) -> None:
-        """Write a file that cannot be read."""
+        """Write a file that cannot be read, under a new name: an index keeps the document of a file
+        that could be read before, which a new build does not have."""
         self._made += 1
-        (self.folder / f"broken{self._made % 3}.md").write_bytes(b"\0\x01\xff" * 40)
+        (self.folder / f"broken{self._made}.md").write_bytes(b"\0\x01\xff" * 40)

@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,8 @@ FOLDER = "vectors"
 _NAME_DIGITS = 16
 _NAME = re.compile(f"[0-9a-f]{{{_NAME_DIGITS}}}")
 _KEPT_DELETIONS = 8
+GROWTH_S = 60.0
+"""Seconds that those who follow an index wait for the vectors of its new texts."""
 _EMBED = "Embed the index again: arag-search embed INDEX"
 
 
@@ -231,6 +234,14 @@ def growing_sidecar(root: Path, placement: str) -> FittingSidecar | None:
         if is_sidecar_name(path.parent.name):
             return FittingSidecar(path.parent, read_manifest(path.parent))
     return None
+
+
+def is_growing(root: Path, placement: str) -> bool:
+    """Return whether an index has grown to this placement in the last ``GROWTH_S`` seconds, and no
+    vectors fit it yet. Raises VectorsDamagedError, VectorsVersionError."""
+    marks = root.glob(f"*/{_growth_name(placement)}")
+    age_s = min((abs(time.time() - mark.stat().st_mtime) for mark in marks), default=GROWTH_S)
+    return age_s < GROWTH_S and fitting_sidecar(root, placement) is None
 
 
 def outgrown_sidecars(root: Path) -> list[Path]:
