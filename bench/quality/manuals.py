@@ -1,4 +1,4 @@
-"""Search over manuals and source code: settings, names, units that are cut, twins.
+"""Search over manuals and code: settings, names, units that are cut, twins.
 
     python -m bench manuals
     python -m bench manuals --postgresql FOLDER --python FOLDER --column after

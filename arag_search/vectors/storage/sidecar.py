@@ -181,12 +181,12 @@ class Sidecar:
                 if stored.ivf is None or not probed:
                     return _exactly(stored, queries, n, allowed)
                 candidates = n * (self.manifest.rescore if rescore else 1)
-                found = _found(stored.ivf, queries, n, candidates, allowed, probed)
+                ranked = _candidates_of(stored.ivf, queries, n, candidates, allowed, probed)
                 return [
                     exact.ranked(stored.rows, stored.texts, query, np.sort(rows), n)
                     if rescore
                     else exact.in_order(stored.texts, rows, scores, n)
-                    for query, (scores, rows) in zip(queries, found, strict=True)
+                    for query, (scores, rows) in zip(queries, ranked, strict=True)
                 ]
             except (IndexError, ValueError, MemoryError) as error:
                 # numbers in damaged files point outside of them
@@ -223,7 +223,7 @@ def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int) -> int:
     return min(-(-probed * allowed.total // allowed.count), stored.ivf.lists)
 
 
-def _found(
+def _candidates_of(
     ivf: faiss_index.IvfIndex,
     queries: FloatArray,
     n: int,
