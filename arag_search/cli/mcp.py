@@ -16,7 +16,7 @@ import typer
 
 from arag_search.cli.options.index import Opening, folder_index
 from arag_search.cli.options.parser import suggest_presets, with_groups
-from arag_search.cli.output.printing import INTERRUPTED, say
+from arag_search.cli.output.printing import INTERRUPTED, print_json, print_text, say
 from arag_search.errors import AragError, ArgumentError
 from arag_search.system.progress import PlainProgress
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.stdio import Channel
     from arag_search.search.index import Index
     from index_jobs.updates.folder_index import FolderIndex
-
-
-from arag_search.cli.output.printing import print_json, print_text
 
 
 class HttpOptions(NamedTuple):

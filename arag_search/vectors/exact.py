@@ -190,9 +190,9 @@ _KEPT_SCOPES = 8
 
 @dataclass(frozen=True, slots=True)
 class AllowedRows:
-    """The rows that are allowed, ``count`` of ``total``. If they are fewer than FEW_ROWS, ``few``
-    has their numbers, ascending; otherwise it is None, and ``bits`` has a bit for each row, the
-    lowest of a byte first."""
+    """The rows that are allowed, ``count`` of ``total``. Fewer than FEW_ROWS are kept by their
+    numbers in ``few``, ascending; otherwise ``few`` is None, and ``bits`` has a bit for every row,
+    the lowest of a byte first."""
 
     count: int
     total: int

@@ -231,9 +231,9 @@ def defaults(settings: Sequence[Entry]) -> list[Default]:
 def is_below(
     sentence: str, entry: Entry, text: str, terms: Mapping[str, Entry], is_clear: bool
 ) -> bool:
-    """Return whether a text shows a sentence as that of an entry: below its term, of all ``terms``
-    the last one above, or with its name; or below no term, if no other entry has this sentence.
-    All texts are keys."""
+    """Return whether a text shows a sentence as that of an entry: the term of the entry is the last
+    of all ``terms`` above the sentence, or only this entry has the sentence, which stands below no
+    term or has the name of the entry. All texts are keys."""
     at = text.find(sentence)
     while at >= 0:
         above = {term: text.rfind(term, 0, at) for term in terms if term in text[:at]}

@@ -14,15 +14,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 import orjson
 
 from bench import BenchError
-from bench.report.rounds import Ratio, interleaved, timed
+from bench.report.rounds import Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target
 from bench.speed.indexing import size_of
-from bench.speed.keyword import copies
+from bench.speed.keyword import copies, write
 from bench.speed.startup import command_line
 from bench.workbench import Workbench, last_lines, say
 
@@ -80,41 +79,28 @@ def measure(bench: Workbench, rounds: int, jar: Path) -> Figure:
         say(f"anserini: {passages:,} passages, 1 + {rounds} rounds")
         sides = {name: command.run for name, command in commands.items()}
         timings = interleaved(sides, rounds)
+        processor = Timings({name: tuple(of.processor_s[1:]) for name, of in commands.items()})
         rows: list[Row] = []
         for name, target in TARGETS.items():
             what = f"time of ours over Anserini, {name}"
             rows.append(Row.of_ratio(what, timings.ratio(name, _ANSERINI), target))
-            ours, theirs = commands[name].processor_s[1:], commands[_ANSERINI].processor_s[1:]
-            rows.append(Row.of_ratio(f"processor {what}", _ratio(ours, theirs)))
+            rows.append(Row.of_ratio(f"processor {what}", processor.ratio(name, _ANSERINI)))
         for name, command in commands.items():
             rows.append(Row(f"{name}: time", timings.median_s(name), "s"))
-            spent = median(command.processor_s[1:])
-            rows.append(Row(f"{name}: processor time", spent, "s"))
+            rows.append(Row(f"{name}: processor time", processor.median_s(name), "s"))
             rows.append(Row(f"{name}: most memory of a process", command.peak_bytes / 1e6, "MB"))
             rows.append(Row(f"{name}: index", size_of(command.out) / 1e6, "MB"))
     details = {"seconds": timings.seconds, "jar": jar.name, "passages": passages}
     return Figure("anserini", tuple(rows), details)
 
 
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
-    ratios = [above / below for above, below in zip(ours, theirs, strict=True)]
-    return Ratio(median(ours) / median(theirs), min(ratios), max(ratios))
-
-
 def _write(bench: Workbench, room: Path) -> int:
     """Write the passages as both read them, and return their number."""
     (room / "passages").mkdir()
-    count = 0
-    with (
-        (room / "ours.jsonl").open("wb") as ours,
-        (room / "passages" / "anserini.jsonl").open("wb") as theirs,
-    ):
+    with (room / "passages" / "anserini.jsonl").open("wb") as file:
         for copy in copies(bench.chunks, TIMES):
-            document = {"id": copy.id, "title": copy.title, "text": copy.text}
-            ours.write(orjson.dumps(document) + b"\n")
-            theirs.write(orjson.dumps({"id": copy.id, "contents": copy.searched}) + b"\n")
-            count += 1
-    return count
+            file.write(orjson.dumps({"id": copy.id, "contents": copy.searched}) + b"\n")
+    return write(copies(bench.chunks, TIMES), room / "ours.jsonl")
 
 
 def _commands(room: Path, jar: Path) -> Mapping[str, _Command]:

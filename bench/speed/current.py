@@ -18,7 +18,6 @@ import itertools
 import os
 import random
 import re
-import sys
 import tempfile
 import threading
 import time
@@ -33,7 +32,9 @@ from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
+from bench.report.rounds import percentile
 from bench.report.rows import Figure, Row, Target, circumstances, show
+from bench.speed.startup import command_line
 from bench.workbench import say
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, Followed, sync_documents
@@ -56,7 +57,6 @@ _MANUALS = {
     "python": "TimeoutExpired AND communicate",
 }
 """The manuals, each with a query that it answers."""
-_START = "from arag_search.cli.app import main; main()"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -137,9 +137,10 @@ async def _ask_server(folder: Path, cache: Path, query: str) -> None:
     from mcp.client.stdio import stdio_client
     from mcp.types import TextContent
 
+    program, *arguments = command_line()
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", _START, "mcp", str(folder)],
+        command=program,
+        args=[*arguments, "mcp", str(folder)],
         env={**os.environ, CACHE_VARIABLE: str(cache)},
     )
     async with stdio_client(server) as streams, ClientSession(*streams) as client:
@@ -190,10 +191,9 @@ def changes(folder: Path, location: Path, count: int, encoder: str = "") -> Figu
     rows: list[Row] = []
     for what, times in seconds.items():
         ordered = sorted(times)
-        p95 = ordered[max(0, -(-95 * len(ordered) // 100) - 1)]
         target = None if encoder else FOUND_TARGET
         rows.append(Row(f"median, {what}", median(ordered), "s", ordered[0], ordered[-1]))
-        rows.append(Row(f"p95, {what}", p95, "s", None, None, target))
+        rows.append(Row(f"p95, {what}", percentile(times, 0.95), "s", None, None, target))
     details = {"files": len(files), "encoder": encoder, "seconds": seconds}
     name = "one changed file, with vectors" if encoder else "one changed file"
     return Figure(name, tuple(rows), details)

@@ -1,5 +1,5 @@
-"""Estimates of the size and time of a build, from a sample: nothing is written, and no server of
-an index is contacted.
+"""Estimates of the size and time of a build, from a sample: nothing is written, and no
+OpenSearch server is contacted.
 
 The size is computed from the bytes of the sampled documents, with costs measured on four corpora
 (2Wiki, HotpotQA and MuSiQue with short passages, a medical book with long ones). The estimate is

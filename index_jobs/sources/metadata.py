@@ -191,11 +191,7 @@ class MetadataReader:
                 if value is not None:
                     values.setdefault(name, {})[value] = None
                 elif fields.get(EXTRA) == "keyword":
-                    reason = (
-                        f'of "{name}" {MISFIT} {kind}'
-                        if kind
-                        else "of front matter without a field"
-                    )
+                    reason = f'of "{name}" {MISFIT} {kind}' if kind else _NO_FIELD
                     left[f'values {reason}, kept as text in "{EXTRA}"'] += 1
                     values.setdefault(EXTRA, {})[_cut(f"{key}: {text}")] = None
                 else:
