@@ -134,7 +134,7 @@ def held_conversation(path: Path) -> Generator[SavedConversation | None]:
     except HeldError as error:
         raise RunError(
             "The conversation is being continued by another process.",
-            where=f"{path}, process {error.process}",
+            where=f"{path}, {error.holder}",
             allowed="one process for a conversation",
             do="Wait until it has ended, or begin a conversation of your own.",
         ) from None

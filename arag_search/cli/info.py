@@ -163,6 +163,7 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
             f"  in step      {watched.in_step or 'never'}, with {', '.join(watched.sources)}"
         )
         lines += [f"  not in step  {' '.join(watched.problem.split())}"] * bool(watched.problem)
+        lines += [f"               {line}" for line in watched.left_out]
     if unfinished:
         lines.append(f"  unfinished   an update is running or was interrupted: {unfinished}")
     lines += [f"  vectors      {sidecar.text}" for sidecar in sidecars]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 
 class HeldError(Exception):
-    """Another process holds the file; ``process`` is its id, or "unknown"."""
+    """Another process holds the file; ``holder`` names it, with its id if that is known."""
 
     def __init__(self, process: str) -> None:
-        super().__init__(process)
-        self.process = process
+        self.holder = f"process {process}" if process else "a program that left no process id"
+        super().__init__(self.holder)
 
 
 def hold(path: Path, owner: str) -> int:
@@ -32,7 +32,7 @@ def hold(path: Path, owner: str) -> int:
         if not try_lock(descriptor):
             process = os.pread(descriptor, 200, len(owner)).decode("ascii", "replace")
             os.close(descriptor)
-            raise HeldError(process.strip() or "unknown")
+            raise HeldError(process.strip())
         if is_at(descriptor, path):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{owner}{os.getpid()}\n".encode(), 0)

@@ -486,7 +486,7 @@ def _locked(root: Path) -> Generator[None]:
         descriptor = hold(root / _LOCK, _OWNER)
     except HeldError as error:
         raise VectorsLockedError(
-            f"Another process is embedding into this folder (process {error.process}).",
+            f"Another process is embedding into this folder ({error.holder}).",
             where=str(root),
             do="Wait for it, or stop it; or give another --vectors.",
         ) from None

@@ -116,7 +116,11 @@ class _Readable(AbstractContextManager[None]):
     ) -> None:
         match error:
             case FileNotFoundError() | NotADirectoryError():
-                raise SourceError(f'No such file or folder: "{self._name}".') from None
+                raise SourceError(
+                    f'No such file or folder: "{self._name}".',
+                    where=os.path.abspath(self._name),
+                    do="Check the name, and that the disk it is on is there.",
+                ) from None
             case EOFError() | zlib.error() | gzip.BadGzipFile():
                 raise SourceError(
                     f"The compressed file is damaged ({error}).",
@@ -124,8 +128,9 @@ class _Readable(AbstractContextManager[None]):
                     do="Fetch it again.",
                 ) from error
             case OSError():
+                kind = "folder" if self._name.endswith("/") else "file"
                 raise SourceError(
-                    f"The file cannot be read ({error.strerror}).", where=self._name
+                    f"The {kind} cannot be read ({error.strerror}).", where=self._name
                 ) from error
             case _:
                 return

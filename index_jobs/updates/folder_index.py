@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from arag_search.system.durable import write_atomically
 from arag_search.system.lock import is_at, try_lock
 from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
+from index_jobs.build.report import SourcesReport
 from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.watching import Watcher, forget_watch
 
@@ -113,11 +114,15 @@ class FolderIndex:
                 os.close(descriptor)
             time.sleep(_WAIT_S)
 
-    def watcher(
-        self, progress: Progress | None = None, report: Callable[[object], object] = lambda _: None
-    ) -> Watcher:
-        """Return the watcher that keeps the index in step with its folder; see Watcher."""
-        return Watcher([self.folder], self.location, OPTIONS, progress=progress, report=report)
+    def watcher(self, progress: Progress) -> Watcher:
+        """Return the watcher that keeps the index in step with its folder; see Watcher. What is
+        left out of the index is shown as notes."""
+
+        def show(report: SourcesReport) -> None:
+            for line in report.left_out_lines():
+                progress.note(line)
+
+        return Watcher([self.folder], self.location, OPTIONS, progress=progress, report=show)
 
     def bring_in_step(self, progress: Progress, *, fresh: bool) -> None:
         """Build the index if there is none, and otherwise, if ``fresh``, synchronise it. Waits

@@ -68,13 +68,14 @@ class WatchState:
 
     ``in_step`` is the time in UTC at which the last synchronisation began after which nothing was
     left to do, empty before the first. ``problem`` says why the index is not in step, if it is
-    known not to be.
+    known not to be. ``left_out`` says, in lines, what the last comparison of all files left out.
     """
 
     index: str
     sources: tuple[str, ...] = ()
     in_step: str = ""
     problem: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 def watch_state(location: str | Path) -> WatchState | None:
@@ -82,7 +83,11 @@ def watch_state(location: str | Path) -> WatchState | None:
     try:
         values: Any = orjson.loads(_watch_file(location, ".json").read_bytes())
         return WatchState(
-            values["index"], tuple(values["sources"]), values["in_step"], values["problem"]
+            values["index"],
+            tuple(values["sources"]),
+            values["in_step"],
+            values["problem"],
+            tuple(values["left_out"]),
         )
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -142,7 +147,7 @@ class Watcher:
     ) -> None:
         """Take the options of the first build, and those of later updates (default: the same).
         ``progress`` shows the build and gets new problems as notes, ``report`` gets the report of
-        each change."""
+        each change, and of files that cannot be read."""
         update = options or AddOptions(build.format, build.fields, workers=build.workers)
         files = replace(build.files, skip_bad=True)
         roots = frozenset(map(os.path.realpath, sources))
@@ -173,7 +178,7 @@ class Watcher:
             except HeldError as error:
                 if not waits:
                     raise IndexLockedError(
-                        f"Process {error.process} keeps this index in step already.",
+                        f"Another watcher keeps this index in step already ({error.holder}).",
                         where=str(self._location),
                         do="Stop it first, or leave it to do so.",
                     ) from None
@@ -288,9 +293,16 @@ class Watcher:
         except IndexNotFoundError:
             built = build_index(self._sources, self._location, self._build, self._progress)
             self._documents = built.documents
-            self._report(built)
+            self._tell(built, paths, is_news=True)
             return
-        if report.added or report.replaced or report.deleted:
+        self._tell(report, paths, is_news=bool(report.added or report.replaced or report.deleted))
+
+    def _tell(
+        self, report: AddReport | BuildReport, paths: frozenset[str] | None, *, is_news: bool
+    ) -> None:
+        if paths is None:
+            self._state = replace(self._state, left_out=tuple(report.left_out_lines()))
+        if is_news or report.skipped_files:
             self._report(report)
 
     def _synchronised(self, followed: Followed) -> AddReport:

@@ -42,7 +42,7 @@ try:
     hold(Path("lock"), "test ")
     sys.exit("held twice")
 except HeldError as error:
-    assert error.process == str(os.getpid())
+    assert error.holder == f"process {os.getpid()}"
 print(json.dumps(this_builder()))
 """
 

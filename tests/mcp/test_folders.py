@@ -123,8 +123,10 @@ def test_a_newcomer_is_done_after_two_lines_of_the_readme_also_without_a_clone(
 def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_is_asked(
     notes: Path, cache: Path, arag: Command
 ) -> None:
+    (notes / "broken.docx").write_bytes(b"no archive")
     first = arag("search", str(notes), "word3")
     assert "note3.md" in first.out
+    assert "skipped: 1 bad file" in first.err
     assert (cache / "folders").stat().st_mode & 0o777 == 0o700
     (notes / "new.md").write_text("# New\n\nThe harbour.\n")
     stale = arag("search", str(notes), "harbour")
@@ -135,6 +137,7 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
     (link := notes.parent / "link").symlink_to(notes)
     described = arag("info", str(link), "--json").json
     assert described["watched"]["problem"] == ""
+    assert "broken.docx: " in described["watched"]["left_out"][1]
     assert described["location"].startswith(str(cache))
     assert arag("forget", str(notes)).code == 0
     assert not list((cache / "folders").iterdir())

@@ -260,7 +260,7 @@ class BuildSite:
             return hold(self._location / _BUILD_LOCK, _BUILDER)
         except HeldError as error:
             raise IndexLockedError(
-                f"Another build or update is running there (process {error.process}).",
+                f"Another build or update is running there ({error.holder}).",
                 where=self._where,
                 do="Wait for it, or stop it; or name another folder.",
             ) from None

@@ -127,7 +127,7 @@ def test_a_folder_is_not_read_as_records() -> None:
 
 
 def test_missing_sources_and_duplicate_sources_are_rejected() -> None:
-    with pytest.raises(SourceError, match=r'^No such file or folder: "absent\.jsonl"\.$'):
+    with pytest.raises(SourceError, match=r'^No such file or folder: "absent\.jsonl"\.\nWhere: /'):
         open_source("absent.jsonl", None, Fields(), MetadataReader({}))
     Path("a.txt").write_text("text")
     with pytest.raises(ArgumentError, match=r"^The source \./a\.txt is given twice\.$"):
