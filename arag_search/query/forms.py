@@ -172,8 +172,9 @@ def indexed(text: str, language: str, *, code: bool = False, written: bool = Fal
     return "\n".join([" ".join(terms), *filter(None, behind)])
 
 
-_BETWEEN = "\u1e9f"
-"""A letter that hardly any text has, and that is its own form: it stands between texts."""
+_BETWEEN = "0z0q0"
+"""A word that hardly any text has, and that is its own form: it stands between texts. It is of
+ASCII, as most texts are, which Python reads much faster than others."""
 
 
 def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:
@@ -186,12 +187,13 @@ def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -
 
 def _plain_forms(texts: Sequence[str], language: str, written: bool) -> list[str] | None:
     """Return the terms of each text with blanks between them, read in one piece; None if one has a
-    symbol, an identifier or the letter that stands between them."""
+    symbol, an identifier or the word that stands between them."""
     marked = f" {_BETWEEN} ".join(texts)
-    if marked.count(_BETWEEN) != len(texts) - 1 or (language and _UNUSUAL.search(marked)):
+    if language and _UNUSUAL.search(marked):
         return None
     terms = " ".join(map(_words(language, written).__getitem__, analysis.terms(marked)))
-    return [piece.strip() for piece in terms.split(_BETWEEN)]
+    pieces = terms.split(_BETWEEN)
+    return [piece.strip() for piece in pieces] if len(pieces) == len(texts) else None
 
 
 class ChunkForms(NamedTuple):

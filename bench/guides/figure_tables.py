@@ -81,6 +81,15 @@ SPEED = (
         ("efficiency/indexing/rate of ours to the bare loop (one document reused)",),
     ),
     Line(
+        "building an index by a command, against Anserini's indexer (`bench efficiency anserini`):"
+        " without sentences; with",
+        "{0.value:.1f}; {1.value:.1f} times its time",
+        (
+            "efficiency/anserini/time of ours over Anserini, no sentences",
+            "efficiency/anserini/time of ours over Anserini, sentences",
+        ),
+    ),
+    Line(
         "logical search without snippets, against a bare loop with prebuilt queries",
         "{0.value:.2f}",
         ("efficiency/search/throughput of ours to the bare loop",),

@@ -14,6 +14,7 @@ from arag_search.query.forms import (
     NONE,
     folded,
     forms_of_chunk,
+    forms_of_texts,
     indexed,
     is_code,
     languages,
@@ -238,6 +239,12 @@ def test_the_forms_of_a_chunk_are_those_of_its_texts(pieces: list[str], code: bo
     made = forms.content.split("\n")
     assert made[0] == whole[0]
     assert sorted(made[1:]) == sorted(whole[1:])
+
+
+@pytest.mark.parametrize("word", ["0z0q0", "0Z0Q0", "x0z0q0z0q0", "0z0q0 0z0q0", "\uff10z0q0"])
+def test_the_word_that_stands_between_texts_may_be_in_a_text(word: str) -> None:
+    texts = [f"Reading {word}. ", "The end."]
+    assert forms_of_texts(texts, NONE) == [normal_terms(text, NONE) for text in texts]
 
 
 def test_a_beginning_is_folded_and_has_no_lemma() -> None:
