@@ -128,9 +128,9 @@ class _Readable(AbstractContextManager[None]):
                     do="Fetch it again.",
                 ) from error
             case OSError():
-                kind = "folder" if self._name.endswith("/") else "file"
+                what = "folder" if self._name.endswith("/") else "file"
                 raise SourceError(
-                    f"The {kind} cannot be read ({error.strerror}).", where=self._name
+                    f"The {what} cannot be read ({error.strerror}).", where=self._name
                 ) from error
             case _:
                 return
