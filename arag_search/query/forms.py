@@ -173,8 +173,8 @@ def indexed(text: str, language: str, *, code: bool = False, written: bool = Fal
 
 
 _BETWEEN = "0z0q0"
-"""A word that hardly any text has, and that is its own form: it stands between texts. It is of
-ASCII, as most texts are, which Python reads much faster than others."""
+"""A word that hardly any text has, and that is its own form: it stands between texts. It is
+ASCII, as most texts are, because Python reads a text faster if all of it is."""
 
 
 def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:

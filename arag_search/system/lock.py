@@ -14,7 +14,8 @@ from pathlib import Path
 
 
 class HeldError(Exception):
-    """Another process holds the file; ``holder`` names it, with its id if that is known."""
+    """The error that another process holds a file; ``holder`` names it, by its id if that is
+    known."""
 
     def __init__(self, process: str) -> None:
         self.holder = f"process {process}" if process else "a program that left no process id"

@@ -119,7 +119,7 @@ class _Readable(AbstractContextManager[None]):
                 raise SourceError(
                     f'No such file or folder: "{self._name}".',
                     where=os.path.abspath(self._name),
-                    do="Check the name, and that the disk it is on is there.",
+                    do="Check the name, and whether its disk is mounted.",
                 ) from None
             case EOFError() | zlib.error() | gzip.BadGzipFile():
                 raise SourceError(

@@ -150,6 +150,11 @@ class AddReport(SourcesReport):
     seconds: float
     documents_per_second: float
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether a document was added, replaced or deleted."""
+        return bool(self.added or self.replaced or self.deleted)
+
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
         counts = f"{counted(self.added, 'document')} added, {self.replaced:,} replaced"
@@ -160,8 +165,7 @@ class AddReport(SourcesReport):
             lines = [f"Would update {self.location}: {counts}; it would hold {holds}."]
             lines += [f"{what}: {shown_ids(ids)}" for what, ids in self.changes.items() if ids]
         else:
-            changed = self.added or self.replaced or self.deleted
-            verb = "Updated" if changed else "Left as it was:"
+            verb = "Updated" if self.has_changes else "Left as it was:"
             lines = [
                 f"{verb} {self.location}: {counts}; it holds {holds}; {duration(self.seconds)},"
                 f" {self.documents_per_second:,.0f} documents/s."

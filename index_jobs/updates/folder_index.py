@@ -115,8 +115,8 @@ class FolderIndex:
             time.sleep(_WAIT_S)
 
     def watcher(self, progress: Progress) -> Watcher:
-        """Return the watcher that keeps the index in step with its folder; see Watcher. What is
-        left out of the index is shown as notes."""
+        """Return the watcher that keeps the index in step with its folder (see Watcher), and shows
+        in notes what it leaves out."""
 
         def show(report: SourcesReport) -> None:
             for line in report.left_out_lines():

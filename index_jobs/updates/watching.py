@@ -295,7 +295,7 @@ class Watcher:
             self._documents = built.documents
             self._tell(built, paths, is_news=True)
             return
-        self._tell(report, paths, is_news=bool(report.added or report.replaced or report.deleted))
+        self._tell(report, paths, is_news=report.has_changes)
 
     def _tell(
         self, report: AddReport | BuildReport, paths: frozenset[str] | None, *, is_news: bool
