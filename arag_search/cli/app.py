@@ -36,7 +36,6 @@ COMMANDS = {
     "ask": "Answer a question from an index, with its evidence.",
     "chat": "Ask several questions, each of which may use earlier ones.",
     "mcp": "Serve indexes to models, over the Model Context Protocol.",
-    "queries": "Sum up the log of a server's queries.",
     "install": "Let a client such as an assistant or an editor search an index.",
     "read": "Print chunks, or a whole document, in full.",
     "documents": "List the documents of an index, or export them.",
@@ -57,11 +56,10 @@ _MODULES = {
     "compact": "updates",
     "delete": "updates",
     "forget": "updates",
-    "queries": "mcp",
     "show": "view",
     "unavailable": "questions",
 }
-_WITHOUT_INDEX = ("demo", "forget", "install", "opensearch", "presets", "queries", "show")
+_WITHOUT_INDEX = ("demo", "forget", "install", "opensearch", "presets", "show")
 SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,

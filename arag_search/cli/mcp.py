@@ -1,5 +1,4 @@
-"""arag-search mcp and queries: the tools for any client that speaks the Model Context Protocol, and
-what the log of their queries says."""
+"""arag-search mcp: the tools for any client that speaks the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import typer
 
 from arag_search.cli.options.index import Opening, folder_index
 from arag_search.cli.options.parser import suggest_presets, with_groups
-from arag_search.cli.output.printing import INTERRUPTED, print_json, print_text, say
+from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import AragError, ArgumentError
 from arag_search.system.progress import PlainProgress
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.live import Coming, LiveIndexes
-    from arag_search.mcp_server.query_log import QueryLog
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
     from arag_search.search.index import Index
@@ -146,15 +144,6 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
-    log_queries: Annotated[
-        Path | None,
-        typer.Option(
-            help="Add a JSON line for each search to this file, which only you can read; "
-            "arag-search queries sums it up.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
     opening: Opening,
 ) -> int:
     """Serve indexes to models, over the Model Context Protocol.
@@ -192,7 +181,6 @@ def mcp_command(
     entrance = http.listen() if transport == "http" else _channel(http)
     with ExitStack() as stack:
         stack.enter_context(entrance)
-        log = None if log_queries is None else _query_log(log_queries, stack)
         live = LiveIndexes({}, settings, about, tuple(locations))
         stack.callback(live.close)
         opened = _Opened(live, opening, settings, about)
@@ -206,7 +194,7 @@ def mcp_command(
                 served = _served_folder(folder, sample, fresh=opening.fresh)
                 folders[name] = stack.enter_context(served)
         opened.add_folders(folders, waits=transport == "http")
-        code, is_idle = _serve(live, settings, entrance, http.access, log)
+        code, is_idle = _serve(live, settings, entrance, http.access)
         is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
         if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
@@ -290,14 +278,6 @@ class _Opened:
         self._live.sample = self._served(name, self._opening.opening(location).open())
 
 
-def _query_log(path: Path, stack: ExitStack) -> QueryLog:
-    from arag_search.mcp_server.query_log import QueryLog
-
-    log = QueryLog(path)
-    stack.callback(log.close)
-    return log
-
-
 def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
     from arag_search.mcp_server.served import named_locations
 
@@ -331,12 +311,11 @@ def _serve(
     preset: Preset,
     entrance: Channel | Listening,
     access: Path | None,
-    log: QueryLog | None,
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.access import AccessFile
     from arag_search.mcp_server.http import serve_http
-    from arag_search.mcp_server.protocol import build_server, log_searches
+    from arag_search.mcp_server.protocol import build_server
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
@@ -344,8 +323,6 @@ def _serve(
     grants = None if access is None else AccessFile(access, live.check)
     workers = Workers()
     server = build_server(live, preset, workers, by_grant=grants is not None)
-    if log is not None:
-        log_searches(server, log)
     if isinstance(entrance, Channel):
         serve = partial(serve_stdio, server, entrance)
     else:
@@ -355,33 +332,3 @@ def _serve(
         return run_until_signalled(serve), workers.close()
     except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
         return INTERRUPTED, False
-
-
-def queries_command(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="What arag-search mcp --log-queries wrote.", metavar="FILE", show_default=False
-        ),
-    ],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> int:
-    """Sum up a server's log of queries: the commonest, those without results, and the slowest.
-
-    Queries without results show what a corpus lacks, or which words its readers use for what it
-    has: these go into a file of synonyms.
-
-    Examples:
-
-    \b
-      arag-search queries queries.jsonl
-      arag-search queries queries.jsonl --json
-    """
-    from arag_search.mcp_server.query_log import summary
-
-    summed = summary(file)
-    if json:
-        print_json(summed.to_json(), pretty=True)
-    else:
-        print_text(summed.to_text())
-    return 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict
 from functools import partial
@@ -37,7 +36,6 @@ from arag_search.mcp_server.access import filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
 from arag_search.mcp_server.catalogue import OfferedTool
 from arag_search.mcp_server.live import Coming, LiveIndexes, Session
-from arag_search.mcp_server.query_log import QueryLog
 from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult, error_result
 from arag_search.tools.registry import CONNECTOR_TOOLS
@@ -106,19 +104,6 @@ def build_server(
     if preset.uses_documents:
         server.middleware.append(_within_a_session)
     return server
-
-
-def log_searches(server: Server[Session], log: QueryLog) -> None:
-    """Log the searches of a server."""
-
-    async def logged(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        began = time.perf_counter()
-        result = await call_next(ctx)
-        if ctx.method == "tools/call" and isinstance(result, dict):  # as it is sent
-            log.note(ctx.params or {}, result.get("_meta", {}).get(META, {}), began)
-        return result
-
-    server.middleware.append(logged)
 
 
 async def _within_a_session(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:

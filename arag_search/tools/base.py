@@ -61,8 +61,7 @@ class ToolResult:
     ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
     order. ``structured`` is the object whose JSON is the text; only the tools of connectors have
     it. ``references`` are the documents that a document tool shows, ``kept`` the references that
-    summarize keeps; both are None for other tools. ``understood`` is the query of a search as
-    understood, and empty for other results.
+    summarize keeps; both are None for other tools.
     """
 
     text: str
@@ -77,7 +76,6 @@ class ToolResult:
     structured: Mapping[str, Any] | None = None
     references: tuple[ShownReference, ...] = ()
     kept: tuple[str, ...] | None = None
-    understood: str = ""
 
 
 class Window(NamedTuple):

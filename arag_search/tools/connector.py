@@ -111,7 +111,6 @@ def json_result(
     total: int | None = None,
     total_is_exact: bool = True,
     retrieved_tokens: int = 0,
-    understood: str = "",
 ) -> ToolResult:
     """Return a result whose text is the content as JSON, with the content beside it."""
     text = json_text(content)
@@ -122,7 +121,6 @@ def json_result(
         total=total,
         total_is_exact=total_is_exact,
         retrieved_tokens=retrieved_tokens,
-        understood=understood,
         result_tokens=count_tokens(text),
         milliseconds=milliseconds,
         structured=content,
@@ -195,7 +193,6 @@ class ConnectorSearch(ConnectorTool):
             total=result.total,
             total_is_exact=result.total_is_exact,
             retrieved_tokens=sum(count_tokens(entry["title"]) for entry in results),
-            understood=result.understood,
         )
 
     def _search(self, query: str) -> SearchResult | None:

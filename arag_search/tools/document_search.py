@@ -451,13 +451,10 @@ class DocumentSearch(Tool):
         most = max(self.settings.results_per_query, len(documents) if len(queries) == 1 else 0)
         head = _lines_on_queries(results, most, share)
         head += [f"Note: {note}" for note in notes]
-        asked = "; ".join(
-            result.understood for result in results if isinstance(result, SearchResult)
-        )
         if not documents:
             text = cut_to("\n".join([_none(results), *head]), self.max_result_tokens)
             tokens, ms = count_tokens(text), _milliseconds(started)
-            return ToolResult(text, "empty", (), 0, True, 0, tokens, ms, understood=asked)
+            return ToolResult(text, "empty", (), 0, True, 0, tokens, ms)
         known = {reference.doc_id for reference in read_set.references}
         seen = sum(document.doc_id in known for document in documents)
         first = _summary(results, documents, seen)
@@ -485,7 +482,6 @@ class DocumentSearch(Tool):
             milliseconds=_milliseconds(started),
             passages=fitted.spans,
             references=tuple(shown),
-            understood=asked,
         )
 
     def _blocks(

@@ -202,7 +202,6 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
         result_tokens=count_tokens(text),
         milliseconds=result.milliseconds,
         passages=spans,
-        understood=result.understood,
     )
 
 

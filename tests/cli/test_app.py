@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
     "demo", "index", "embed", "delete", "forget", "compact", "search", "words", "ask", "chat",
-    "mcp", "queries", "install", "read", "documents", "check", "info", "presets", "questions",
+    "mcp", "install", "read", "documents", "check", "info", "presets", "questions",
     "run", "show", "score", "view", "unavailable", "opensearch",
 )  # fmt: skip
 
@@ -32,7 +32,6 @@ COMMANDS = (
         "search",
         "words",
         "mcp",
-        "queries",
         "install",
         "read",
         "documents",
@@ -73,7 +72,6 @@ def test_without_arguments_the_commands_are_listed(
         "  ask          Answer a question from an index, with its evidence.",
         "  chat         Ask several questions, each of which may use earlier ones.",
         "  mcp          Serve indexes to models, over the Model Context Protocol.",
-        "  queries      Sum up the log of a server's queries.",
         "  install      Let a client such as an assistant or an editor search an index.",
         "  read         Print chunks, or a whole document, in full.",
         "  documents    List the documents of an index, or export them.",

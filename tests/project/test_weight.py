@@ -15,23 +15,23 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_997,
-    ("arag_search/tools/",): 5_382,
+    ("arag_search/tools/",): 5_372,
     ("arag_search/agent/",): 4_753,
     ("arag_search/evaluation/",): 3_504,
     ("arag_search/vectors/", "index_jobs/embedding/"): 6_616,
     ("arag_search/engines/opensearch/",): 5_640,
     ("arag_search/engines/",): 6_983,
-    ("arag_search/mcp_server/",): 3_001,
-    ("arag_search/cli/",): 5_994,
+    ("arag_search/mcp_server/",): 2_842,
+    ("arag_search/cli/",): 5_939,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_620,
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
     ("index_jobs/sources/",): 6_973,
     ("index_jobs/",): 5_505,
     ("bench/",): 17_734,
-    ("tests/",): 62_727,
+    ("tests/",): 62_600,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 153_363
+ALL = 153_012
 
 
 def _counts() -> Counter[tuple[str, ...]]:
