@@ -1,7 +1,6 @@
 """Read a model's final reply: short answer, explanation, cited ids, and whether these are right.
 
-The prompts ask for three lines, ``Answer:``, ``Explanation:``, ``Sources:``, and some for a fourth,
-``Confidence:``. Models decorate them,
+The prompts ask for three lines, ``Answer:``, ``Explanation:``, ``Sources:``. Models decorate them,
 leave some out or change their order; the original reply is kept beside the parsed parts.
 
 Citations have one grammar in answers, explanations and lists of sources. Ids are in brackets, one
@@ -314,13 +313,10 @@ _DECORATION = r"[ \t>#*_`-]*"
 _LABEL = re.compile(
     rf"^{_DECORATION}(?:(?:the |my )?(?:final |short )?(?P<answer>answer)"
     r"|(?P<explanation>explanation|reasoning|rationale)"
-    r"|(?P<confidence>confidence)"
     r"|(?P<sources>sources?|citations?|cited ids?|references))"
     r"[ \t*_`]*[:：][ \t*_`]*",
     re.IGNORECASE | re.MULTILINE,
 )
-
-_CONFIDENCE = re.compile(r"[^\w\n]*(?P<number>\d{1,3}(?:\.\d{1,6})?)\s*(?P<percent>%)?")
 
 Exists = Callable[[Sequence[str]], Collection[str]]
 """A function that returns which of the given ids are ids of passages in the index."""
@@ -398,17 +394,6 @@ def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, Cit
     }
 
 
-def stated_confidence(text: str) -> float | None:
-    """Return how sure of its answer a final reply says to be, from 0 to 1: the number on its line
-    ``Confidence:``, a percentage or, from 0 to 1 without a sign, a share. None if there is none."""
-    stated = _CONFIDENCE.match(_parts(text)["confidence"])
-    if stated is None:
-        return None
-    number = float(stated["number"])
-    is_share = "." in stated["number"] and number <= 1 and not stated["percent"]
-    return min(number if is_share else number / 100, 1.0)
-
-
 def has_answer_line(text: str) -> bool:
     """Return whether some line begins with ``Answer:``."""
     return any(label["answer"] for label in _LABEL.finditer(text))
@@ -417,7 +402,7 @@ def has_answer_line(text: str) -> bool:
 def _parts(text: str) -> dict[str, str]:
     """Return the text by label; of a duplicate label, the last text."""
     labels = list(_LABEL.finditer(text))
-    parts = {"answer": "", "explanation": "", "confidence": "", "sources": ""}
+    parts = {"answer": "", "explanation": "", "sources": ""}
     for at, label in enumerate(labels):
         end = labels[at + 1].start() if at + 1 < len(labels) else len(text)
         parts[label.lastgroup or ""] = text[label.end() : end].strip()

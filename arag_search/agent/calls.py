@@ -27,7 +27,6 @@ NOTHING_NEW = (
     "answer from what you have."
 )
 NO_ARGUMENTS = "{}"
-STEERED = "Tool not run: no more is retrieved for this question. Answer now."
 _SHOWN_CHARACTERS = 80
 _MAX_LEVELS = 50
 
@@ -74,8 +73,6 @@ class CallRunner:
         )
 
     def _result(self, state: State, name: str, arguments: object) -> ToolResult:
-        if state.steered:
-            return error_result(STEERED)
         tool = self.tools.get(name)
         if tool is None:
             return no_such_tool(name, self.tools)

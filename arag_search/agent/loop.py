@@ -217,12 +217,8 @@ class Agent:
             while state.pending:  # also those of a state that was written between two calls
                 yield self._run_pending(state, began)
                 began = time.perf_counter()
-            used = self._used(state)
-            if used >= 1:
+            if state.loops >= self.preset.max_loops:
                 break
-            if used >= self.preset.document_settings.steer_at and not state.steered:
-                state.steered = True
-                state.add(Message("user", prompt_text("steer")))
             if self._context is None:
                 if state.context_tokens >= self.preset.token_budget:
                     break
@@ -270,11 +266,6 @@ class Agent:
             state.messages_of_steps.append(-1)
             yield step
         state.replace(1, Message("user", reader.answer_request(state.question, state.memory)))
-
-    def _used(self, state: State) -> float:
-        """Return the share of the turns or, if that is more, of the time that is used."""
-        limit_s = self.preset.document_settings.time_limit_s
-        return max(state.loops / self.preset.max_loops, state.seconds / limit_s if limit_s else 0)
 
     def _switch(self, state: State) -> Generator[Step, None, _Ended | None]:
         """Route a question. Return its end if one search answers it; otherwise the loop continues

@@ -142,11 +142,6 @@ class Preset(BaseModel):
         description="Whether hybrid_search takes a logical query and, as meaning, a sentence for "
         "vectors, instead of one text for both.",
     )
-    confidence: bool = Field(
-        default=False,
-        description="Whether the answer states how sure the model is of it, for Confidence and "
-        "calibration.",
-    )
     reproduces: Paper | None = Field(
         default=None,
         description="The paper whose tool descriptions, arguments and query language this preset "
@@ -239,7 +234,6 @@ class Preset(BaseModel):
             max_loops=self.max_loops,
             calls_a_turn=self.calls_a_turn,
             scored=self.cites_documents,
-            confidence=self.confidence,
         )
 
     @property

@@ -37,8 +37,7 @@ class State:
 
     ``context_tokens`` are those of all messages (o200k), counted as they are added. ``calls`` maps
     a call to the step that ran it. ``stale_steps`` counts the steps since the last one that showed
-    something new. ``seconds`` is the time spent so far, and ``steered`` says whether the model was
-    told to answer.
+    something new. ``seconds`` is the time spent so far.
 
     ``pending`` are calls of the last reply that have not been run. ``places`` has for each step the
     number of the message with its result, -1 if there is none, and ``removed`` the references whose
@@ -61,7 +60,6 @@ class State:
     stale_steps: int = 0
     loops: int = 0
     planned: bool = False
-    steered: bool = False
     pending: list[PendingCall] = field(default_factory=list[PendingCall])
     messages_of_steps: list[int] = field(default_factory=list[int])
     removed: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
@@ -84,7 +82,7 @@ class State:
         self.question_id, self.question = question_id, question
         self.first_step, self.first_event = len(self.steps), len(self.context)
         self.loops = self.stale_steps = 0
-        self.planned = self.steered = False
+        self.planned = False
         self.calls.clear()
         self.route = None
         self.usage = None

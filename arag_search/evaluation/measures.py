@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from arag_search.agent.answers import stated_confidence
 from arag_search.agent.context import SUMMARIZE
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
@@ -229,18 +228,6 @@ ITERATIONS = _cost(
     "steps",
     "turns of the model in which it could call tools, that of the answer included",
     lambda of: of.record and of.record.loops,
-)
-CONFIDENCE = _register(
-    Kind(
-        "Confidence",
-        "share",
-        False,
-        None,
-        frozenset(),
-        None,
-        "how sure the model says it is of its answer; needs the key confidence of a preset",
-        lambda of: of.record and stated_confidence(of.record.answer),
-    )
 )
 STEPS = _cost("Steps", "steps", "tool calls", lambda of: of.score.steps)
 SECONDS = _cost("Seconds", "seconds", "time of model and tools", lambda of: of.score.seconds)

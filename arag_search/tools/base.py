@@ -35,7 +35,7 @@ from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
 Description = Literal["full", "syntax"]
-Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG", "Pi-Serini"]
+Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG"]
 """The papers whose systems presets reproduce."""
 ReplyPaper = Literal["A-RAG", "LogicalRAG"]
 """The papers in whose style tools can reply."""
@@ -439,16 +439,6 @@ class DocumentSettings(BaseModel):
         ge=0,
         le=MAX_CALLS_A_TURN,
         description="Tool calls of one reply that are run; 0 runs all, at most 8.",
-    )
-    time_limit_s: int = Field(
-        default=0, ge=0, description="Seconds after which an answer is forced; 0: no bound."
-    )
-    steer_at: float = Field(
-        default=1,
-        gt=0,
-        le=1,
-        description="The share of the turns, or of the seconds, at which the model is told to "
-        "answer, and further calls are not run.",
     )
     context_management: bool = Field(
         default=True,

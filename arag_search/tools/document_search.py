@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import Field
 
 from arag_search.corpus import nfc, split_at
-from arag_search.query.earlier import EarlierSearch
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
 from arag_search.search.by_vectors import fuse, words_query
@@ -34,16 +33,15 @@ from arag_search.tools.base import (
     error_result,
     vector_units,
 )
-from arag_search.tools.document_tool import REASON, reference_line
+from arag_search.tools.document_tool import reference_line
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import SHOWN_BEFORE, checksum
-from arag_search.tools.references import Reference, Searches, ShownReference
+from arag_search.tools.references import Reference, ShownReference
 from arag_search.tools.rendering import (
     Block,
     PassageSpan,
     fit,
     metadata_text,
-    one_line,
     retrieved_tokens,
 )
 from arag_search.tools.vector_search import FILTER, none_if_empty
@@ -354,9 +352,7 @@ class DocumentSearch(Tool):
     @classmethod
     def of(cls, index: Index, settings: ToolSettings) -> DocumentSearch:
         documents = settings.documents or DocumentSettings()
-        if cls is DocumentSearch and READ_ON in settings.tools:
-            cls = RankedSearch
-        elif cls is DocumentSearch and not documents.multi_query:
+        if cls is DocumentSearch and not documents.multi_query:
             cls = SingleDocumentSearch
         return cls(
             index,
@@ -521,79 +517,6 @@ class SingleDocumentSearch(DocumentSearch):
     def _call(self, arguments: SingleSearchArguments, read_set: ReadSet) -> ToolResult:
         several = DocumentSearchArguments(queries=[arguments.query], filter=arguments.filter)
         return super()._call(several, read_set)
-
-
-READ_ON = "read_search_results"
-
-
-class RankedSearchArguments(Arguments):
-    """The arguments of search in Pi-Serini."""
-
-    reason: str = Field(description=REASON)
-    query: QueryText = Field(description="A few telling words.")
-
-
-class ReadSearchResultsArguments(Arguments):
-    """The arguments of read_search_results."""
-
-    reason: str = Field(description=REASON)
-    search_id: str = Field(min_length=1, description="The search_id in the reply of a search.")
-    offset: int = Field(6, ge=1, le=1_000, description="The first rank to show.")
-    limit: int = Field(10, ge=1, le=100, description="The most documents to show.")
-
-
-class RankedSearch(DocumentSearch):
-    """The search of Pi-Serini: documents in the order of their best passages, by the words of a
-    query. Its query is kept under a search_id; since the order is total, every rank of it can be
-    read later."""
-
-    arguments = RankedSearchArguments
-    description_file = "ranked_search"
-
-    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        query = cast(RankedSearchArguments, arguments).query
-        number = (read_set.searches or Searches()).add(EarlierSearch(query, "chunk", ""))
-        return self._ranks(f"s{number}", query, 1, self.settings.results_per_query, read_set)
-
-    def _ranks(self, id: str, query: str, first: int, most: int, read_set: ReadSet) -> ToolResult:
-        """Return at most so many documents of a ranking, from rank ``first`` on."""
-        started = time.perf_counter()
-        words, _ = words_query(nfc(query))
-        result = self.index.logical_search(
-            '""' if words is None else str(words),
-            top_k=most,
-            offset=first - 1,
-            per_document=1,
-            feedback=False,
-            published=True,
-        )
-        documents = [
-            _Found(rank, hit.doc_id, hit.title, [hit], [query], [0])
-            for rank, hit in enumerate(result.hits, first)
-        ]
-        last = first + len(documents) - 1
-        deeper = f"; more: {READ_ON} with offset {last + 1}" if len(documents) == most else ""
-        note = f"search_id {id}, ranks {first} to {last}{deeper}."
-        return self._reply(
-            [query], [result], documents, [note] if documents else [], read_set, started
-        )
-
-
-class ReadSearchResults(RankedSearch):
-    """The tool of Pi-Serini that reads on in the ranking of an earlier search."""
-
-    name = READ_ON
-    arguments = ReadSearchResultsArguments
-    description_file = READ_ON
-
-    def _call(self, arguments: ReadSearchResultsArguments, read_set: ReadSet) -> ToolResult:
-        earlier = read_set.searches.by_number if read_set.searches else {}
-        queries = {f"s{number}": search.query for number, search in earlier.items()}
-        id = arguments.search_id
-        if id not in queries:
-            known = f"Known: {', '.join(queries)}." if queries else "Search first."
-            return error_result(f"Tool not run: there is no search_id {one_line(id)[:60]}. {known}")
-        return self._ranks(id, queries[id], arguments.offset, arguments.limit, read_set)
 
 
 def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -21,7 +21,6 @@ from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import PassageSpan, one_line, shown_title
 
 REFERENCE_ID = "The document: an id as searches show it in brackets, such as turn0search3."
-REASON = "What this call is for, in at most 100 words: a clue, a gap or a candidate."
 _SHOWN_CHARACTERS = 60
 
 

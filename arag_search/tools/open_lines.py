@@ -22,7 +22,6 @@ from arag_search.tools.base import (
     error_result,
 )
 from arag_search.tools.document_tool import (
-    REASON,
     REFERENCE_ID,
     DocumentTool,
     ShownLines,
@@ -43,22 +42,11 @@ class OpenArguments(Arguments):
     line_number: int = Field(0, ge=0, description="The first line to show.")
 
 
-class ReadDocumentArguments(Arguments):
-    """The arguments of read_document."""
-
-    reason: str = Field(description=REASON)
-    docid: str = Field(min_length=1, description=REFERENCE_ID)
-    offset: int = Field(0, ge=0, description="The first line to show.")
-    limit: int = Field(200, ge=1, le=2_000, description="The most lines to show.")
-
-
 class OpenLines(DocumentTool):
     """A tool that shows a window of lines, with their numbers."""
 
     name = "open"
     arguments: ClassVar[type[Arguments]] = OpenArguments
-    first_line: ClassVar[str] = "line_number"
-    """The argument that names the first line."""
 
     def __init__(
         self,
@@ -89,23 +77,19 @@ class OpenLines(DocumentTool):
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         given = cast(OpenArguments, arguments)
-        most = self.settings.open_lines
-        return self._lines(given.reference_id, given.line_number, most, read_set)
-
-    def _lines(self, id: str, first: int, most: int, read_set: ReadSet) -> ToolResult:
-        """Return at most so many lines from ``first`` on of the document with a reference."""
+        first = given.line_number
         started = time.perf_counter()
-        named = self.document(id, read_set.references)
+        named = self.document(given.reference_id, read_set.references)
         if isinstance(named, ToolResult):
             return named
         reference, lines = named
         if first and first >= len(lines):
             last = f"its last line is {len(lines) - 1}" if len(lines) else "it has no lines"
             return error_result(
-                f"Tool not run: {self.first_line} is {first}. The document [{reference.id}] has "
+                f"Tool not run: line_number is {first}. The document [{reference.id}] has "
                 f"{len(lines)} lines; {last}."
             )
-        wanted = min(first + most, len(lines)) - 1
+        wanted = min(first + self.settings.open_lines, len(lines)) - 1
         result, last = self._window(reference, lines, first, wanted, started)
         above = read_set.window(reference.id, first, last)
         if self.guarded and read_set.is_kept and above is not None:
@@ -146,17 +130,6 @@ class OpenLines(DocumentTool):
         if not count:
             return "The document has no text."
         cut = f" (cut at {self.max_result_tokens:,} tokens)" if is_cut else ""
-        more = f" More: {self.first_line} {last + 1}." if last + 1 < count else ""
+        more = f" More: line_number {last + 1}." if last + 1 < count else ""
         lines = "1 line" if count == 1 else f"{count} lines"
         return f"Viewing lines [{first}-{last}] of {lines}{cut}.{more}"
-
-
-class ReadDocument(OpenLines):
-    """The tool of Pi-Serini that shows as many lines as the model asks for."""
-
-    name = "read_document"
-    arguments = ReadDocumentArguments
-    first_line = "offset"
-
-    def _call(self, arguments: ReadDocumentArguments, read_set: ReadSet) -> ToolResult:
-        return self._lines(arguments.docid, arguments.offset, arguments.limit, read_set)

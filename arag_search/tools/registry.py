@@ -106,22 +106,10 @@ _TOOLS = (
         module="connector",
     ),
     RegisteredTool("search", "DocumentSearch", None, documents=True, module="document_search"),
-    RegisteredTool(
-        "read_search_results", "ReadSearchResults", None, documents=True, module="document_search"
-    ),
     RegisteredTool("find", "Find", None, kind="read", documents=True),
     RegisteredTool(
         "open",
         "OpenLines",
-        None,
-        kind="read",
-        documents=True,
-        knows_repeats=True,
-        module="open_lines",
-    ),
-    RegisteredTool(
-        "read_document",
-        "ReadDocument",
         None,
         kind="read",
         documents=True,

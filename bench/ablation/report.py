@@ -18,7 +18,6 @@ from bench.ablation.papers import PaperTable, paper_lines
 from bench.ablation.plots import plots
 from bench.ablation.suite import AgentRuns
 from bench.ablation.tables import (
-    calibration_lines,
     claim_text,
     contrast_lines,
     contrast_tables,
@@ -98,7 +97,6 @@ def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
         *(_stratum(analysis, stratum) for stratum in analysis.design.strata),
         [f"![{name}]({name})" for name in pictures],
         [""],
-        calibration_lines(analysis.sets),
         paper_lines(report.papers),
         ["## Fingerprints", "", *fingerprint_lines(_fingerprints(analysis)), ""],
     ]

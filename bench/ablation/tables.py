@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 
-from arag_search.evaluation import measures as names
 from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.measures import GOLD_LEAK, HALLUCINATION, REFUSAL
@@ -16,7 +15,7 @@ from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
 from bench.ablation.analysis import Analysis, Claim, natural
 from bench.ablation.design import Contrast, Policy, Stratum
 from bench.ablation.measure import Comparable, comparable
-from bench.ablation.values import SetValues, Table, Totals
+from bench.ablation.values import SetValues, Totals
 from bench.report.markdown import table
 from bench.report.rows import MACRO
 
@@ -356,52 +355,3 @@ def _said(contrast: Contrast, claim: Claim, measure: Comparable) -> str:
 def fingerprint_lines(fingerprints: Mapping[str, str]) -> list[str]:
     """Return a list of fingerprints."""
     return [f"- {name}: `{value}`" for name, value in fingerprints.items()]
-
-
-# Calibration: whether answers are right as often as the model is sure of them
-
-
-BIN = 100
-"""Answers in a bin, as in the program of BrowseComp-Plus."""
-
-
-def calibration_error(confidences: Table, verdicts: Table) -> float:
-    """Return the root mean square, over bins of ``BIN`` answers of similar confidence (the last one
-    takes the rest), of mean confidence less the share of right answers, weighted by answers.
-
-    The program of BrowseComp-Plus leaves its last bin out of the sum; here all bins count.
-    """
-    order = np.argsort(confidences, kind="stable")
-    ends = [BIN * number for number in range(1, len(order) // BIN)]
-    squares = [
-        len(part) * float(confidences[part].mean() - verdicts[part].mean()) ** 2
-        for part in np.split(order, ends)
-    ]
-    return float(np.sqrt(sum(squares) / len(order)))
-
-
-def calibration_lines(sets: Sequence[SetValues]) -> list[str]:
-    """Return the calibration of every condition in Markdown; nothing if no answer that was judged
-    states a confidence. An answer without one counts as quite sure, as in BrowseComp-Plus."""
-    rows: list[Sequence[str]] = []
-    for values in sets:
-        stated, judged = (
-            values.tables.get(kind.name) for kind in (names.CONFIDENCE, names.JUDGE_ACC)
-        )
-        if stated is None or judged is None:
-            continue
-        for column, condition in enumerate(values.conditions):
-            is_judged = ~np.isnan(judged[:, column])
-            confidences, verdicts = stated[is_judged, column], judged[is_judged, column]
-            if np.isnan(confidences).all():
-                continue
-            sure = np.nan_to_num(confidences, nan=1.0)
-            figures = (verdicts.mean(), sure.mean(), calibration_error(sure, verdicts))
-            levels = ", ".join(level for _, level in condition)
-            rows.append(
-                (values.name, levels, str(len(sure)), *(f"{float(value):.3f}" for value in figures))
-            )
-    if not rows:
-        return []
-    head = ("data set", "condition", "answers", "right", "mean confidence", "calibration error")
-    return ["## Calibration", "", *table(head, rows)]

@@ -225,9 +225,7 @@ def _next_call(
         searches = {call for call in made if call[0] in FOUND_BY_SEARCH}
         if reading.further and searches <= {*by_name.values(), by_words}:
             return _search(search, reading.further, reading.missing)
-    read = next(
-        (offered[name] for name in ("chunk_read", "open", "read_document") if name in offered), None
-    )
+    read = offered.get("chunk_read") or offered.get("open")
     if read is not None:
         for passage in reading.sources():
             call = _read(read, passage)
@@ -252,8 +250,6 @@ def _search(tool: Mapping[str, Any], names: Sequence[str], words: Sequence[str])
         arguments = {"queries": [text]}
     elif "meaning" in fields:
         arguments = {"query": _logical(names, words, operators=True), "meaning": plain}
-    if "reason" in fields:
-        arguments = {"reason": "words of the question", **arguments}
     for most in ("top_k", "max_results"):
         if most in fields:
             arguments[most] = _HITS if len(names) == 1 else _FURTHER_HITS
@@ -281,8 +277,6 @@ def _read(tool: Mapping[str, Any], passage: _Passage) -> _Call:
     arguments: dict[str, Any] = {"chunk_ids": [passage.id]}
     if tool["name"] == "open":
         arguments = {"reference_id": passage.id, "line_number": line}
-    elif tool["name"] == "read_document":
-        arguments = {"reason": "more of it", "docid": passage.id, "offset": line}
     return str(tool["name"]), json.dumps(arguments, ensure_ascii=False)
 
 

@@ -20,7 +20,6 @@ SYSTEM_PROMPTS = (
     "agentic_rag",
     "agentic_logical",
     "single_shot",
-    "pi_serini",
     "memory_agent",
 )
 """The prompts that a preset may name; the other files are parts that the loop adds."""
@@ -47,12 +46,11 @@ def system_prompt(
     calls_a_turn: int = 1,
     scored: bool = False,
     answer_form: bool = True,
-    confidence: bool = False,
 ) -> str:
     """Return the first message of a question. The part about tools is left out if there are none.
     With ``scored``, the message asks for documents with scores as sources; without ``answer_form``,
-    for no form of the answer; with ``confidence``, for how sure the model is of its answer. A
-    prompt of this package may have parts for single tools, in the notation of tool descriptions."""
+    for no form of the answer. A prompt of this package may have parts for single tools, in the
+    notation of tool descriptions."""
     text = prompt_text(name)
     if name in SYSTEM_PROMPTS:
         text = with_features(text, {tool: tool in tools for tool in TOOLS})
@@ -68,6 +66,4 @@ def system_prompt(
         if calls_a_turn > 1:
             budget = f"{max_loops} turns of tool calls, up to {calls_a_turn} calls in each"
         parts.append(prompt_text("answer_form").replace("{budget}", budget))
-    if confidence:
-        parts.append(prompt_text("confidence"))
     return "\n\n".join(parts)

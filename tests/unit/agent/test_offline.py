@@ -79,7 +79,7 @@ def test_the_model_answers_questions_of_two_steps_with_a_sentence_and_its_passag
         *("logical_read", "logicalrag", "logicalrag_no_operators", "logicalrag_paper"),
         "logicalrag_syntax_only",
         *("arag_without_semantic", "agentic_rag", "agentic_rag_single_query", "agentic_logical"),
-        *("agentic_switched", "single_shot_search", "pi_serini"),
+        *("agentic_switched", "single_shot_search"),
     ],
 )
 def test_every_question_is_answered_with_every_preset(index: Index, preset: str) -> None:

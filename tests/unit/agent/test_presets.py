@@ -34,14 +34,14 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, confidence, "
+    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, "
     "reproduces, replies, answer_form, rerank, documents"
 )
 ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read, words, connector_search, connector_fetch, search, read_search_results, find, "
-    "open, read_document, summarize"
+    "chunk_read, words, connector_search, connector_fetch, search, find, "
+    "open, summarize"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
@@ -71,7 +71,6 @@ SHIPPED = [
     "memory_agent",
     "naive_rag",
     "oracle_evidence",
-    "pi_serini",
     "single_shot_search",
 ]
 EXTENDING = {
@@ -85,9 +84,9 @@ EXTENDING = {
 }
 STRICT = {*EXTENDING, "arag_paper", "logicalrag_paper", "naive_rag"}
 SEVERAL_CALLS = {"arag_logical", "logical_hybrid", "logical_read"}
-DOCUMENTS = {
-    name for name in SHIPPED if name.startswith(("agentic_", "oracle", "pi_", "single"))
-} - {"agentic_hybrid"}
+DOCUMENTS = {name for name in SHIPPED if name.startswith(("agentic_", "oracle", "single"))} - {
+    "agentic_hybrid"
+}
 
 
 def user_preset(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
@@ -147,7 +146,7 @@ def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
 
 
 def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
-    presets = {name: load_preset(name) for name in sorted(DOCUMENTS - {"pi_serini"})}
+    presets = {name: load_preset(name) for name in sorted(DOCUMENTS)}
     all_tools = ("search", "find", "open", "summarize")
     changed = {
         name: {
@@ -371,7 +370,7 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "refinements", "whole_up_to_tokens", "relax", "where", "meaning", "confidence",
+        "refinements", "whole_up_to_tokens", "relax", "where", "meaning",
         "reproduces", "replies", "answer_form", "rerank", "documents",
     )  # fmt: skip
     known = ("name", "operators", *optional)
@@ -486,7 +485,7 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         (
             "prompt: other",
             '"other". Allowed: arag, arag_paper, logical_read, logicalrag, agentic_hybrid, '
-            "naive_rag, direct_answer, agentic_rag, agentic_logical, single_shot, pi_serini, "
+            "naive_rag, direct_answer, agentic_rag, agentic_logical, single_shot, "
             "memory_agent, or the name of an .md file beside the preset.",
         ),
         (

@@ -22,7 +22,7 @@ ALLOWED = (
     "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, Refusal, Hallucination, GoldLeak, "
     "EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, PromptTokens, "
     "CompletionTokens, TotalTokens, ToolCalls, ToolCalls:TOOL, SummarizeCalls, Iterations, "
-    "Confidence, Steps, Seconds, Cost, Recall@k, GoldRecall@k, P@k, nDCG@k, RR@k, AP@k, "
+    "Steps, Seconds, Cost, Recall@k, GoldRecall@k, P@k, nDCG@k, RR@k, AP@k, "
     "Success@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
 )
 
@@ -97,7 +97,7 @@ def test_missing_quality_is_0_and_missing_cost_is_left_out() -> None:
     missing = {kind.name: kind.missing for kind in KINDS}
     assert {name for name, value in missing.items() if value is None} == {
         "RetrievedTokens", "PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls",
-        "SummarizeCalls", "Iterations", "Confidence", "Steps", "Seconds", "Cost",
+        "SummarizeCalls", "Iterations", "Steps", "Seconds", "Cost",
     }  # fmt: skip
     assert missing["TokensToEvidence"] == EVIDENCE_CAP_TOKENS == 8_000
     assert all(missing[kind.name] == 0 for kind in KINDS if kind.higher_is_better)

@@ -114,7 +114,7 @@ def test_verdicts_of_ten_answers_decide_what_they_are() -> None:
 
 def test_costs_of_ten_trajectories_are_those_worked_out_by_hand() -> None:
     names = ("PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls", "SummarizeCalls",
-             "Iterations", "Seconds", "Cost", "Confidence")  # fmt: skip
+             "Iterations", "Seconds", "Cost")  # fmt: skip
     records = [
         replace(
             kept,
@@ -123,22 +123,21 @@ def test_costs_of_ten_trajectories_are_those_worked_out_by_hand() -> None:
             loops=number + 1,
             seconds=number / 4,
             total_cost=number / 8,
-            answer=f"Answer: x\nConfidence: {10 * number}%",
         )
         for number, kept in enumerate(RECORDS[:9])
     ]
     values = values_of(names, records)
-    assert values["a"] == (0, 0, 0, 0, 0, 1, 0, 0, 0)
-    assert values["d"] == (300, 3, 303, 4, 1, 4, 0.75, 0.375, 0.3)
-    assert values["i"] == (800, 8, 808, 8, 0, 9, 2, 1, 0.8)
-    assert values["j"] == (None,) * 9
-    total = [sum(of[column] or 0 for of in values.values()) for column in range(9)]
-    assert total == pytest.approx([3_600, 36, 3_636, 40, 4, 45, 9, 4.5, 3.6])
+    assert values["a"] == (0, 0, 0, 0, 0, 1, 0, 0)
+    assert values["d"] == (300, 3, 303, 4, 1, 4, 0.75, 0.375)
+    assert values["i"] == (800, 8, 808, 8, 0, 9, 2, 1)
+    assert values["j"] == (None,) * 8
+    total = [sum(of[column] or 0 for of in values.values()) for column in range(8)]
+    assert total == pytest.approx([3_600, 36, 3_636, 40, 4, 45, 9, 4.5])
 
 
 def test_every_measure_that_is_no_ranking_has_its_value_by_hand() -> None:
     costs = {"PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls", "SummarizeCalls",
-             "Iterations", "Seconds", "Cost", "Confidence"}  # fmt: skip
+             "Iterations", "Seconds", "Cost"}  # fmt: skip
     measured = {*NAMES, "JudgeAcc", "Factuality", *costs}
     assert {kind.name for kind in KINDS if not kind.is_ranking} == measured
 

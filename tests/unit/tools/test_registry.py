@@ -27,7 +27,7 @@ def test_a_registered_tool_has_a_description_file(name: str) -> None:
 
 
 def test_tools_search_or_read_and_have_distinct_short_names() -> None:
-    assert sorted(READ_TOOLS) == ["chunk_read", "find", "open", "read_document"]
+    assert sorted(READ_TOOLS) == ["chunk_read", "find", "open"]
     named = [tool.short_name for tool in SEARCH_TOOLS.values()]
     assert len(set(named)) == len(named)
 
