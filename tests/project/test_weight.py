@@ -15,9 +15,9 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_997,
-    ("arag_search/tools/",): 5_372,
-    ("arag_search/agent/",): 4_753,
-    ("arag_search/evaluation/",): 3_504,
+    ("arag_search/tools/",): 5_245,
+    ("arag_search/agent/",): 4_708,
+    ("arag_search/evaluation/",): 3_491,
     ("arag_search/vectors/", "index_jobs/embedding/"): 6_616,
     ("arag_search/engines/opensearch/",): 5_640,
     ("arag_search/engines/",): 6_983,
@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
     ("index_jobs/sources/",): 6_973,
     ("index_jobs/",): 5_505,
-    ("bench/",): 17_734,
-    ("tests/",): 62_600,
+    ("bench/",): 17_682,
+    ("tests/",): 62_350,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 153_012
+ALL = 152_525
 
 
 def _counts() -> Counter[tuple[str, ...]]:
