@@ -48,7 +48,6 @@ COMMANDS = {
     "score": "Score a run against gold answers, overall and by type.",
     "view": "Make a page that shows a run in a browser.",
     "unavailable": "Remove evidence, so that a model has to refuse to answer.",
-    "opensearch": "Start and stop local OpenSearch nodes, without Docker.",
 }
 """The commands in the order of --help, with what it says of them."""
 
@@ -59,7 +58,7 @@ _MODULES = {
     "show": "view",
     "unavailable": "questions",
 }
-_WITHOUT_INDEX = ("demo", "forget", "install", "opensearch", "presets", "show")
+_WITHOUT_INDEX = ("demo", "forget", "install", "presets", "show")
 SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -11,32 +9,25 @@ from pathlib import Path
 
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.nodes import cluster
-from arag_search.engines.opensearch.nodes.cluster import NodeStatus
-from bench import BenchError
+from bench import BenchError, nodes
 
 _GREEN_S = 120.0
 _PATIENT = ConnectionOptions(attempt_timeout_s=30.0)
 
 
 class LocalCluster:
-    """A cluster that ``cluster.up`` has started. ``url`` lists all its hosts, ``short_lived`` says
-    how its nodes are started, and restarted."""
+    """A cluster of nodes that end with this process. ``url`` lists all its hosts, ``short_lived``
+    says how its nodes are started, and restarted."""
 
-    def __init__(self, data: Path, *, short_lived: bool = False) -> None:
+    def __init__(
+        self, data: Path, count: int, *, heap: str = nodes.HEAP, short_lived: bool = False
+    ) -> None:
         self._data = data
+        self._heap = heap
         self._short_lived = short_lived
-        hosts = [node.url.removeprefix("http://") for node in self.nodes]
-        self.url = f"http://{','.join(hosts)}"
+        self.nodes = nodes.up(data, count, owned=True, heap=heap, short_lived=short_lived)
+        self.url = nodes.address(self.nodes)
         self._client = Client.connect(parse_address(f"{self.url}/any"), _PATIENT)
-
-    @property
-    def nodes(self) -> tuple[NodeStatus, ...]:
-        """The nodes as they are, in the order of the hosts."""
-        status = cluster.status(self._data)
-        if status is None:
-            raise BenchError("There is no cluster.", where=str(self._data))
-        return status.nodes
 
     def manager(self) -> int:
         """Return the number of the node that manages the cluster."""
@@ -61,16 +52,9 @@ class LocalCluster:
         """Change settings of an index."""
         self._client.call("PUT", f"/{index}/_settings", {"index": settings})
 
-    def signal(self, node: int, number: signal.Signals) -> None:
-        """Send a signal to the process of a node."""
-        pid = self.nodes[node].pid
-        if pid is None:
-            raise BenchError("The node does not run.", where=self.nodes[node].name)
-        os.kill(pid, number)
-
     def revive(self) -> None:
         """Start the nodes that were killed, and wait until all copies are allocated."""
-        cluster.up(self._data, owned=True, short_lived=self._short_lived)
+        nodes.up(self._data, owned=True, heap=self._heap, short_lived=self._short_lived)
         self.wait_until_green()
 
     def wait_until_green(self) -> None:
@@ -89,46 +73,33 @@ class LocalCluster:
     def close(self, *, kept: bool = False) -> None:
         """End the nodes, and close their indexes before if they are ``kept``."""
         self._client.close()
-        if kept:
-            cluster.down(self._data)
-        else:
-            discard(self._data)
-
-
-def discard(data: Path) -> None:
-    """End the nodes of a folder whose data nobody reads again, without closing their indexes."""
-    status = cluster.status(data)
-    for node in status.nodes if status else ():
-        if node.pid is not None:
-            os.kill(node.pid, signal.SIGKILL)
-    cluster.down(data)
+        nodes.down(self._data, kept=kept)
 
 
 @contextmanager
 def local_cluster(
     data: Path,
-    nodes: int = 3,
+    count: int = 3,
     *,
-    heap: str = cluster.HEAP,
+    heap: str = nodes.HEAP,
     short_lived: bool = False,
     kept: bool = False,
 ) -> Generator[LocalCluster]:
-    """Run a cluster of 1 or 3 nodes with this heap each in a folder, and stop it afterwards. A
+    """Run a cluster of so many nodes with this heap each in a folder, and end it afterwards. A
     cluster that is to be timed is not ``short_lived``; one that is ``kept`` can be run again with
     its indexes.
 
-    Raises EngineError if it cannot be started.
+    Raises BenchError if it cannot be started.
     """
-    cluster.up(data, nodes=nodes, port=0, heap=heap, owned=True, short_lived=short_lived)
     try:
-        made = LocalCluster(data, short_lived=short_lived)
+        cluster = LocalCluster(data, count, heap=heap, short_lived=short_lived)
     except BaseException:
-        cluster.down(data)
+        nodes.down(data)
         raise
     try:
-        yield made
+        yield cluster
     finally:
-        made.close(kept=kept)
+        cluster.close(kept=kept)
 
 
 @contextmanager

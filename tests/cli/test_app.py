@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 COMMANDS = (
     "demo", "index", "embed", "delete", "forget", "compact", "search", "words", "ask", "chat",
     "mcp", "install", "read", "documents", "check", "info", "presets", "questions",
-    "run", "show", "score", "view", "unavailable", "opensearch",
+    "run", "show", "score", "view", "unavailable",
 )  # fmt: skip
 
 
@@ -38,7 +38,6 @@ COMMANDS = (
         "check",
         "info",
         "questions",
-        "opensearch up",
     ],
 )
 def test_examples_in_the_help_are_on_their_own_lines(arag: Command, command: str) -> None:
@@ -84,7 +83,6 @@ def test_without_arguments_the_commands_are_listed(
         "  score        Score a run against gold answers, overall and by type.",
         "  view         Make a page that shows a run in a browser.",
         "  unavailable  Remove evidence, so that a model has to refuse to answer.",
-        "  opensearch   Start and stop local OpenSearch nodes, without Docker.",
     ]
     assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
 

@@ -20,7 +20,6 @@ from tests.support.commands import Command
         ("arag-search search i q --tool s", ["semantic"]),
         ("arag-search ask i q --preset naive", [n for n in preset_names() if n[:5] == "naive"]),
         ("arag-search presets ", preset_names()),
-        ("arag-search opensearch ", ["up", "down", "status"]),
         ("arag-search read ", []),  # the shell completes folders and files
         ("arag-search frobnicate --x", []),
     ],

@@ -19,8 +19,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
-from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
+from bench.cluster.cluster import LocalCluster
+from bench.nodes import OPENSEARCH_VERSION, class_path
 from tests.support.guides import GUIDES, ROOT, blocks_of, prose_of, run_console
 from tests.support.opensearch_indexes import Site
 
@@ -280,7 +280,7 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
         return json.load(reply)
 
 
-def test_the_requests_of_the_guide_do_what_they_say(own_node: ClusterStatus) -> None:
+def test_the_requests_of_the_guide_do_what_they_say(own_node: LocalCluster) -> None:
     url = own_node.url
     name = f"arag-test-{uuid.uuid4().hex[:8]}"
     older, newer = (f"{name}-20260{number}01000000-0000000{number}" for number in (1, 2))

@@ -3,7 +3,7 @@
 import os
 import random
 import signal
-import subprocess
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,11 @@ import pytest
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
 from arag_search.system.progress import Progress
+from bench.cluster.cluster import LocalCluster
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
@@ -28,7 +28,6 @@ from tests.support.builds import (
     in_own_folder,  # noqa: F401
     kill_build_at_random,
 )
-from tests.support.commands import process
 from tests.support.opensearch_indexes import Site
 
 Contents = tuple[Manifest, list[object], list[tuple[str, float]]]
@@ -99,53 +98,44 @@ def test_of_two_builders_at_once_the_second_is_refused_and_the_first_finishes(
 class NodeKillingProgress(Progress):
     """Progress that kills the node after so many documents, and restarts it if it should."""
 
-    def __init__(self, data: Path, documents: int, *, restart: bool) -> None:
-        self._data = data
+    def __init__(self, cluster: LocalCluster, documents: int, *, restart: bool) -> None:
+        self._cluster = cluster
         self._documents = documents
-        self._restart = restart
-        self.restarts: list[subprocess.Popen[str]] = []
+        self.restart = threading.Thread(target=cluster.revive) if restart else None
 
     def update(self, read_bytes: int, documents: int, details: str = "") -> None:
         if documents < self._documents:
             return
         self._documents = 1 << 40
-        pid = cluster.status(self._data).nodes[0].pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        while cluster.status(self._data).nodes[0].pid is not None:  # until then it runs
+        (node,) = self._cluster.nodes
+        node.signal(signal.SIGKILL)
+        while node.pid is not None:  # until then it runs
             time.sleep(0.05)
-        if self._restart:
-            self.restarts.append(process(START, str(self._data)))
-
-
-START = """
-import sys
-from pathlib import Path
-from arag_search.engines.opensearch.nodes import cluster
-cluster.up(Path(sys.argv[1]))
-"""
+        if self.restart:
+            self.restart.start()
 
 
 @pytest.mark.long
 def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
-    own_node: cluster.ClusterStatus,
+    own_node: LocalCluster,
 ) -> None:
     corpus("c.jsonl", 900)
     address = f"{own_node.url}/arag-test-kills"
     impatient = BuildOptions(node_wait_s=1, checkpoint_s=0, language="en")
-    killing = NodeKillingProgress(own_node.data, 300, restart=False)
+    killing = NodeKillingProgress(own_node, 300, restart=False)
     with pytest.raises(UnavailableError) as caught:
         build_index(["c.jsonl"], address, impatient, killing)
     client = Client(parse_address(address), ConnectionOptions())
-    cluster.up(own_node.data, owned=True, short_lived=True)
+    own_node.revive()
     (physical,) = (name for name in client.call("GET", "/arag-test-kills-*") if name[-1] != "s")
     client.close()
     assert caught.value.where == (f"{physical}, {physical}.sentences: no node answers for shard 0")
     assert caught.value.do == "Check the cluster. Then run the same command again to resume."
     patient = BuildOptions(node_wait_s=120, checkpoint_s=0, language="en")
-    killing = NodeKillingProgress(own_node.data, 600, restart=True)
+    killing = NodeKillingProgress(own_node, 600, restart=True)
     report = build_index(["c.jsonl"], address, patient, killing)
-    assert [restart.communicate()[1] for restart in killing.restarts] == [""]
+    assert killing.restart
+    killing.restart.join()
     assert (report.generation, report.documents) == (physical, 900)
     assert 200 <= report.continued < 600
     check_same_as_uninterrupted(address, "c.jsonl")

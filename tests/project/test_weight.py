@@ -19,19 +19,19 @@ CEILINGS = {
     ("arag_search/agent/",): 4_708,
     ("arag_search/evaluation/",): 3_491,
     ("arag_search/vectors/", "index_jobs/embedding/"): 6_616,
-    ("arag_search/engines/opensearch/",): 5_640,
+    ("arag_search/engines/opensearch/",): 4_916,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_842,
-    ("arag_search/cli/",): 5_939,
+    ("arag_search/cli/",): 5_767,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_620,
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
     ("index_jobs/sources/",): 6_973,
     ("index_jobs/",): 5_505,
-    ("bench/",): 17_682,
-    ("tests/",): 62_350,
+    ("bench/",): 18_108,
+    ("tests/",): 62_107,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 152_525
+ALL = 151_812
 
 
 def _counts() -> Counter[tuple[str, ...]]:

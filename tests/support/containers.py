@@ -19,7 +19,7 @@ import anyio
 import pytest
 from mcp.types import TextContent
 
-from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
+from bench.nodes import OPENSEARCH_VERSION
 from tests.support.faults import Known
 from tests.support.mcp_http import connected
 

@@ -124,7 +124,7 @@ class Clients:
 
 def kill(cluster: LocalCluster, node: int) -> None:
     """Kill a node, and start it again a few seconds later."""
-    cluster.signal(node, signal.SIGKILL)
+    cluster.nodes[node].signal(signal.SIGKILL)
     time.sleep(3.0)
     cluster.revive()
 

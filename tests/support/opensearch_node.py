@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from arag_search.engines.opensearch.nodes import cluster, jars
-from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
-from arag_search.errors import EngineError
-from bench.cluster.cluster import LocalCluster, discard, local_cluster
+from bench import BenchError, nodes
+from bench.cluster.cluster import LocalCluster, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
 """A cluster to test against, ``http://host:port``; tests only create ``arag-test-<uuid>-*``."""
@@ -31,12 +29,12 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     data = tmp_path_factory.mktemp("opensearch")
     try:
-        status = cluster.up(data, port=0, owned=True, short_lived=True)
-    except EngineError as error:
+        started = nodes.up(data, owned=True, short_lived=True)
+    except BenchError as error:
         no_server(str(error))
     else:
-        yield status.url
-        discard(data)
+        yield nodes.address(started)
+        nodes.down(data, kept=False)
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +44,7 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
         try:
             place = tmp_path_factory.mktemp("three-nodes")
             three_nodes = stack.enter_context(local_cluster(place, short_lived=True))
-        except EngineError as error:
+        except BenchError as error:
             no_server(str(error))
         else:
             yield three_nodes
@@ -55,20 +53,19 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
 @pytest.fixture(scope="session")
 def own_node(
     opensearch_jars: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ClusterStatus]:
+) -> Iterator[LocalCluster]:
     """Start a node that no other test session uses: a test may kill and restart it, or register a
     snapshot repository."""
-    data = tmp_path_factory.mktemp("own-node")
-    yield cluster.up(data, port=0, owned=True, short_lived=True)
-    discard(data)
+    with local_cluster(tmp_path_factory.mktemp("own-node"), 1, short_lived=True) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
 def opensearch_jars() -> None:
     """Make sure that the jars of a test's own nodes are in the cache."""
     try:
-        jars.class_path()
-    except EngineError as error:
+        nodes.class_path()
+    except BenchError as error:
         no_server(str(error))
 
 

@@ -7,15 +7,14 @@ Settings of the security plugin, which a node without it rejects, are left out.
 
 import os
 import re
-import sys
 from pathlib import Path
 
-from arag_search.engines.opensearch.nodes import jars, node
+from bench import nodes
 
 HOME = Path("/usr/share/opensearch")
 
 
-def main() -> int:
+def main() -> None:
     named = {
         name: value
         for name, value in os.environ.items()
@@ -31,11 +30,9 @@ def main() -> int:
         **named,
     }
     flags = os.environ.get("OPENSEARCH_JAVA_OPTS", "").split()
-    node.prepare(HOME, jars.class_path(), settings, short_lived=True, flags=flags)
-    return node.main(HOME, owned=False)
+    nodes.prepare(HOME, nodes.class_path(), settings, short_lived=True, flags=flags)
+    nodes.run(HOME)
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)  # as the program of a node does
+    main()
