@@ -108,14 +108,14 @@ def read_conversation(path: Path) -> SavedConversation:
         raise ConfigError(
             f"The conversation cannot be read ({error.strerror}).",
             where=str(path),
-            do="List them with: arag-search chat --list",
+            do="Name a file that arag-search ask --continue FILE has written.",
         ) from error
     except (ValueError, RunError) as error:  # of JSON, of a field, of a record
         raise ConfigError(
             "The file is not a conversation.",
             where=str(path),
-            allowed="files that this version of arag-search chat writes",
-            do="List them with: arag-search chat --list",
+            allowed="files that this version of arag-search ask --continue writes",
+            do="Name another file.",
         ) from error
     return saved
 
@@ -130,7 +130,7 @@ def held_conversation(path: Path) -> Generator[SavedConversation | None]:
     lock = path.with_name(f".{path.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = hold(lock, "arag-search chat, process ")
+        descriptor = hold(lock, "arag-search ask, process ")
     except HeldError as error:
         raise RunError(
             "The conversation is being continued by another process.",

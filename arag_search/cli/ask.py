@@ -1,4 +1,4 @@
-"""arag-search ask: one question, answered from an index."""
+"""arag-search ask: one question, or a conversation, answered from an index."""
 
 from __future__ import annotations
 
@@ -6,40 +6,57 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from arag_search.agent.conversation import Conversation, SavedConversation, held_conversation
+from arag_search.agent.conversation import (
+    Conversation,
+    SavedConversation,
+    held_conversation,
+    read_conversation,
+)
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.sources import sources_of
-from arag_search.cli.options.index import IndexFolder, Opening
-from arag_search.cli.options.model import ModelOptions
+from arag_search.cli.options.index import Opening
+from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import print_json, print_text, say
 from arag_search.cli.trajectories import answer_text, step_line, totals_line
-from arag_search.errors import RunError
-from arag_search.runs.folder import RecordsFile
+from arag_search.errors import ArgumentError, RunError
+from arag_search.search.following import Follower
 
 ENDING = ".json"
 DOCUMENT_PRESET = "agentic_rag"
+PROMPT = "> "
+_NAMED_CONVERSATIONS = 10
 
 
 @with_groups
 def ask_command(
-    index: IndexFolder,
-    question: Annotated[
-        list[str],
+    index: Annotated[
+        str | None,
         typer.Argument(
-            help="The question; several words are joined by spaces.", metavar="QUESTION"
+            help="The folder of the index, or a folder of files, whose index is kept in the cache.",
+            metavar="INDEX",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    question: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The question; several words are joined by spaces. With --continue and without a "
+            "question, each line of the input is one.",
+            metavar="QUESTION",
+            show_default=False,
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -53,11 +70,7 @@ def ask_command(
     *,
     model: ModelOptions,
     opening: Opening,
-    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
-    record: Annotated[
-        Path | None,
-        typer.Option(help="Append the record to this file, as a line of JSON.", metavar="FILE"),
-    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print records as JSON.")] = False,
     continue_: Annotated[
         str | None,
         typer.Option(
@@ -69,12 +82,15 @@ def ask_command(
             show_default=False,
         ),
     ] = None,
-    record_replies: Annotated[
-        Path | None,
+    recall: Annotated[
+        str | None,
         typer.Option(
-            help="Write the model's replies to this file, for --model replay:FILE.", metavar="FILE"
+            help="Print a conversation as Markdown, with --json as records; ask nothing.",
+            metavar="FILE",
+            show_default=False,
         ),
     ] = None,
+    record_replies: RecordReplies = None,
 ) -> int:
     """Answer a question from an index, with its evidence.
 
@@ -82,45 +98,92 @@ def ask_command(
     built-in rules stand in for it (offline), and the output says so. In a terminal, each step is
     shown as it happens.
 
+    With --continue and without a question, questions are read line by line, from the terminal or
+    from a file (< questions.txt). The conversation is written after every answer, so that it can be
+    continued after an interruption.
+
     Examples:
 
     \b
       arag-search ask my-index 'Where was the poet who wrote Evangeline born?'
       arag-search ask my-index 'Who wrote Evangeline?' --model gpt-4o-mini --json
-      arag-search ask my-index 'And where was he born?' --continue poets.json
+      arag-search ask my-index 'And where was he born?' --continue poets
+      arag-search ask my-index --continue poets.json < questions.txt
+      arag-search ask --recall poets
       arag-search ask my-index 'Who wrote Evangeline?' --model qwen3 --base-url http://localhost:8000/v1
 
-    The exit code is 0 for an answer (also "not found in the corpus"), and 1 for a failure.
+    The exit code is 0 for an answer (also "not found in the corpus"), 130 after Ctrl-C, and 1 if
+    the last question failed.
     """
-    path = None if continue_ is None else conversation_file(continue_)
+    if recall is not None:
+        return _print_conversation(_conversation_file(recall), json)
+    if index is None or not (question or continue_):
+        raise ArgumentError(
+            "There is no index." if index is None else "There is no question.",
+            allowed="arag-search ask INDEX QUESTION, or arag-search ask INDEX --continue FILE, "
+            "which reads one question after another",
+            do="Write: arag-search ask INDEX 'QUESTION'",
+        )
+    text = " ".join(question or ())
+    path = None if continue_ is None else _conversation_file(continue_)
     with ExitStack() as stack:
         saved = None if path is None else stack.enter_context(held_conversation(path))
-        settings = load_preset(preset or (DEFAULT_PRESET if path is None else usual_preset(saved)))
+        settings = load_preset(preset or (DEFAULT_PRESET if path is None else _preset_of(saved)))
         chosen = model.choose(say, record_replies=record_replies)
         stack.callback(chosen.close)
-        file = None if record is None else RecordsFile(record)
-        if file is not None:
-            stack.callback(file.close)
-            file.mend()
-        opened = stack.enter_context(opening.open(index))
-        agent = Agent(opened, settings, chosen)
-        if agent.reader is not None:
-            say(f"{agent.reader.estimate_text()}.")
-        if path is None:
-            text = " ".join(question)
-            answered = agent.ask(text, _question_id(text), live_steps())
-            previous: list[Record] = []
-        else:
-            conversation = Conversation(agent, saved)
-            previous = conversation.saved.all_records()
-            answered = conversation.ask(" ".join(question), live_steps())
-            conversation.save(path)
-        if file is not None:
-            file.append(answered)
-        return show_answer(answered, agent, json, previous)
+        location = stack.enter_context(opening.located(index))
+        follower = opening.opening(location).follow(lambda opened: Agent(opened, settings, chosen))
+        stack.callback(follower.close)
+        if path is not None:
+            return _converse([text] if question else _lines(), follower, saved, path, json)
+        with follower.use() as agent:
+            if agent.reader is not None:
+                say(f"{agent.reader.estimate_text()}.")
+            return _show_answer(agent.ask(text, _question_id(text), live_steps()), agent, json)
 
 
-def show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Record] = ()) -> int:
+def _converse(
+    questions: Iterable[str],
+    follower: Follower[Agent],
+    saved: SavedConversation | None,
+    path: Path,
+    json: bool,
+) -> int:
+    """Answer questions, each from the newest state of the index, and return the exit code."""
+    code = 0
+    with follower.use() as agent:
+        conversation = Conversation(agent, saved)
+    previous = conversation.saved.all_records()
+    for at, question in enumerate(questions):
+        if at:
+            print(flush=True)
+        try:
+            with follower.use() as agent:
+                conversation.follow(agent)
+                record = conversation.ask(question, live_steps())
+                conversation.save(path)
+                code = _show_answer(record, agent, json, previous)
+            previous.append(record)
+        except (ArgumentError, RunError) as error:
+            say(f"arag-search: {error}")
+            code = 1
+    return code
+
+
+def _lines() -> Iterator[str]:
+    """Yield the lines of the input that are not blank; a terminal is prompted for them."""
+    is_terminal = sys.stdin.isatty()
+    while True:
+        if is_terminal:
+            print(PROMPT, end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Record] = ()) -> int:
     """Print the answer or the record, with a note if the offline model answered, and return the
     exit code. ``previous`` are the records of the conversation before it."""
     if json:
@@ -157,22 +220,44 @@ def live_steps() -> Callable[[Step], None] | None:
     return show
 
 
-def conversations_folder() -> Path:
-    """Return the folder of conversations: ``arag_search/conversations`` in XDG_DATA_HOME, or else
-    in ``~/.local/share``."""
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "arag_search" / "conversations"
-
-
-def conversation_file(given: str) -> Path:
+def _conversation_file(given: str) -> Path:
     """Return the file for a name or a path: a bare name is in the folder of conversations, unless
     there is such a file here."""
     path = Path(given)
     if path.name != given or path.suffix == ENDING or path.exists():
         return path
-    return conversations_folder() / f"{given}{ENDING}"
+    return _conversations_folder() / f"{given}{ENDING}"
 
 
-def usual_preset(saved: SavedConversation | None) -> str:
-    """Return the preset of a conversation where none is named."""
+def _conversations_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "arag_search" / "conversations"
+
+
+def _preset_of(saved: SavedConversation | None) -> str:
     return DOCUMENT_PRESET if saved is None else saved.preset
+
+
+def _print_conversation(path: Path, json: bool) -> int:
+    if not os.path.lexists(path):
+        stored = sorted(_conversations_folder().glob(f"*{ENDING}"), key=os.path.getmtime)
+        newest = [file.stem for file in reversed(stored[-_NAMED_CONVERSATIONS:])]
+        raise ArgumentError(
+            "There is no such conversation.",
+            where=str(path),
+            allowed=", ".join(newest) or "a file that arag-search ask --continue FILE has written",
+            do="Name a file, or a conversation that is stored.",
+        )
+    saved = read_conversation(path)
+    if json:
+        print_json(saved.records, pretty=True)
+        return 0
+    lines = [f"# Conversation with {saved.index}", ""]
+    for record in saved.all_records():
+        lines += [f"## {record.question}", "", record.answer or f"Failed: {record.failure}", ""]
+        for cited in record.citations:
+            again = ", found before" if cited.reference in record.reused else ""
+            lines.append(f"- {cited.score:.2f} [{cited.reference}] {cited.doc_id}{again}")
+        lines += [""] if record.citations else []
+    print_text("\n".join(lines).rstrip())
+    return 0

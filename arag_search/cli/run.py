@@ -13,7 +13,7 @@ import typer
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE, REPLAY_PREFIX
 from arag_search.agent.presets import DEFAULT_PRESET, Preset, load_preset
 from arag_search.cli.options.index import Opening
-from arag_search.cli.options.model import ModelOptions
+from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED, print_text
 from arag_search.errors import ArgumentError, IndexExistsError
@@ -104,12 +104,7 @@ def run_command(
         ),
     ] = None,
     opening: Opening,
-    record_replies: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the model's replies to this file, for --model replay:FILE.", metavar="FILE"
-        ),
-    ] = None,
+    record_replies: RecordReplies = None,
 ) -> int:
     """Answer a file of questions, and record every step.
 

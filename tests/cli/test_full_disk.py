@@ -35,7 +35,6 @@ def last_lines(limit: int, *arguments: str) -> list[str]:
         (0, ["delete", "my-index", "goldoni"], "my-index"),
         (200, ["run", "my-index", "q.jsonl", "--preset", "logical_read", "--model", "offline",
                "--out", "r"], "r/run.json"),
-        (9, ["ask", "my-index", "Who?", "--model", "offline", "--record", "f.jsonl"], "f.jsonl"),
         (9, ["ask", "my-index", "Who?", "--model", "offline", "--record-replies", "g.jsonl"],
          "g.jsonl"),
     ],

@@ -22,16 +22,16 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_916,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_842,
-    ("arag_search/cli/",): 5_767,
+    ("arag_search/cli/",): 5_638,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_620,
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
     ("index_jobs/sources/",): 6_973,
     ("index_jobs/",): 5_505,
     ("bench/",): 18_108,
-    ("tests/",): 62_107,
+    ("tests/",): 62_021,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 151_812
+ALL = 151_597
 
 
 def _counts() -> Counter[tuple[str, ...]]:

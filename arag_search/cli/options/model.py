@@ -30,6 +30,12 @@ BaseUrl = Annotated[
         show_default=False,
     ),
 ]
+RecordReplies = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the model's replies to this file, for --model replay:FILE.", metavar="FILE"
+    ),
+]
 
 
 class ModelOptions(NamedTuple):
