@@ -53,39 +53,69 @@ def search(client: Client) -> object:
     return client.call("POST", "/wiki/_search", {"size": 0})
 
 
-# Transient faults
+# Which faults are retried
+
+
+def partial(kind: str, **cause: object) -> Answer:
+    """Return an answer of status 200 of which a shard failed for this reason."""
+    failures = [{"reason": {"type": kind, "reason": "x", **cause}}]
+    return Answer({**WHOLE, "_shards": {"total": 3, "failed": 1, "failures": failures}})
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "what"),
     [
-        refusal(429, "rejected_execution_exception", "queue is full"),
-        refusal(503, "no_shard_available_action_exception", "no shard"),
-        Answer("<html>bad gateway</html>", 502),
-        failed_phase("node_disconnected_exception", "[n2] disconnected"),
-        failed_phase("node_not_connected_exception", "[n2] Node not connected"),
-        failed_phase("no_shard_available_action_exception", ""),
-        failed_phase("task_cancelled_exception", "cancelled"),
-        Answer(
-            {
-                **WHOLE,
-                "_shards": {
-                    "total": 3,
-                    "failed": 1,
-                    "failures": [{"reason": {"type": "node_closed_exception", "reason": "x"}}],
-                },
-            }
+        (refusal(429, "rejected_execution_exception", "queue is full"), ""),
+        (refusal(503, "no_shard_available_action_exception", "no shard"), ""),
+        (Answer("<html>bad gateway</html>", 502), ""),
+        (failed_phase("node_disconnected_exception", "[n2] disconnected"), ""),
+        (failed_phase("node_not_connected_exception", "[n2] Node not connected"), ""),
+        (failed_phase("no_shard_available_action_exception", ""), ""),
+        (failed_phase("task_cancelled_exception", "cancelled"), ""),
+        (partial("node_closed_exception"), ""),
+        (Answer(silent=True), ""),
+        (Answer(broken=True), ""),
+        (
+            failed_phase("script_exception", "runtime error"),
+            "The server refused (status 500): script_exception: runtime error",
         ),
-        Answer(silent=True),
+        (
+            failed_phase("query_phase_execution_exception", "Time exceeded"),
+            "The search ran out of time on the server.",
+        ),
+        (
+            refusal(400, "parsing_exception", "outer", caused_by={"type": "i", "reason": "deep"}),
+            "The server refused (status 400): i: deep",
+        ),
+        (
+            refusal(403, "cluster_block_exception", "[w] blocked by: [FORBIDDEN/12/read-only]"),
+            "The server blocks this: cluster_block_exception: "
+            "[w] blocked by: [FORBIDDEN/12/read-only]",
+        ),
+        (
+            refusal(403, "index_create_block_exception", "blocked by: [FORBIDDEN/10/create-index]"),
+            "The server blocks this: index_create_block_exception: "
+            "blocked by: [FORBIDDEN/10/create-index]",
+        ),
+        (Answer({**WHOLE, "timed_out": True}), "The search ran out of time on the server."),
+        (Answer({**WHOLE, "terminated_early": True}), "The search ended early on the server."),
+        (
+            partial("q", caused_by={"type": "script_exception", "reason": "inner"}),
+            "1 of 3 shards did not answer: script_exception: inner",
+        ),
     ],
-    ids=["429", "503", "502", "lost", "gone", "copyless", "cancelled", "partial", "silent"],
 )
-def test_a_request_that_failed_because_of_the_nodes_is_retried(
-    server: UnrulyServer, client: Client, answer: Answer
+def test_a_fault_of_the_nodes_is_retried_and_one_of_the_request_is_not(
+    server: UnrulyServer, client: Client, answer: Answer, what: str
 ) -> None:
     server.reply_with(answer, Answer(WHOLE))
-    assert search(client) == WHOLE
-    assert len(server.requests) == 2
+    if what:
+        with pytest.raises(EngineError) as caught:
+            search(client)
+        assert caught.value.what == what
+    else:
+        assert search(client) == WHOLE
+    assert len(server.requests) == (1 if what else 2)
 
 
 def test_an_overloaded_server_is_retried_until_the_budget_is_spent(
@@ -135,17 +165,38 @@ def test_more_time_is_given_after_every_host_had_its_turn(server: UnrulyServer) 
         assert len(limits) == 4
 
 
-def test_a_host_that_is_down_is_replaced_by_the_next(server: UnrulyServer) -> None:
-    server.reply_with(version())
-    dead_host = f"127.0.0.1:{free_port()}"
-    address = parse_address(f"http://{dead_host},{server.url.removeprefix('http://')}/wiki")
-    client = Client.connect(address, QUICK)
-    server.reply_with(Answer(WHOLE))
-    started = time.monotonic()
-    for _ in range(20):
-        assert search(client) == WHOLE
-    assert time.monotonic() - started < 1
-    client.close()
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_host_that_is_down_or_hangs_is_set_aside(server: UnrulyServer, hangs: bool) -> None:
+    with unruly() as other:
+        for host in (server, other):
+            host.reply_with(version())
+        dead_host = other.url.removeprefix("http://") if hangs else f"127.0.0.1:{free_port()}"
+        address = parse_address(f"{server.url},{dead_host}/wiki")
+        client = Client.connect(address, QUICK)
+        server.reply_with(Answer(WHOLE))
+        other.reply_with(Answer(silent=True))
+        started = time.monotonic()
+        for _ in range(20):
+            assert search(client) == WHOLE
+        assert time.monotonic() - started < 1
+        assert (len(server.requests), len(other.requests)) == (20, int(hangs))
+        client.close()
+
+
+def test_hosts_are_used_in_turn_and_a_busy_one_is_not_set_aside(server: UnrulyServer) -> None:
+    with unruly() as other:
+        for host in (server, other):
+            host.reply_with(version())
+        client = Client.connect(
+            parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki"), QUICK
+        )
+        server.reply_with(refusal(429, "rejected_execution_exception", "queue is full"))
+        other.reply_with(Answer(WHOLE))
+        for _ in range(6):
+            assert search(client) == WHOLE
+        client.close()
+        assert len(server.requests) >= 5
+        assert len(other.requests) == 6
 
 
 def test_an_address_without_a_server_is_reported_within_the_opening_budget() -> None:
@@ -199,71 +250,6 @@ def test_a_repeatable_call_is_sent_again(
     with pytest.raises(RefusedError):
         client.call(method, path)
     assert len(server.requests) == 2
-
-
-# Permanent faults
-
-
-@pytest.mark.parametrize(
-    ("answer", "what"),
-    [
-        (
-            failed_phase("script_exception", "runtime error"),
-            "The server refused (status 500): script_exception: runtime error",
-        ),
-        (
-            failed_phase("query_phase_execution_exception", "Time exceeded"),
-            "The search ran out of time on the server.",
-        ),
-        (
-            refusal(400, "parsing_exception", "outer", caused_by={"type": "i", "reason": "deep"}),
-            "The server refused (status 400): i: deep",
-        ),
-        (
-            refusal(
-                403, "cluster_block_exception", "index [w] blocked by: [FORBIDDEN/12/read-only]"
-            ),
-            "The server blocks this: cluster_block_exception: "
-            "index [w] blocked by: [FORBIDDEN/12/read-only]",
-        ),
-        (
-            refusal(403, "index_create_block_exception", "blocked by: [FORBIDDEN/10/create-index]"),
-            "The server blocks this: index_create_block_exception: "
-            "blocked by: [FORBIDDEN/10/create-index]",
-        ),
-        (Answer({**WHOLE, "timed_out": True}), "The search ran out of time on the server."),
-        (Answer({**WHOLE, "terminated_early": True}), "The search ended early on the server."),
-        (
-            Answer(
-                {
-                    **WHOLE,
-                    "_shards": {
-                        "total": 3,
-                        "failed": 1,
-                        "failures": [
-                            {
-                                "reason": {
-                                    "type": "query_shard_exception",
-                                    "reason": "outer",
-                                    "caused_by": {"type": "script_exception", "reason": "inner"},
-                                }
-                            }
-                        ],
-                    },
-                }
-            ),
-            "1 of 3 shards did not answer: script_exception: inner",
-        ),
-    ],
-)
-def test_a_request_that_failed_because_of_itself_is_not_retried(
-    server: UnrulyServer, client: Client, answer: Answer, what: str
-) -> None:
-    server.reply_with(answer)
-    with pytest.raises(EngineError) as caught:
-        search(client)
-    assert caught.value.what == what
-    assert len(server.requests) == 1
 
 
 def test_a_refusal_has_its_status_and_kind(server: UnrulyServer, client: Client) -> None:

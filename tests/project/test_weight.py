@@ -19,7 +19,7 @@ CEILINGS = {
     ("arag_search/agent/",): 4_708,
     ("arag_search/evaluation/",): 3_491,
     ("arag_search/vectors/", "index_jobs/embedding/"): 6_616,
-    ("arag_search/engines/opensearch/",): 4_916,
+    ("arag_search/engines/opensearch/",): 4_844,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_842,
     ("arag_search/cli/",): 5_638,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_973,
     ("index_jobs/",): 5_505,
     ("bench/",): 18_108,
-    ("tests/",): 62_021,
+    ("tests/",): 62_007,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 151_597
+ALL = 151_511
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -1,12 +1,13 @@
 """Calls to a cluster: connections, time limits, retries and errors.
 
 An attempt waits at most a few seconds for the server, and all attempts of a call together at most
-its budget. Each uses another host. Nothing else retries, and only calls in ``REPEATABLE`` are sent
-again.
+its budget. The library's transport uses the hosts in turn, and sets a host aside for a while that
+does not answer. It never retries by itself: only calls in ``REPEATABLE`` are sent again, here.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -27,7 +29,6 @@ from arag_search.engines.opensearch.faults import (
     fault_of_tls,
     unavailable,
 )
-from arag_search.engines.opensearch.hosts import Hosts
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 
 MIN_MAJOR_VERSION = 3
@@ -60,6 +61,13 @@ _SHORTEST_S = 0.01
 """The shortest attempt that is worth to be begun."""
 _ANSWER_S = 1.0
 """How long to wait for an answer after the server should have stopped a query."""
+_ASIDE_S = 5.0
+_DOUBLINGS = 3
+"""A host that does not answer is set aside for 5 s, and after each further failure for twice as
+long, up to 40 s."""
+_POOL_SIZE = 64
+"""Connections kept open to each host; further threads open one for each request."""
+_QUIET = logging.NullHandler()
 
 
 class Client:
@@ -73,7 +81,7 @@ class Client:
         self._options = options
         self._secrets = Secrets.of_login(options.username, options.password)
         self._lock = threading.Lock()
-        self._hosts: Hosts | None = None
+        self._transport: Any = None
         self._pid = 0
         self._closed = False
 
@@ -176,8 +184,9 @@ class Client:
         """Close the connections. Calls after it raise IndexClosedError."""
         with self._lock:
             self._closed = True
-            if self._hosts is not None and self._pid == os.getpid():
-                self._hosts.close()
+            if self._transport is not None and self._pid == os.getpid():
+                self._transport.close()
+            self._transport = None
 
     def _attempt(self, method: str, path: str, body: Body, params: Params, timeout_s: float) -> Any:
         """Return the answer, or the Fault without our password, of the next host."""
@@ -191,30 +200,25 @@ class Client:
     ) -> Any:
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
-        hosts = self._connected()
-        host = hosts.next()
+        transport = self._connected()
         sent = body if isinstance(body, bytes) or body is None else encoded(body)
         params = dict(params or {})
         if path.endswith(_SEARCHES):  # the server can stop when we no longer wait
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
         begun = time.monotonic()
         try:
-            reply = host.transport.perform_request(
+            reply = transport.perform_request(
                 method, path, params=params, body=sent, timeout=timeout_s
             )
         except ConnectionError as error:
             waited = time.monotonic() - begun >= timeout_s
-            hosts.set_aside(host)
             return replace(self._connection_fault(error, timeout_s), unanswered=waited)
         except TransportError as error:
-            hosts.answered(host)
             return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
         except (SerializationError, UnicodeDecodeError, RecursionError) as error:
-            hosts.answered(host)
             words = self._secrets.hide(str(error))[:80]
             what = f"The server's answer is not JSON: {words}"
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
-        hosts.answered(host)
         return fault_of_answer(path, sent, reply, self.server) or reply
 
     def _connection_fault(self, error: Any, timeout_s: float) -> Fault:
@@ -227,15 +231,77 @@ class Client:
             return fault_of_tls(_message(error), self.server, shown=shown)
         return Fault(True, unavailable(f"No connection: {_message(error)}", self.server))
 
-    def _connected(self) -> Hosts:
-        if self._hosts is None or self._pid != os.getpid() or self._closed:
+    def _connected(self) -> Any:
+        if self._transport is None or self._pid != os.getpid() or self._closed:
             with self._lock:
                 if self._closed:
                     raise IndexClosedError(f"The connection to {self.server} is closed.")
-                if self._hosts is None or self._pid != os.getpid():
-                    self._hosts = Hosts(self._address, self._options)
+                if self._transport is None or self._pid != os.getpid():
+                    self._transport = _transport(self._address, self._options)
                     self._pid = os.getpid()
-        return self._hosts
+        return self._transport
+
+
+def _transport(address: Address, options: ConnectionOptions) -> Any:
+    """Return the library's transport to all hosts of an address, with its own retries off."""
+    from opensearchpy.connection.http_urllib3 import Urllib3HttpConnection
+    from opensearchpy.exceptions import HTTP_EXCEPTIONS, TransportError
+    from opensearchpy.serializer import JSONSerializer
+    from opensearchpy.transport import Transport
+
+    class Http(Urllib3HttpConnection):
+        """The library's connections, for refusals whose body has any shape."""
+
+        def _raise_error(
+            self, status_code: int, raw_data: str | bytes, content_type: str | None = None
+        ) -> None:
+            try:
+                info = orjson.loads(raw_data)
+            except orjson.JSONDecodeError:
+                info = None
+            raise HTTP_EXCEPTIONS.get(status_code, TransportError)(status_code, raw_data, info)
+
+    class Json(JSONSerializer):
+        """The library's serializer with a faster parser. Bodies are bytes already."""
+
+        def loads(self, s: str) -> Any:
+            try:
+                return orjson.loads(s)
+            except orjson.JSONDecodeError:
+                return super().loads(s)
+
+        def dumps(self, data: Any) -> Any:
+            return data if isinstance(data, bytes) else super().dumps(data)
+
+    for name in ("opensearch", "urllib3"):
+        logger = logging.getLogger(name)
+        if _QUIET not in logger.handlers:
+            logger.addHandler(_QUIET)  # otherwise the libraries print on stderr what we raise
+    tls: dict[str, Any] = {}
+    if address.is_encrypted:
+        tls = {
+            "use_ssl": True,
+            "ca_certs": options.ca_certs,
+            "client_cert": options.client_cert,
+            "client_key": options.client_key,
+        }
+    return Transport(
+        [
+            {"host": parts.hostname, "port": parts.port, "url_prefix": address.prefix}
+            for parts in map(urlsplit, address.hosts)
+        ],
+        connection_class=Http,
+        serializer=Json(),
+        http_auth=(options.username, options.password) if options.username else None,
+        max_retries=0,
+        retry_on_timeout=True,  # with no retries: a host that hangs is set aside as a dead one is
+        retry_on_status=(),
+        dead_timeout=_ASIDE_S,
+        timeout_cutoff=_DOUBLINGS,
+        pool_maxsize=_POOL_SIZE,
+        headers={"content-type": "application/json"},
+        **tls,
+    )
 
 
 def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
