@@ -30,6 +30,7 @@ from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
+from tests.support.patience import PATIENCE_S
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 from tests.support.scripted_model import ScriptedModel
 
@@ -246,14 +247,14 @@ def test_two_runs_at_once_into_one_folder_are_refused(
 
     def slow(request: ModelRequest) -> ModelReply:
         started.set()
-        assert released.wait(10)
+        assert released.wait(PATIENCE_S)
         return search_then_answer(request)
 
     first = threading.Thread(
         target=run, args=(index, questions(2), preset, ScriptedModel(slow), tmp_path)
     )
     first.start()
-    assert started.wait(10)
+    assert started.wait(PATIENCE_S)
     with pytest.raises(RunError) as caught:
         run(index, questions(2), preset, model(), tmp_path)
     released.set()

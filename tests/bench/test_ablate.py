@@ -25,6 +25,7 @@ from bench.ablate import main
 from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
 from tests.support.ablations import suite_values
+from tests.support.patience import PATIENCE_S
 from tests.support.scripted_model import ScriptedModel
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
@@ -284,13 +285,13 @@ def test_a_killed_run_resumes_with_what_is_missing(work: Path) -> None:
     suite["comparison"]["policy"] = {}
     words = [sys.executable, "-m", "bench", "ablate", *command(work, suite)]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         records = work / "work" / "killed" / "runs"
         while not _lines(records) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
     assert _lines(records) >= 1
-    resumed = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    resumed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert resumed.returncode == 0, resumed.stderr
     assert "Report: " in resumed.stdout
     folders = [path.parent for path in records.rglob("run.json")]

@@ -15,6 +15,7 @@ import arag_search
 from arag_search.cli import documents as command
 from arag_search.corpus import Chunk
 from tests.support.commands import Command
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -181,7 +182,7 @@ def test_a_reader_that_goes_away_ends_an_export_without_a_trace() -> None:
     )
     assert process.stdout is not None
     process.stdout.close()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (1, b"")
 
 

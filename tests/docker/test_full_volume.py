@@ -5,6 +5,7 @@ import urllib.request
 from arag_search.search.index import open_index
 from bench.cluster.parity import differences
 from tests.support.containers import FOLDER, STAND_IN, Corpus, Stack, running, until
+from tests.support.patience import PATIENCE_S
 
 FILES = (
     FOLDER / "docker-compose.yml",
@@ -15,7 +16,7 @@ FILES = (
 
 def is_blocked(stack: Stack) -> bool:
     url = f"http://127.0.0.1:{stack.ports['ARAG_PORT']}/_cluster/settings"
-    with urllib.request.urlopen(url, timeout=60) as reply:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as reply:
         return b"create_index" in reply.read()
 
 

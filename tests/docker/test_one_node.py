@@ -28,6 +28,7 @@ from tests.support.containers import (
 )
 from tests.support.faults import Clients
 from tests.support.guides import blocks_of
+from tests.support.patience import PATIENCE_S
 
 FILES = (FOLDER / "docker-compose.yml", STAND_IN / "single.yml")
 
@@ -46,7 +47,7 @@ def call(stack: Stack, method: str, path: str, body: str = "") -> Any:
         headers={"Content-Type": "application/json"},
         method=method,
     )
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
         return json.load(reply)
 
 

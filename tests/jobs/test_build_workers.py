@@ -29,6 +29,7 @@ from tests.support.builds import (  # noqa: F401
     troublesome_corpus,
 )
 from tests.support.commands import process
+from tests.support.patience import PATIENCE_S
 from tests.support.worker_processes import is_worker, kill_a_worker, worker_processes
 
 NOWHERE = Position(0, 0, 0, 0, (), {}, [])
@@ -173,10 +174,10 @@ def test_no_worker_outlives_its_build(signal_number: signal.Signals) -> None:
     assert len(workers) == 2
     assert all(map(is_worker, workers))
     os.killpg(child.pid, signal_number) if signal_number == signal.SIGINT else child.kill()
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == (-signal_number if signal_number == signal.SIGKILL else 130)
     assert "Traceback" not in errors
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while any(map(is_worker, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_worker, workers))

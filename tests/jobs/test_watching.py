@@ -71,7 +71,7 @@ def changes(notes: Notes, index: Path, place: Path, steps: int, every: int) -> N
                 resource.prlimit(watcher.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
             if step % every == 0:
                 expected = fresh_digest(notes.folder, place)
-                eventually(partial(index_is, index, expected), 120)
+                eventually(partial(index_is, index, expected))
                 assert watcher.poll() is None
     finally:
         watcher.kill()

@@ -13,6 +13,7 @@ import pytest
 from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_jars
 from arag_search.engines.lucene import jvm
 from tests.support.examples import some_of
+from tests.support.patience import PATIENCE_S
 
 CREATE = ("-c", "from arag_search.engines.lucene.aot_cache import create; create()")
 """Create a cache at once; as a module, the program leaves the processors to others."""
@@ -83,7 +84,7 @@ def cache(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             creator.communicate(timeout=300)
         assert build.communicate(timeout=300) == ("", "")
     assert creator.returncode == 0
-    until = time.monotonic() + 120
+    until = time.monotonic() + PATIENCE_S
     while not (made := [path for path in folder.glob("java-*.aot") if path.name not in OLD]):
         assert time.monotonic() < until
         time.sleep(0.1)

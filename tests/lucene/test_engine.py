@@ -41,6 +41,7 @@ from arag_search.query.tree import (
 from tests.support.examples import examples
 from tests.support.lucene_indexes import METADATA, build, chunk, final_data
 from tests.support.oracle.engine import LANGUAGE
+from tests.support.patience import PATIENCE_S
 
 WORDS = ("opera", "vivaldi", "venice", "born", "libretto", "in", "the", "season", "1678", "winter")
 
@@ -304,7 +305,7 @@ def test_threads_get_what_one_thread_gets_and_a_clear_error_after_closing(tmp_pa
     def work(first: int) -> tuple[int, int]:
         correct = refused = 0
         for number in range(first, first + requests):
-            if number == first + closing and halfway.wait(60) == 0:
+            if number == first + closing and halfway.wait(PATIENCE_S) == 0:
                 engine.close()
             try:
                 correct += answer_to_request(engine, number % 50) == expected[number % 50]

@@ -17,6 +17,7 @@ from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_with_lucene_in_the_cache_nothing_else_is_downloaded_or_written(tmp_path
         env={**os.environ, **dead_proxies, CACHE_VARIABLE: str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (process.stdout, process.stderr) == ("arag.Searcher\n", "")

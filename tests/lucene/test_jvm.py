@@ -17,6 +17,7 @@ from arag_search.engines import jars
 from arag_search.engines.jars import PinnedJar
 from arag_search.engines.lucene import jvm
 from arag_search.errors import JvmError
+from tests.support.patience import PATIENCE_S
 
 JAR = PinnedJar("org.example", "opera", "1.2", hashlib.sha256(b"libretto").hexdigest(), 8)
 
@@ -41,7 +42,7 @@ def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -15,6 +15,7 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import NumberRange, Term
 from tests.support.lucene_indexes import CHUNKS, build, chunk, final_data, writer
+from tests.support.patience import PATIENCE_S
 
 
 def contents(engine: LuceneEngine) -> tuple[list[Chunk], list[object]]:
@@ -90,7 +91,7 @@ def test_a_build_killed_between_its_two_commits_falls_back_to_the_previous_check
         [sys.executable, "-c", dedent(script), str(tmp_path / "a")],
         cwd=Path(__file__).parents[2],
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert killed.returncode == 9
     assert commits(tmp_path / "a" / "chunks") == 2

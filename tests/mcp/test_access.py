@@ -46,6 +46,7 @@ from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.parts import METADATA, guarded_corpus, part_of, vectors_of
 from tests.support.passages import chunk
+from tests.support.patience import PATIENCE_S
 
 ANN, BOB, EVE = "token-of-ann-0123456789", "token-of-bob-0123456789", "token-of-eve-0123456789"
 DOCUMENTS = (
@@ -434,7 +435,7 @@ def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -
             url = started.split()[3].rstrip(";")
 
             async def main() -> None:
-                with anyio.fail_after(20):
+                with anyio.fail_after(PATIENCE_S):
                     async with connected(url, ANN) as client:
                         reply = await client.call_tool("words", {"fields": ["doc_id"]})
                         assert "1 value: vivaldi" in text_of(reply)
@@ -445,7 +446,7 @@ def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -
             anyio.run(main)
         finally:
             process.send_signal(signal.SIGINT)
-        _, log = process.communicate(timeout=20)
+        _, log = process.communicate(timeout=PATIENCE_S)
     assert "Nobody is let in. The access file holds no token.\n" in log
 
 

@@ -29,6 +29,7 @@ from arag_search.mcp_server.protocol import LIST_LIFETIME_MS
 from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client
 from tests.support.mcp_servers import LocalServer, text_of
+from tests.support.patience import PATIENCE_S
 
 MAIN = "from arag_search.cli.app import main; main()"
 OLD_CLIENT = """
@@ -77,7 +78,7 @@ def http_server(*options: str) -> Iterator[str]:
             yield match[0]
         finally:
             process.terminate()
-            errors = process.communicate(timeout=20)[1]
+            errors = process.communicate(timeout=PATIENCE_S)[1]
         assert errors == ""
 
 
@@ -107,7 +108,7 @@ def old_client(*arguments: str) -> list[Any]:
         cannot_run("the SDK 1.x cannot be installed: no uv, or no package index")
     client = subprocess.run(
         [*command, OLD_CLIENT, *arguments],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert (client.returncode, client.stderr) == (0, "")
     return json.loads(client.stdout)
@@ -183,7 +184,7 @@ def test_a_client_of_the_sdk_2_is_served_over_stdio_in_one_conversation(
     )
 
     async def main() -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             async with Client(parameters, mode=mode) as client:
                 assert client.protocol_version == version
                 assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS

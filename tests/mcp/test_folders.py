@@ -26,6 +26,7 @@ from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.passages import VIVALDI, index_of
+from tests.support.patience import PATIENCE_S
 from tests.support.watched_folders import MAIN, link_cache, make_notes
 
 
@@ -56,7 +57,7 @@ async def started(command: str, *arguments: str) -> AsyncIterator[ClientSession]
 
 async def found(client: ClientSession, word: str) -> str:
     """Search until a word is found."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         while True:
             result = await client.call_tool("logical_search", {"query": word})
             assert not result.is_error or "Call again in a moment" in text_of(result)

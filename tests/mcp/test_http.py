@@ -35,6 +35,7 @@ from tests.support.mcp_http import (
     web_client,
 )
 from tests.support.mcp_servers import LocalServer, MoodyEngine, cancelled_call, text_of, until
+from tests.support.patience import PATIENCE_S
 
 TOKEN = "correct-horse-battery-staple"
 SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
@@ -727,7 +728,7 @@ def test_the_command_says_where_it_serves_and_ctrl_c_ends_it_while_clients_are_c
         assert match is not None, line
 
         async def main() -> None:
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE_S):
                 async with connected(match[1], TOKEN) as client:  # The client ends its session.
                     assert (await client.list_prompts()).prompts
                 async with connected(match[1], TOKEN) as client:

@@ -26,6 +26,7 @@ from tests.support.commands import Command
 from tests.support.guides import blocks_of
 from tests.support.mcp_http import ENVELOPE
 from tests.support.mcp_servers import text_of
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -66,7 +67,7 @@ Workers.close.__defaults__ = (0.2,)
 
 def slow(*arguments):
     print("at work", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 
 LogicalSearch._call = slow
 """
@@ -146,7 +147,7 @@ def test_the_settings_in_the_guide_say_how_to_start_and_to_find_the_server() -> 
 
 def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None:
     async def main() -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             async with connected("my-index", "notes=plain") as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]
                 assert names == ["logical_search", "chunk_read", "words"]
@@ -167,7 +168,7 @@ def test_a_connector_is_started_with_a_description_and_refuses_a_second_index() 
     options = ("--preset", "connector", "--describe", "Notes of the Vivaldi project.")
 
     async def main() -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             async with connected("my-index", *options) as client:
                 search, fetch = (await client.list_tools()).tools
                 assert (search.name, fetch.name) == ("search", "fetch")
@@ -179,7 +180,7 @@ def test_a_connector_is_started_with_a_description_and_refuses_a_second_index() 
 
     anyio.run(main)
     with start_server("", "my-index", "other=plain", *options[:2]) as server:
-        errors = server.communicate(timeout=30)[1]
+        errors = server.communicate(timeout=PATIENCE_S)[1]
     assert (server.returncode, b"search one index, and there are 2." in errors) == (1, True)
 
 
@@ -194,7 +195,7 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     read_request = request(2, "tools/call", name="chunk_read", arguments={"chunk_ids": ["\ud800"]})
     with start_server(NOISE, "my-index") as server:
         out, err = server.communicate(
-            BEGINNING + malformed + SEARCH + read_request.rstrip(), timeout=30
+            BEGINNING + malformed + SEARCH + read_request.rstrip(), timeout=PATIENCE_S
         )
     assert server.returncode == 0, err
     lines = out.split(b"\n")
@@ -217,7 +218,7 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
 
 def test_several_requests_of_the_same_id_are_all_answered_even_after_the_input_has_ended() -> None:
     with start_server("", "my-index") as server:
-        out, err = server.communicate(BEGINNING + SEARCH * 5, timeout=30)
+        out, err = server.communicate(BEGINNING + SEARCH * 5, timeout=PATIENCE_S)
     assert (server.returncode, err) == (0, b"")
     messages = [jsonrpc_message_adapter.validate_json(line) for line in out.splitlines()]
     answers = [message for message in messages if message.id == 1]
@@ -249,7 +250,7 @@ def test_faults_of_clients_are_answered_by_their_ids_and_leave_no_line_on_standa
         request(28, "prompts/list", **meta),
     ]
     with start_server("", "my-index") as server:
-        out, err = server.communicate(b"".join(lines), timeout=30)
+        out, err = server.communicate(b"".join(lines), timeout=PATIENCE_S)
     assert (server.returncode, err) == (0, b"")
     answers = [json.loads(line) for line in out.splitlines()]
     assert all("method" not in answer for answer in answers)  # nothing but answers: no log
@@ -270,14 +271,14 @@ def test_a_cancelled_call_leaves_no_line_on_standard_error() -> None:
         server.stdin.flush()
         assert server.stderr.readline() == b"at work\n"
         lines = json.dumps(cancelled).encode() + b"\n" + request(2, "ping")
-        out, err = server.communicate(lines, timeout=30)
+        out, err = server.communicate(lines, timeout=PATIENCE_S)
     assert (server.returncode, err) == (0, b"")
     assert [json.loads(line)["id"] for line in out.splitlines()] == [0, 2]
 
 
 def test_the_bound_on_results_is_an_option_of_the_command() -> None:
     async def main() -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             async with connected("my-index", "--max-result-tokens", "250") as client:
                 query = {"query": "opera OR vivaldi", "top_k": 20}
                 reply = await client.call_tool("logical_search", query)
@@ -301,7 +302,7 @@ def test_a_signal_ends_the_server_in_the_middle_of_a_call(
         server.stdin.flush()
         assert server.stderr.readline() == b"at work\n"
         server.send_signal(number)
-        assert server.wait(10) == code
+        assert server.wait(PATIENCE_S) == code
         assert server.stderr.read() == errors
         lines = server.stdout.read().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [0]
@@ -316,7 +317,7 @@ def test_a_second_ctrl_c_does_not_wait_for_calls() -> None:
         for line in (b"at work\n", b"ending\n"):
             assert server.stderr.readline() == line
             server.send_signal(signal.SIGINT)
-        assert server.wait(5) == 130
+        assert server.wait(PATIENCE_S) == 130
         assert server.stderr.read() == b"arag-search: interrupted.\n"
 
 
@@ -330,12 +331,12 @@ def test_a_client_that_vanishes_ends_the_server() -> None:
         server.stdout.close()
         server.stdin.write(SEARCH * 50 + b"not json\n" * 50)
         server.stdin.close()
-        assert server.wait(10) == 0
+        assert server.wait(PATIENCE_S) == 0
 
 
 def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -> None:
     with start_server("", "nothing-there") as server:
-        out, err = server.communicate(BEGINNING, timeout=20)
+        out, err = server.communicate(BEGINNING, timeout=PATIENCE_S)
     assert (server.returncode, out) == (1, b"")
     assert err.startswith(b"arag-search: There is no index")
 

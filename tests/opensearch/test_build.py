@@ -228,7 +228,7 @@ class Stopping(arag_search.system.progress.Progress):
     def update(self, read_bytes, documents, details=""):
         if documents >= int(moment):
             print(documents, flush=True)
-            time.sleep(60)
+            time.sleep(600)
 
 options = BuildOptions(checkpoint_s=float(interval), language="en")
 build_index([source], address, options, Stopping())

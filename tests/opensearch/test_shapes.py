@@ -28,10 +28,13 @@ from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.examples import examples, some_of
 from tests.support.opensearch_indexes import Site, fresh_site
+from tests.support.patience import PATIENCE_S
 from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
 from tests.support.updated_corpora import document
 
-QUICK = ConnectionOptions(attempt_timeout_s=20, request_budget_s=20, opening_budget_s=20)
+QUICK = ConnectionOptions(
+    attempt_timeout_s=PATIENCE_S, request_budget_s=PATIENCE_S, opening_budget_s=PATIENCE_S
+)
 JUNK: tuple[Any, ...] = ([], "x", 5, None, {})
 
 
@@ -136,7 +139,7 @@ class Proxy:
             headers = {"Content-Type": "application/json"}
             request = urllib.request.Request(self._url + path, body or None, headers, method=method)
             try:
-                with urllib.request.urlopen(request, timeout=20) as reply:
+                with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
                     loaded, status = json.load(reply), reply.status
             except urllib.error.HTTPError as error:
                 return Answer(json.load(error), error.code)

@@ -22,6 +22,7 @@ from mcp.types import TextContent
 from bench.nodes import OPENSEARCH_VERSION
 from tests.support.faults import Known
 from tests.support.mcp_http import connected
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "opensearch"
@@ -162,7 +163,7 @@ def ask_over_mcp(url: str, query: str, token: str = TOKEN) -> str:
     return anyio.run(ask)
 
 
-def until(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
+def until(condition: Callable[[], bool], what: str, limit_s: float = PATIENCE_S) -> None:
     """Wait until a condition holds; fail the test if it does not in time."""
     end = time.monotonic() + limit_s
     while not condition():

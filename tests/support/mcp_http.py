@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from arag_search.mcp_server.http import HttpLimits, serve_http
 from arag_search.mcp_server.listening import Listening, listen
 from tests.support.mcp_servers import LocalServer
+from tests.support.patience import PATIENCE_S
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -62,7 +63,7 @@ def over_http(
 
 def web_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
     """Return a client without certificates, which take longer to load than most tests take."""
-    return httpx2.AsyncClient(verify=False, headers=headers, timeout=20)
+    return httpx2.AsyncClient(verify=False, headers=headers, timeout=PATIENCE_S)
 
 
 @asynccontextmanager

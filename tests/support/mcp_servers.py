@@ -26,6 +26,7 @@ from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI
+from tests.support.patience import PATIENCE_S
 
 PRESET = load_preset("logical_read")
 DOWN = UnavailableError("No node answers.", where="http://127.0.0.1:9200", do="Start it.")
@@ -57,7 +58,7 @@ class MoodyEngine(MemoryEngine):
             self.at_work += 1
             self.most_at_work = max(self.at_work, self.most_at_work)
         try:
-            assert self.gate.wait(20)
+            assert self.gate.wait(PATIENCE_S)
             if self.failure is not None:
                 raise self.failure
         finally:
@@ -115,7 +116,7 @@ class LocalServer:
         """Run a conversation, and check that no call is still running."""
 
         async def bounded() -> None:
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE_S):
                 await main()
 
         try:
@@ -123,7 +124,7 @@ class LocalServer:
         finally:
             if isinstance(self.engine, MoodyEngine):
                 self.engine.gate.set()
-            assert self.workers.close(5)
+            assert self.workers.close(PATIENCE_S)
 
     @asynccontextmanager
     async def client(self, mode: str = "legacy") -> AsyncIterator[ClientSession]:
@@ -134,7 +135,7 @@ class LocalServer:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until another thread or task makes the condition true."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         while not condition():
             await anyio.sleep(0.005)
 

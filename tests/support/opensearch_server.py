@@ -15,8 +15,9 @@ from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.manifest import Manifest
 from arag_search.query.forms import forms_of_chunk
+from tests.support.patience import PATIENCE_S
 
-LONG = ConnectionOptions(attempt_timeout_s=60.0, opening_budget_s=60.0)
+LONG = ConnectionOptions(attempt_timeout_s=PATIENCE_S, opening_budget_s=PATIENCE_S)
 
 
 class Server:

@@ -19,6 +19,7 @@ from arag_search.search.index import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher
+from tests.support.patience import PATIENCE_S
 
 MAIN = "import sys; from arag_search.cli.app import run; sys.exit(run(sys.argv[1:]))"
 WORDS = [
@@ -70,7 +71,7 @@ def fresh_digest(folder: Path, place: Path) -> str:
     return digest_of(place)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not condition():
@@ -88,7 +89,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from arag_search.vectors.encoders.model_files import hub_folder, is_whole
 from tests.support.model_hub import COMMIT, running_hub
+from tests.support.patience import PATIENCE_S
 
 NOWHERE = "http://127.0.0.1:9"
 NAMES = (
@@ -49,7 +50,7 @@ def folder_or_error(name: str, cache: Path, url: str) -> str:
         capture_output=True,
         text=True,
         env={"HF_ENDPOINT": url, "HF_HOME": str(cache), "HF_HUB_CACHE": str(cache), **proxies},
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert "Traceback" not in process.stderr
     return process.stdout

@@ -21,6 +21,7 @@ from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.encoders.model_files import packaged_folder
 from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
 from tests.support.examples import examples
+from tests.support.patience import PATIENCE_S
 from tests.support.real_model import MINILM as PACKAGE
 
 WEIGHTS = "model.safetensors"
@@ -276,7 +277,7 @@ assert torch.get_num_threads() == 1  # the choice of a program is never raised
         capture_output=True,
         text=True,
         env={"PATH": "", "HF_HOME": str(tmp_path), "OMP_DISPLAY_ENV": "TRUE"},
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     errors = re.sub(
         r"OPENMP DISPLAY ENVIRONMENT BEGIN.*?ENVIRONMENT END", "", process.stderr, flags=re.S

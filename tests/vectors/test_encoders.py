@@ -21,6 +21,7 @@ from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.encoders.model_files import packaged_folder, revision_of
 from arag_search.vectors.opening import QueryCache
+from tests.support.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
@@ -319,7 +320,7 @@ def output_of_process(script: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         env={"PATH": "", **environment},
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert process.stderr == ""
     return process.stdout

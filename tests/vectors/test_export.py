@@ -23,6 +23,7 @@ from index_jobs.embedding import export
 from index_jobs.embedding.export import ExportReport, compared_texts, export_model
 from tests.support.commands import SAMPLE
 from tests.support.onnx_models import write_encoder
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ print(embed_index({location!r}, None, EmbedOptions(units=("passage",))).up_to_da
         capture_output=True,
         text=True,
         env={**os.environ, CACHE_VARIABLE: str(cache)},
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert process.stdout.splitlines() == [" ".join(expected), "True"], process.stderr
 

@@ -16,6 +16,7 @@ from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.encoders.onnx import OnnxEncoder
 from tests.support.model_hub import running_hub
 from tests.support.onnx_models import SPECIAL, WORDS, token_vectors, write_encoder
+from tests.support.patience import PATIENCE_S
 
 TEXTS = ["Vivaldi opera", "", "rain", "venice rome libretto rain opera vivaldi", "unknown word"]
 
@@ -166,7 +167,7 @@ def test_only_the_files_that_are_needed_are_fetched_from_the_hub(tmp_path: Path)
             capture_output=True,
             text=True,
             env=environment,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert process.stdout == "(1, 4)\n", process.stderr
         assert sorted(hub.fetched) == sorted(files)

@@ -26,6 +26,7 @@ from arag_search.vectors.opening import VectorSource
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.patience import PATIENCE_S
 from tests.support.semantic_indexes import TableEncoder, random_corpus, vector_index
 
 QUERY = "vivaldi born in venice"
@@ -533,18 +534,18 @@ def test_closing_waits_for_searches_in_flight(monkeypatch: pytest.MonkeyPatch) -
 
     def slow(*arguments: Any) -> Any:
         started.set()
-        assert released.wait(10)
+        assert released.wait(PATIENCE_S)
         return nearest(*arguments)
 
     monkeypatch.setattr(source.vectors, "nearest", slow)
     with ThreadPoolExecutor(2) as pool:
         search = pool.submit(index.semantic_search, "q")
-        assert started.wait(10)
+        assert started.wait(PATIENCE_S)
         closing = pool.submit(index.close)
         time.sleep(0.05)
         assert not closing.done()
         released.set()
-        assert len(search.result(10).hits) == 5
-        closing.result(10)
+        assert len(search.result(PATIENCE_S).hits) == 5
+        closing.result(PATIENCE_S)
     with pytest.raises(IndexClosedError):
         index.hybrid_search("q")

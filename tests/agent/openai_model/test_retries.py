@@ -16,6 +16,7 @@ from arag_search.errors import (
 )
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, QUESTION, WaitLog, raised_message, where_line
+from tests.support.patience import PATIENCE_S
 
 
 def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
@@ -167,10 +168,10 @@ def test_closing_a_model_ends_its_waits(endpoint: Endpoint) -> None:
     model = OpenAIModel("m", base_url=endpoint.base_url, on_retry=lambda _: waiting.set())
     with ThreadPoolExecutor(1) as threads:
         call = threads.submit(model.reply, FINAL)
-        assert waiting.wait(5)
+        assert waiting.wait(PATIENCE_S)
         model.close()
         with pytest.raises(ModelUnavailableError, match=r"^The model was closed\."):
-            call.result(5)
+            call.result(30)  # less than the wait
     model.close()
 
 

@@ -8,6 +8,7 @@ import pytest
 from arag_search.errors import IndexClosedError, IndexDamagedError
 from arag_search.search import following
 from arag_search.search.following import FollowedState, Follower, UnfinishedStateError
+from tests.support.patience import PATIENCE_S
 
 
 class Published:
@@ -121,7 +122,7 @@ def test_a_follower_that_is_closed_while_it_opens_a_state_ends_once_and_last(
     def slowly() -> FollowedState[int]:
         if index.number:
             opens.set()
-            assert may_open.wait(5)
+            assert may_open.wait(PATIENCE_S)
         return index.open()
 
     follower = Follower(slowly, on_end=lambda: index.closed.append(-1))
@@ -133,7 +134,7 @@ def test_a_follower_that_is_closed_while_it_opens_a_state_ends_once_and_last(
 
     looking = threading.Thread(target=look)
     looking.start()
-    assert opens.wait(5)
+    assert opens.wait(PATIENCE_S)
     closing = threading.Thread(target=follower.close)
     closing.start()
     closing.join(0.05)

@@ -22,6 +22,7 @@ from arag_search.system.processes import (
     usable_cores,
     worker_environment,
 )
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_process_id_that_another_process_reuses_is_not_mistaken_for_the_first(
 @pytest.mark.usefixtures("system")
 def test_a_zombie_does_not_run(sleeper: "subprocess.Popen[bytes]") -> None:
     os.kill(sleeper.pid, signal.SIGKILL)
-    last = time.monotonic() + 10
+    last = time.monotonic() + PATIENCE_S
     while start_of(sleeper.pid) is not None and time.monotonic() < last:
         time.sleep(0.01)  # no process waits for the zombie meanwhile
     assert start_of(sleeper.pid) is None
