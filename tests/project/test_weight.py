@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_973,
     ("index_jobs/",): 5_505,
     ("bench/",): 18_108,
-    ("tests/",): 62_007,
+    ("tests/",): 62_016,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 151_511
+ALL = 151_520
 
 
 def _counts() -> Counter[tuple[str, ...]]:

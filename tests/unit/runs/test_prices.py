@@ -64,36 +64,37 @@ good: {prompt: 1, completion: 1}
     )
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "prices"])
-def test_a_price_list_without_models_is_rejected(tmp_path: Path, text: str) -> None:
-    assert problems(tmp_path, text) == "The price list holds no models."
+HUGE = 10**400
+LINE = "small: {prompt: 1, completion: 2}\n"
 
 
-def test_a_price_beyond_the_range_of_floats_is_rejected(tmp_path: Path) -> None:
-    price = 10**400
-    assert problems(tmp_path, f"a: {{prompt: {price}, completion: 1}}") == (
-        f"The price list has 1 problem.\n1. a.prompt is {price}, not 0 or above"
-    )
-
-
-def test_a_duplicate_price_of_a_model_is_rejected(tmp_path: Path) -> None:
-    line = "small: {prompt: 1, completion: 2}\n"
-    assert problems(tmp_path, line + line) == (
-        "The price list gives small, small.completion, small.prompt twice."
-    )
-    duplicate = "small: {prompt: 1, prompt: 2, completion: 2}"
-    assert problems(tmp_path, duplicate) == "The price list gives small.prompt twice."
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        *((empty, "The price list holds no models.") for empty in ("", "[]", "{}", "prices")),
+        (
+            f"a: {{prompt: {HUGE}, completion: 1}}",
+            f"The price list has 1 problem.\n1. a.prompt is {HUGE}, not 0 or above",
+        ),
+        (LINE * 2, "The price list gives small, small.completion, small.prompt twice."),
+        (
+            "small: {prompt: 1, prompt: 2, completion: 2}",
+            "The price list gives small.prompt twice.",
+        ),
+        ("a: 2024-13-45", "The price list is not YAML: month must be in 1..12."),
+        ("[" * 1_000, "The price list is nested too deeply."),
+    ],
+)
+def test_a_price_list_that_cannot_be_used_is_rejected(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    assert problems(tmp_path, text) == problem
 
 
 def test_a_price_list_that_is_no_yaml_or_missing_is_rejected(tmp_path: Path) -> None:
     assert problems(tmp_path, "a: {prompt: 1").startswith("The price list is not YAML: while ")
-    assert problems(tmp_path, "a: 2024-13-45") == (
-        "The price list is not YAML: month must be in 1..12."
-    )
-    assert problems(tmp_path, "[" * 1_000) == "The price list is nested too deeply."
-    (tmp_path / "prices.yaml").unlink()
     with pytest.raises(ConfigError) as raised:
-        Prices.load(tmp_path / "prices.yaml")
+        Prices.load(tmp_path / "absent.yaml")
     assert raised.value.what == "The price list cannot be read (No such file or directory)."
 
 
