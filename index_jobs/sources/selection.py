@@ -6,30 +6,28 @@ The library pathspec translates patterns. It is imported when there is a pattern
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.records import readable
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-import math
-from collections.abc import Iterator
-from dataclasses import replace
-
-from arag_search.errors import SourceError
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 IGNORE_FILE = ".gitignore"
 REPOSITORY = ".git"
 
+_EXCLUDES = f"{REPOSITORY}/info/exclude"
 _MAX_IGNORE_BYTES = 1 << 20
 _TRAILING_BLANKS = re.compile(r"(?<!\\) +$")
 _CLASSES = {
@@ -45,26 +43,16 @@ _CLASSES = {
 _CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\](?=[^\[]*\])")
 """A class of characters in brackets, which pathspec does not know (``[[:digit:]]``)."""
 
-_EXCLUDES = f"{REPOSITORY}/info/exclude"
-
-
-class _IgnorePattern(NamedTuple):
-    """A line of an ignore file. ``match`` returns something true for the paths that the pattern
-    matches by itself, without a slash at the end: git does not count matches of a folder above."""
-
-    ignores: bool
-    only_folders: bool
-    match: Callable[[str], object]
-
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The patterns of an ignore file, and those of the folders above it.
+    """The patterns of an ignore file, each with whether it is for folders only, and the rules of
+    the folders above it.
 
     ``above`` is the length of the path, with a slash, of the folder in which the file lies.
     """
 
-    patterns: Sequence[_IgnorePattern]
+    patterns: Sequence[tuple[GitIgnoreSpecPattern, bool]]
     above: int
     outer: IgnoreRules | None = None
 
@@ -80,9 +68,13 @@ class IgnoreRules:
         rules: IgnoreRules | None = self
         while rules is not None:
             relative = name[rules.above :]
-            for pattern in reversed(rules.patterns):
-                if (is_folder or not pattern.only_folders) and pattern.match(relative):
-                    return pattern.ignores
+            for pattern, only_folders in reversed(rules.patterns):
+                if is_folder or not only_folders:
+                    match: Any = pattern.match_file(relative)
+                    # Pathspec marks by a group that a folder above the entry matches. For git this
+                    # is no match (so a GitIgnoreSpec, which counts it, keeps what git ignores).
+                    if match is not None and match.match.lastgroup is None:
+                        return bool(pattern.include)
             rules = rules.outer
         return False
 
@@ -118,7 +110,7 @@ def rules_of(
         if name not in names:
             continue
         path = Path(folder, file) if name == IGNORE_FILE else _excludes(Path(folder, REPOSITORY))
-        if patterns := _ignore_file(path, f"{where}{file}"):
+        if patterns := _patterns(path, f"{where}{file}"):
             outer = IgnoreRules(patterns, above, outer)
     return outer
 
@@ -135,66 +127,45 @@ def _excludes(repository: Path) -> Path:
     return folder / "info" / "exclude"
 
 
-def _ignore_file(path: Path, where: str) -> list[_IgnorePattern]:
-    """Return the patterns of an ignore file; none if it is not a regular file."""
+def _patterns(path: Path, where: str) -> list[tuple[GitIgnoreSpecPattern, bool]]:
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
     try:
-        status = os.lstat(path)
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return []
     except (FileNotFoundError, NotADirectoryError):
-        return []
-    if not stat.S_ISREG(status.st_mode):
         return []
     with readable(where), path.open("rb") as file:
         data = file.read(_MAX_IGNORE_BYTES)
-    lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")
-    return list(filter(None, (_pattern(line.removesuffix("\r")) for line in lines)))
-
-
-def _pattern(line: str) -> _IgnorePattern | None:
-    """Parse a line of an ignore file; return None for a line that git skips."""
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
-    line = _CLASS.sub(lambda name: _CLASSES[name[1]], _TRAILING_BLANKS.sub("", line))
-    body = line.rstrip("/")
-    try:
-        pattern = GitIgnoreSpecPattern(body)
-    except (ValueError, re.error):
-        return None
-    if pattern.include is None:
-        return None
-    expression = cast("re.Pattern[str]", cast("Any", pattern).regex)
-    # pathspec means all entries by ".", and by "^a/" those in a; other expressions name an entry,
-    # or one below it.
-    is_prefix = expression.pattern == "." or body.endswith("/**")
-    match = expression.match if is_prefix else expression.fullmatch
-    return _IgnorePattern(pattern.include, body != line, match)
-
-
-def _is_valid(pattern: str) -> bool:
-    try:
-        _spec([pattern])
-    except (ValueError, re.error):
-        return False
-    return True
-
-
-def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
-    """Compile patterns. Raises ValueError or re.error if they are not valid."""
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(patterns)
+    patterns: list[tuple[GitIgnoreSpecPattern, bool]] = []
+    for line in os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n"):
+        line = _TRAILING_BLANKS.sub("", line.removesuffix("\r"))
+        line = _CLASS.sub(lambda name: _CLASSES[name[1]], line)
+        with suppress(ValueError, re.error):  # git skips a line that is no pattern, too
+            pattern = GitIgnoreSpecPattern(line.rstrip("/"))
+            if pattern.include is not None:
+                patterns.append((pattern, line.endswith("/")))
+    return patterns
 
 
 @lru_cache(maxsize=8)
 def spec_of(option: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
     """Return the patterns of --include or --exclude, or None if there are none. Raises
     ArgumentError for a pattern that is not valid."""
+    from pathspec import GitIgnoreSpec
+
     for pattern in patterns:
-        if not pattern.strip() or pattern.startswith("#") or not _is_valid(pattern):
+        try:
+            is_valid = bool(pattern.strip()) and not pattern.startswith("#")
+            GitIgnoreSpec.from_lines([pattern])
+        except (ValueError, re.error):
+            is_valid = False
+        if not is_valid:
             raise ArgumentError(
                 f'{option}: "{pattern}" is not a pattern.',
                 allowed="a name or path with *, ? and **, as in .gitignore: '*.py', 'src/**/*.sql'",
             )
-    return _spec(patterns) if patterns else None
+    return GitIgnoreSpec.from_lines(patterns) if patterns else None
 
 
 LINK_OUT = "links out of the folder"
@@ -222,25 +193,10 @@ _KEY_NAMES = re.compile(
 )
 """The names of files that hold keys and passwords."""
 
-NOT_READ = frozenset(
-    (
-        *(
-            LINK_OUT,
-            LINK_TO_FOLDER,
-            LINK_TO_NOTHING,
-            PIPE,
-            SOCKET,
-            DEVICE,
-            HIDDEN,
-            LOCK_FILE,
-            IGNORED,
-            EXCLUDED,
-            KEY_FILE,
-            TOO_LARGE,
-        ),
-        *IGNORED_FOLDERS,
-    )
-)
+NOT_READ = IGNORED_FOLDERS | {
+    *(LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, PIPE, SOCKET, DEVICE),
+    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, KEY_FILE, TOO_LARGE),
+}
 """The names that reports give to entries that are left out whatever the endings of their names."""
 
 
