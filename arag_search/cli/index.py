@@ -79,8 +79,7 @@ def index_command(
         bool,
         typer.Option(
             "--dry-run",
-            help="Write nothing: estimate documents, passages, disk and time from a sample. With "
-            "--add or --sync: show which documents would change.",
+            help="With --add or --sync: show which documents would change, and change nothing.",
         ),
     ] = False,
     rollback: Annotated[
@@ -136,7 +135,6 @@ def index_command(
       arag-search index chunks.json --to my-index --overwrite --json > report.json
       arag-search index kilt.jsonl.gz --to kilt --format kilt --metadata categories:keyword
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
-      arag-search index dump.jsonl.gz --to http://localhost:9200/my-index --dry-run
       arag-search index /shared/dumps/*.jsonl.gz --to /shared/my-index --ray auto
       arag-search index --rollback --to http://localhost:9200/my-index
       arag-search index today.jsonl --to my-index --add
@@ -149,10 +147,16 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
+    if dry_run and not (add or sync or watch):
+        raise ArgumentError(
+            "--dry-run is given without --add or --sync.",
+            allowed="--dry-run of an update, which shows what would change",
+            do="Leave it out.",
+        )
     if not is_address(to):
         check_path(to, "the index")
     if rollback:
-        return _roll_back(to, source, dry_run, json)
+        return _roll_back(to, source, json)
     for name in source:
         check_path(name, "a source")
     options = build_options(
@@ -179,10 +183,6 @@ def index_command(
             vectors=vectors,
             embed=embed,
         )
-    if dry_run:
-        from index_jobs.build.estimate import estimate
-
-        return print_report(estimate(source, to, options), json)
     return run_job(lambda progress: build_index(source, to, options, progress), json)
 
 
@@ -193,11 +193,11 @@ index_command.__doc__ = (
 )
 
 
-def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
-    if sources or dry_run:
+def _roll_back(location: str, sources: list[str], json: bool) -> int:
+    if sources:
         raise ArgumentError(
-            "--rollback builds nothing, but sources or --dry-run are given.",
-            where=", ".join(sources[:5]) or location,
+            "--rollback builds nothing, but sources are given.",
+            where=", ".join(sources[:5]),
             do="Leave them out, or leave --rollback out.",
         )
     return print_report(roll_back(location), json)

@@ -14,7 +14,7 @@ from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import CorpusReader, SeenIds, Source
 
 AUTO = "auto"
-SAMPLED_SOURCES = 8
+_SAMPLED_SOURCES = 8
 MARGIN = 0.75
 """The share of the sample that must be in one language for its lemmas to be used."""
 
@@ -43,7 +43,9 @@ def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:
     and for a language without lemmas, it is NONE. Raises SourceError."""
     counts: Counter[str] = Counter()
     short = ""
-    for source in spread(sources):
+    count = min(_SAMPLED_SOURCES, len(sources))
+    for place in range(count):
+        source = sources[place * len(sources) // count]
         reader = CorpusReader(
             [source],
             metadata,
@@ -66,12 +68,6 @@ def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:
     shares = tuple((language, count / total) for language, count in counts.most_common())
     language, share = shares[0] if shares else (NONE, 0.0)
     return Detected(language if share >= MARGIN and language in languages() else NONE, shares)
-
-
-def spread(sources: Sequence[Source]) -> list[Source]:
-    """Return some of the sources, spread evenly over all."""
-    count = min(SAMPLED_SOURCES, len(sources))
-    return [sources[place * len(sources) // count] for place in range(count)]
 
 
 def _language_of(text: str) -> str:

@@ -225,13 +225,6 @@ class FileSource:
                     if values := front_values(Path(file.path), file.where):
                         yield values
 
-    def spread(self) -> FileSource:
-        """Return a source of the same files in an order of which every beginning is spread evenly
-        over all of them: a sample of a folder whose files are alike by subfolder."""
-        source = copy(self)
-        source._listing = partial(_spread, self._listing)
-        return source
-
     def states(self) -> dict[str, tuple[int, str]]:
         """Return the size and the time of each file, by its path below the root of ids."""
         return {file.relative: (file.size, file.state) for file in self._listing(LeftOut())}
@@ -431,16 +424,6 @@ class FileSource:
 
 def _listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFile]:
     return iter(files)
-
-
-def _spread(listing: Listing, left_out: LeftOut) -> Iterator[SourceFile]:
-    """Yield the files of a listing in the order of their places with the binary digits reversed."""
-    files = list(listing(left_out))
-    digits = len(files).bit_length()
-    for place in range(1 << digits):
-        at = int(f"{place:0{digits}b}"[::-1], 2)
-        if at < len(files):
-            yield files[at]
 
 
 class _FolderListing:

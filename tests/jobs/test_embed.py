@@ -10,7 +10,6 @@ from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.storage.shards import StoredType
 from index_jobs.build.new_index import build_index
-from index_jobs.embedding.estimate import estimate_embedding
 from index_jobs.embedding.job import WORK, embed_index
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
@@ -88,10 +87,6 @@ def test_existing_vectors_are_left_and_others_replaced_only_with_overwrite() -> 
 def test_an_index_without_text_is_refused_and_nothing_is_left() -> None:
     file_of("c.jsonl", {"id": "a", "text": "... !"}, {"id": "b", "text": "?"})
     build_index(["c.jsonl"], Path("index"), PLAIN)
-    for call in (embed_index, estimate_embedding):
-        with pytest.raises(SourceError) as caught:
-            call("index", ENCODER, SMALL)
-        assert caught.value.allowed == "passages with a letter or a digit"
     with pytest.raises(SourceError) as caught:
         embed_index("index", ENCODER, SMALL)
     assert str(caught.value) == (
@@ -133,18 +128,3 @@ def test_builds_and_compacting_leave_vectors_alone() -> None:
     assert only_sidecar("index/vectors") == sidecar
     assert embed_index("index", ENCODER, SMALL).up_to_date
     assert sorted(path.name for path in Path("index").iterdir() if path.is_dir())[-1] == "vectors"
-
-
-def test_a_dry_run_writes_nothing_and_counts_rows() -> None:
-    build_small_index(30)
-    forecast = estimate_embedding("index", ENCODER, SMALL)
-    assert (forecast.rows, forecast.is_exact) == ({"sentence": 90, "passage": 30}, True)
-    assert forecast.bytes == 120 * (16 * 4 + 48) + 30 * 70
-    text = forecast.to_text().splitlines()
-    assert (
-        text[0] == "Nothing was written. index would get vectors of 90 sentences and 30 passages."
-    )
-    assert text[3] == "disk: about 0.0 MB in index/vectors (float32)"
-    assert not Path("index/vectors").exists()
-    report = embed_index("index", ENCODER, SMALL)
-    assert forecast.bytes == pytest.approx(report.bytes, rel=0.5)

@@ -11,7 +11,6 @@ from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.search.index import open_index
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.new_index import build_index
-from index_jobs.embedding.estimate import estimate_embedding
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.plan import EmbedReport
 from index_jobs.updates.addition import AddOptions, add_documents
@@ -142,7 +141,6 @@ def test_without_a_name_an_index_in_a_shared_folder_keeps_its_own_encoder() -> N
 
     assert embed_index("index", None, shared).encoder.dimension == 8
     delete_documents("index", ["d1"], vectors="shared")
-    assert estimate_embedding("index", None, shared).encoder.dimension == 8
     assert embed_index("index", None, shared).encoder.dimension == 8
     lines = [*reversed(Path("index.jsonl").read_text().splitlines()), '{"text": "Last."}']
     build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)

@@ -11,7 +11,6 @@ from arag_search.search.index import open_index
 from arag_search.search.snippets import NearPassage
 from arag_search.vectors.base import row_key, rows_of
 from index_jobs.build.new_index import build_index
-from index_jobs.embedding.estimate import estimate_embedding
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.plan import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents
@@ -96,9 +95,3 @@ def test_an_interrupted_embedding_continues_as_it_began(titles: bool | None) -> 
     report = embed_index("index", ENCODER, USUAL)
     assert report.continued_shards > 0
     assert only_sidecar("index/vectors")[1].sentence_titles is (titles is not False)
-
-
-def test_an_estimate_counts_the_rows_that_will_be_made() -> None:
-    build()
-    estimate = estimate_embedding("index", ENCODER, USUAL)
-    assert estimate.rows == {"sentence": 24, "passage": 12}

@@ -18,20 +18,20 @@ CEILINGS = {
     ("arag_search/tools/",): 5_245,
     ("arag_search/agent/",): 4_708,
     ("arag_search/evaluation/",): 3_491,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 6_616,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 6_455,
     ("arag_search/engines/opensearch/",): 4_844,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_842,
-    ("arag_search/cli/",): 5_638,
+    ("arag_search/cli/",): 5_627,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_620,
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
-    ("index_jobs/sources/",): 6_973,
-    ("index_jobs/",): 5_505,
+    ("index_jobs/sources/",): 6_912,
+    ("index_jobs/",): 5_223,
     ("bench/",): 18_108,
-    ("tests/",): 62_016,
+    ("tests/",): 61_855,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 151_520
+ALL = 150_844
 
 
 def _counts() -> Counter[tuple[str, ...]]:

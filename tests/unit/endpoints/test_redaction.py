@@ -65,7 +65,7 @@ def test_no_command_prints_the_password_in_the_location_of_an_index(
         ["ask", location, "x", "--model", "offline"],
         ["check", "x", "--index", location],
         ["index", "c.jsonl", "--to", location],
-        ["index", "c.jsonl", "--to", location, "--dry-run"],
+        ["index", "c.jsonl", "--to", location, "--sync", "--dry-run"],
         ["index", "c.jsonl", "--to", location, "--add"],
         ["index", "--rollback", "--to", location],
         ["embed", location, "--encoder", "hashing"],
