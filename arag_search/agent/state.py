@@ -16,7 +16,6 @@ from arag_search.agent.models.base import Message, ToolCall, Usage
 from arag_search.agent.record import ContextEvent, Route, Step
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
-from arag_search.tools.references import Searches
 
 _TOKENS_A_MESSAGE = 4  # role and separators, about what chat templates spend on them
 
@@ -54,7 +53,7 @@ class State:
     messages: list[Message] = field(default_factory=list[Message])
     context_tokens: int = 0
     steps: list[Step] = field(default_factory=list[Step])
-    read_set: ReadSet = field(default_factory=lambda: ReadSet(searches=Searches()))
+    read_set: ReadSet = field(default_factory=ReadSet)
     shown_ids: set[str] = field(default_factory=set[str])
     calls: dict[str, int] = field(default_factory=dict[str, int])
     stale_steps: int = 0

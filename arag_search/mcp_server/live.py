@@ -14,7 +14,6 @@ from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import Follower
 from arag_search.tools.base import ReadSet, Tool, ToolResult
-from arag_search.tools.references import Searches
 
 PAGE_ARGUMENTS = ("offset", "after")
 """The arguments of tools that ask for a further page of a result."""
@@ -30,8 +29,8 @@ class Coming(NamedTuple):
 
 
 class Session:
-    """The read sets of one conversation, one for each index. Two sessions share nothing. Searches
-    are numbered only if the conversation ``is_held`` here until the next call."""
+    """The read sets of one conversation, one for each index. Two sessions share nothing. A
+    conversation ``is_held`` here until the next call, or ends with this one."""
 
     def __init__(self, *, is_held: bool = True) -> None:
         self.is_held = is_held
@@ -45,8 +44,7 @@ class Session:
         """Return what was shown from an index. A call works on a copy, which is added when its
         reply is made. So a call that was cancelled before has shown nothing, and a reply that was
         lost in transit counts as shown."""
-        searches = Searches() if self.is_held else None
-        return self._read_sets.setdefault(index, ReadSet(is_kept=False, searches=searches))
+        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
 
 
 class Ran(NamedTuple):

@@ -367,10 +367,6 @@ SLOW_PATTERN = (
     "s for a query. Write a simpler one, without repetitions in repetitions, or add a word or "
     "phrase with AND."
 )
-OTHER_GRANULARITY = (
-    'a search of granularity "{granularity}", which matches other things. Write its query, or '
-    'search with granularity "{granularity}".'
-)
 REGULAR_EXPRESSION = (
     "patterns are off here. Write words, or prefixes such as librett*; for "
     "a slash at "
@@ -426,11 +422,6 @@ NOTE_LETTER = (
     "quoted: {option}."
 )
 NOTE_PATTERN = '{piece} was searched as a pattern; for the text write "{text}" in quotes.'
-NOTE_NO_SEARCH = '"{piece}" was searched as a word: the last search was #{last}.'
-NOTE_NOT_ALONE = (
-    '"{piece}" was searched as a word. As an earlier search it stands alone or beside an operator.'
-)
-NOTE_ANEW = "{piece} was searched anew: the index has changed since."
 NOTE_QUESTION_MARK = 'the "?" after "{word}" was read as punctuation.'
 NOTE_LOWER_CASE = '"{word}" was searched as a word; operators are in upper case.'
 NOTE_FIELD_COVERS = (

@@ -8,7 +8,7 @@ with arag_search.open_index("my-index") as index:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
@@ -42,7 +42,6 @@ from arag_search.errors import (
 )
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
-from arag_search.query.earlier import EarlierSearch, Expanded, with_earlier
 from arag_search.query.fields import DOC_ID, TITLE
 from arag_search.query.parser import (
     Operator,
@@ -284,7 +283,6 @@ class Index:
         relax: bool = False,
         branches: bool = False,
         published: bool = False,
-        earlier: Mapping[int, EarlierSearch] | None = None,
         show: Show = "text",
         after: str | None = None,
         rerank: bool = False,
@@ -313,8 +311,7 @@ class Index:
 
         With ``published``, the query is read as in presets that reproduce a paper: PREFER and
         DEMOTE are words, and words match as they are written. The same applies without
-        ``operators``. ``earlier`` are searches of the same conversation, which the query may refer
-        to by number, as in ``#3 AND libretto``.
+        ``operators``.
 
         ``show`` "titles" lists passages: it reads no text and counts all matches; "lines" lists all
         sentences that match best, or at sentence granularity those that match. Of more than
@@ -351,17 +348,12 @@ class Index:
             )
         schema = self._schema
         sorting = None if sort is None else parse_sort(sort, schema)
-        expanded = Expanded(query)
-        if earlier and "#" in query and operators and not published:
-            corpus = self.manifest.fingerprint
-            expanded = with_earlier(query, earlier, granularity, corpus, schema)
         options = Options(schema, default_operator, operators, published=published)
-        with expanded.columns_as_written():
-            parsed = parse_checked(expanded.text, options)
+        parsed = parse_checked(query, options)
         scope, within = narrowed(self.scope, filter, schema)
         deadline = Deadline.after(self.search_timeout_s)
         advising = advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree))
-        with advising, expanded.columns_as_written():
+        with advising:
             tree = parsed.tree
             marked: tuple[TextLeaf | Regex, ...] = parsed.wanted
             if "/" in parsed.understood:
@@ -396,7 +388,7 @@ class Index:
             )
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
-        notes = [*expanded.notes, *parsed.notes, *([done.note] if done.note else [])]
+        notes = [*parsed.notes, *([done.note] if done.note else [])]
         if sorting is not None or (feedback and not page.count):
             notes = [note for note in notes if note != NOTE_UNRANKED]
         may_name_title = f"{TITLE}:" in parsed.understood

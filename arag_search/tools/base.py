@@ -29,7 +29,7 @@ from arag_search.search.index import Index
 from arag_search.search.results import MAX_REACH
 from arag_search.tokens import count_tokens
 from arag_search.tools.lenient import taken
-from arag_search.tools.references import References, Searches, ShownReference
+from arag_search.tools.references import References, ShownReference
 from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_apart
 from arag_search.vectors.base import VectorUnit
 
@@ -93,28 +93,25 @@ class ReadSet:
 
     ``seen`` maps a chunk to the checksums of the sentences of it that were shown, by searches or
     reads. ``is_kept`` says that everything shown is still visible to the model, which is unknown
-    for clients of a server. ``searches`` are the numbered ones, None where replies carry no
-    numbers. ``references`` name the documents, ``windows`` are their lines that
-    were opened and are still visible, and ``step`` is the number of the current call. ``read`` are
-    the ids of passages that were asked for, in presets that reply as A-RAG (its context tracker).
+    for clients of a server. ``references`` name the documents, ``windows`` are their lines
+    that were opened and are still visible, and ``step`` is the number of the current call. ``read``
+    are the ids of passages asked for, in presets that reply as A-RAG (its context tracker).
     """
 
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     is_kept: bool = True
-    searches: Searches | None = None
     references: References = field(default_factory=References)
     windows: list[Window] = field(default_factory=list[Window])
     step: int = 0
     read: set[str] = field(default_factory=set[str])
 
     def copy(self) -> ReadSet:
-        """Return a copy that can be changed independently. References and numbers of searches are
-        shared, so that concurrent calls never give the same name twice."""
+        """Return a copy that can be changed independently. References are shared, so that
+        concurrent calls never give the same name twice."""
         seen = {chunk: set(sentences) for chunk, sentences in self.seen.items()}
         return ReadSet(
             seen,
             self.is_kept,
-            self.searches,
             self.references,
             list(self.windows),
             self.step,

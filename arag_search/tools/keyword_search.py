@@ -87,7 +87,7 @@ class KeywordSearch(SearchTool):
             reproduces=settings.reproduces,
         )
 
-    def _search(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> SearchResult:
+    def _search(self, arguments: KeywordSearchArguments) -> SearchResult:
         return self.index.keyword_search(
             arguments.keywords,
             top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from arag_search.errors import ArgumentError, UnknownChunkError
-from arag_search.query.earlier import EarlierSearch
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult, Show
@@ -121,17 +120,7 @@ class LogicalSearch(SearchTool):
             return id or None
         return meant_id(id)
 
-    def _number(
-        self, arguments: LogicalSearchArguments, result: SearchResult, read_set: ReadSet
-    ) -> int | None:
-        is_referable = result.total and self.operators and not self.published
-        if read_set.searches is None or not is_referable:
-            return None
-        corpus = self.index.manifest.fingerprint
-        search = EarlierSearch(result.understood, arguments.granularity, corpus)
-        return read_set.searches.add(search)
-
-    def _search(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> SearchResult:
+    def _search(self, arguments: LogicalSearchArguments) -> SearchResult:
         return self.index.logical_search(
             arguments.query,
             top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,
@@ -149,5 +138,4 @@ class LogicalSearch(SearchTool):
             show=arguments.show,
             after=self._after(arguments.after),
             published=self.published,
-            earlier=read_set.searches.by_number if read_set.searches else None,
         )

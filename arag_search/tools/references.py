@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from arag_search.query.earlier import EarlierSearch
-
 FORM = re.compile(r"turn\d+search\d+")
 _CHANGING = threading.Lock()
 _MAX_PASSAGES = 200
@@ -44,27 +42,6 @@ class Reference:
         """Note passages that were shown."""
         new = [id for id in dict.fromkeys(passages) if id not in self.passages]
         self.passages += new[: _MAX_PASSAGES - len(self.passages)]
-
-
-@dataclass(slots=True)
-class Searches:
-    """The searches of a conversation by number, from 1, to which later calls refer. They grant
-    nothing: an earlier query runs anew, within the scope of the index.
-
-    Concurrent calls may share it.
-    """
-
-    by_number: dict[int, EarlierSearch] = field(default_factory=dict[int, EarlierSearch])
-
-    def add(self, search: EarlierSearch) -> int:
-        """Add a search, and return its number; one that was made before keeps its own."""
-        with _CHANGING:
-            for number, known in self.by_number.items():
-                if known == search:
-                    return number
-            number = len(self.by_number) + 1
-            self.by_number[number] = search
-            return number
 
 
 @dataclass(slots=True)

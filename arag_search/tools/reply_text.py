@@ -37,7 +37,6 @@ CALLS_LEFT = "Note: tool calls left: "
 _REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"^\[(?!page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
 """The header of a passage, but not the line at which a page of a PDF begins."""
-_SEARCH_NUMBER = re.compile(r"#(\d+): ")
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _RANK = rf"(?:cosine -?\d\.\d\d|{LOWERED})"
 _WHOLE = rf"(?:{WHOLE_DOCUMENT}|{WHOLE_PART})"
@@ -102,12 +101,6 @@ class ReplyParts(NamedTuple):
         for part in self.passages:
             lines += [part.header, part.about, part.text, part.below]
         return "\n".join(line for line in lines if line)
-
-
-def number_of(reply: str) -> int | None:
-    """Return the number of a search in a conversation; None for a reply without one."""
-    match = _SEARCH_NUMBER.match(reply)
-    return None if match is None else int(match[1])
 
 
 def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:

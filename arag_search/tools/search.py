@@ -132,35 +132,27 @@ class SearchTool(Tool):
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         try:
-            result = self._search(arguments, read_set)
+            result = self._search(arguments)
         except QueryError as error:
             return error_result(str(error) if self.style.is_ours else NOT_READABLE)
-        return reply(result, self.style, read_set, self._number(arguments, result, read_set))
+        return reply(result, self.style, read_set)
 
     @abstractmethod
-    def _search(self, arguments: Any, read_set: ReadSet) -> SearchResult:
+    def _search(self, arguments: Any) -> SearchResult:
         """Search the index. Raises QueryError for a query that the model can correct."""
 
-    def _number(self, arguments: Any, result: SearchResult, read_set: ReadSet) -> int | None:
-        """Return the number under which later queries refer to a search; None for no number."""
-        del arguments, result, read_set
-        return None
 
-
-def reply(
-    result: SearchResult, style: ReplyStyle, read_set: ReadSet, number: int | None = None
-) -> ToolResult:
-    """Return the bounded text of a search result, which begins with its ``number``."""
+def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:
+    """Return the bounded text of a search result."""
     if style.paper is not None:
         return _paper_reply(result, style.paper, style)
-    label = f"#{number}: " if number else ""
     understood = _understood(result, style.bound // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     blocks = _blocks(result, style, read_set)
     if not blocks:
         lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
-        text = label + "\n".join(lines)
+        text = "\n".join(lines)
         return _tool_result(Fitted(cut_to(text, style.bound), [], ()), result)
     hits = {hit.id for hit in result.hits}
 
@@ -171,7 +163,7 @@ def reply(
             heading = _empty_lines(result, understood)
         lines = [*heading, branch_counts(result), notes]
         head = "\n".join(line for line in lines if line)
-        return label + head, _footer(result, kept, shown, style)
+        return head, _footer(result, kept, shown, style)
 
     fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     for kept in fitted.blocks:

@@ -19,7 +19,6 @@ from arag_search.tools.base import (
     MAX_TOOL_TOP_K,
     Arguments,
     Paper,
-    ReadSet,
     ToolSettings,
 )
 from arag_search.tools.index_description import described
@@ -108,7 +107,7 @@ class SemanticSearch(VectorSearchTool):
     arguments = SemanticSearchArguments
     of_paper = ("query", "top_k")
 
-    def _search(self, arguments: SemanticSearchArguments, read_set: ReadSet) -> SearchResult:
+    def _search(self, arguments: SemanticSearchArguments) -> SearchResult:
         return self.index.semantic_search(
             arguments.query,
             top_k=arguments.top_k,
@@ -164,7 +163,7 @@ class HybridSearch(VectorSearchTool):
         tool.vectors = settings.vectors
         return tool
 
-    def _search(self, arguments: HybridSearchArguments, read_set: ReadSet) -> SearchResult:
+    def _search(self, arguments: HybridSearchArguments) -> SearchResult:
         return self.index.hybrid_search(
             arguments.query,
             top_k=arguments.max_results,
@@ -200,7 +199,7 @@ class NaiveEmbeddingSearch(VectorSearchTool):
     of_paper = ("query", "top_k")
     style_changes = {"full_text": True, "max_offset": 0}  # noqa: RUF012
 
-    def _search(self, arguments: NaiveEmbeddingSearchArguments, read_set: ReadSet) -> SearchResult:
+    def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
         return self.index.naive_embedding_search(
             arguments.query, top_k=arguments.top_k, **self._shared(arguments)
         )

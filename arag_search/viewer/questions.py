@@ -16,7 +16,6 @@ from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score
 from arag_search.evaluation.trajectories import arguments_of
-from arag_search.query.earlier import EarlierSearch
 from arag_search.query.fields import Schema
 from arag_search.query.tree import Regex, TextLeaf
 from arag_search.questions.question import Question
@@ -61,19 +60,16 @@ class Steps:
     def of(self, record: Record) -> list[dict[str, Any]]:
         """Convert the steps of a record, in order."""
         steps: list[dict[str, Any]] = []
-        earlier: dict[int, EarlierSearch] = {}
         for step in record.trajectory:
             later = [event for event in record.context if event.after_step >= step.step]
             removed = {reference for event in later for reference in event.removed}
-            shown = self._step(step, removed, earlier)
+            shown = self._step(step, removed)
             events = [event_text(event) for event in later if event.after_step == step.step]
             steps.append({**shown, "events": events} if events else shown)
         return steps
 
-    def _step(
-        self, step: Step, removed: Collection[str], earlier: dict[int, EarlierSearch]
-    ) -> dict[str, Any]:
-        reading = reading_of(step, self._schema, earlier)
+    def _step(self, step: Step, removed: Collection[str]) -> dict[str, Any]:
+        reading = reading_of(step, self._schema)
         parts = parts_of(step.tool_output, step.passages)
         leaves = reading.leaves if reading is not None else ()
         shown: dict[str, Any] = {

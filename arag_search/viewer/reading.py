@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from arag_search.agent.record import Step
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query import analysis
-from arag_search.query.earlier import EarlierSearch, Expanded, with_earlier
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import Piece, pieces
 from arag_search.query.parser import Operator, parse
@@ -20,7 +18,7 @@ from arag_search.query.problems import Problem, QueryError
 from arag_search.query.tree import Node, Phrase, Regex, TextLeaf, positive_leaves
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.reply_text import number_of, parts_of
+from arag_search.tools.reply_text import parts_of
 from arag_search.tools.search import AS_WRITTEN, is_as_written
 
 
@@ -42,12 +40,9 @@ class Reading:
     mended: str | None = None
 
 
-def reading_of(
-    step: Step, schema: Schema, earlier: dict[int, EarlierSearch] | None = None
-) -> Reading | None:
+def reading_of(step: Step, schema: Schema) -> Reading | None:
     """Return the reading of the query of a step; None if it has no query that its tool could
-    read. ``earlier`` are the numbered searches of the conversation, to which that of the step is
-    added."""
+    read."""
     arguments = arguments_of(step)
     tool = TOOLS.get(step.tool_name)
     form = tool.form_of(arguments) if tool is not None else None
@@ -59,38 +54,26 @@ def reading_of(
         return None
     if form == "logical":
         operator: Operator = "AND" if arguments.get("default_operator") == "AND" else "OR"
-        granularity = str(arguments.get("granularity", "chunk"))
-        earlier = {} if earlier is None else earlier
-        expanded = Expanded(query)
-        with suppress(QueryError):  # which the reply shows
-            if earlier:
-                expanded = with_earlier(query, earlier, granularity, "", schema)
-        reading = replace(_logical(expanded, operator, step, schema), typed=query)
-        if reading.pieces and (number := number_of(step.tool_output)):
-            understood = "".join(piece.text for piece in reading.pieces)
-            earlier[number] = EarlierSearch(understood, granularity, "")
-        return reading
+        return _logical(query, operator, step, schema)
     if form == "words":
         tree, _ = words_query(query)
         return Reading(query, leaves=_text_leaves(tree))
     return Reading(query)
 
 
-def _logical(expanded: Expanded, default_operator: Operator, step: Step, schema: Schema) -> Reading:
+def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
     """Parse with all operators, with those of the papers, and with none. The preset decides between
     them, and the reply shows above its passages which one applied."""
-    query = expanded.text
     above = parts_of(step.tool_output, step.passages).above
     for operators, published in ((True, False), (True, True), (False, False)):
         try:
-            with expanded.columns_as_written():
-                parsed = parse(
-                    query,
-                    schema,
-                    default_operator=default_operator,
-                    operators=operators,
-                    published=published,
-                )
+            parsed = parse(
+                query,
+                schema,
+                default_operator=default_operator,
+                operators=operators,
+                published=published,
+            )
         except QueryError as error:
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)

@@ -30,7 +30,6 @@ from arag_search.evaluation.bootstrap import SEED
 from arag_search.search.index import Index, open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.references import Searches
 from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.quality.packages import (
@@ -172,7 +171,7 @@ def drawn(choices: Sequence[_Choice], count: int) -> list[_Choice]:
 def _search(index: Index, **arguments: Any) -> ToolResult:
     """Call ``logical_search`` of preset ``logical_read``, as the first call of a conversation."""
     tool = tools_of(load_preset(DEFAULT_PRESET), index)["logical_search"]
-    result = tool.run(arguments, ReadSet(searches=Searches()))
+    result = tool.run(arguments, ReadSet())
     if result.status == "error":
         raise BenchError(f"logical_search failed: {result.text}", where=str(arguments))
     return result

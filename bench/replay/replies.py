@@ -32,7 +32,6 @@ from arag_search.search.index import Index, open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.marked import checksum
-from arag_search.tools.references import Searches
 from arag_search.tools.registry import READ_TOOLS, TOOLS
 from bench import BenchError
 from bench.arguments import BenchParser, positive, whole_from
@@ -209,7 +208,7 @@ class _Asked:
 
     def __init__(self, preset: Preset, tools: Mapping[str, Tool], record: Record) -> None:
         self.tools = tools
-        self.read_set = ReadSet(searches=Searches())
+        self.read_set = ReadSet()
         self.results: list[ToolResult] = []
         self.searches: list[Step] = []
         self.by_searches: dict[str, set[int]] = {}

@@ -28,7 +28,6 @@ from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
-from arag_search.tools.references import Searches
 from tests.support.commands import Command
 from tests.support.examples import examples
 from tests.support.mcp_http import (
@@ -110,7 +109,7 @@ def test_two_sessions_at_the_same_time_see_their_own_parts(file: Path) -> None:
                 tools = {tool.name: tool for tool in (await client.list_tools()).tools}
                 assert f"owner (keyword: {owners})" in (tools["logical_search"].description or "")
                 reply = await client.call_tool("logical_search", {"query": "opera"})
-                assert text_of(reply).startswith(f"#1: {total} of {total} passage")
+                assert text_of(reply).startswith(f"{total} of {total} passage")
             assert "Venice" in text_of(await ann.call_tool("chunk_read", PLAN))
             assert "Venice" in await resource(ann, "arag://memory/chunk/plan.1")
             assert "Venice" in await resource(ann, "arag://memory/document/plan")
@@ -274,7 +273,7 @@ def test_a_token_sees_its_part_of_every_index(file: Path) -> None:
             for client, name, total in ((bob, "all", 1), (ann, "all", 3), (ann, "some", 1)):
                 arguments = {"query": "opera", "index": name}
                 reply = text_of(await client.call_tool("logical_search", arguments))
-                assert reply.startswith(f"#1: {total} of {total} passage")
+                assert reply.startswith(f"{total} of {total} passage")
 
     over_http(talk, served=LocalServer(preset=preset, indexes=indexes, access=file))
 
@@ -476,7 +475,7 @@ def test_clients_with_random_parts_get_the_replies_of_their_passages_alone(
             for client, part in zip(clients, parts, strict=True):
                 offered = {tool.name: tool for tool in (await client.list_tools()).tools}
                 tools = tools_of(preset, part.alone)
-                seen = ReadSet(is_kept=False, searches=Searches())
+                seen = ReadSet(is_kept=False)
                 for name, arguments in calls:
                     assert offered[name].description == tools[name].description
                     reply = await client.call_tool(name, arguments)

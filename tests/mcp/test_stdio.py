@@ -153,7 +153,7 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None
                 assert names == ["logical_search", "chunk_read", "words"]
                 query = {"index": "my-index", "query": '"antonio vivaldi" AND librett*'}
                 search_reply = await client.call_tool("logical_search", query)
-                assert text_of(search_reply).startswith("#1: 5 of 8 passages for ")
+                assert text_of(search_reply).startswith("5 of 8 passages for ")
                 read_reply = await client.call_tool(
                     "chunk_read", {"index": "notes", "chunk_ids": ["n2.1"]}
                 )
