@@ -130,12 +130,6 @@ def run_command(
     The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
     failed or have not been asked, and 130 after an interruption.
     """
-    if opening.synonyms is not None:
-        raise ArgumentError(
-            "--synonyms is given for a run.",
-            allowed="a run without it: its records name all that its queries depend on",
-            do="Leave it out.",
-        )
     progress = open_progress()
     arag = None if config is None else AragConfig.load(config)
     questions = questions_file or questions

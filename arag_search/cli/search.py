@@ -18,7 +18,6 @@ from arag_search.cli.options.index import (
     Opening,
     RerankerName,
     SearchTimeoutSeconds,
-    SynonymsFile,
     VectorsFolder,
     Yes,
 )
@@ -116,7 +115,6 @@ class SearchOptions(NamedTuple):
     vectors: VectorsFolder = None
     encoder: EncoderName = None
     reranker: RerankerName = None
-    synonyms: SynonymsFile = None
     filter: Annotated[
         str | None,
         typer.Option(
@@ -213,7 +211,6 @@ class SearchOptions(NamedTuple):
             self.reranker,
             self.fresh,
             self.yes,
-            self.synonyms,
         )
 
     def check(self) -> None:

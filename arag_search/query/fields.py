@@ -45,17 +45,13 @@ class Schema:
     ``language`` is that of the normal forms of words; if it is empty, words match as written. An
     ``open`` schema stands for an unknown index: any other name is taken for a metadata field,
     and its type is guessed from the value. A ``metadata_only`` schema is for filters: its
-    description leaves out the text fields. ``synonyms`` are the texts that stand for each other, by
-    the terms of each of them.
+    description leaves out the text fields.
     """
 
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     open: bool = False
     metadata_only: bool = False
     language: str = ""
-    synonyms: Mapping[tuple[str, ...], tuple[str, ...]] = field(
-        default_factory=dict[tuple[str, ...], tuple[str, ...]]
-    )
 
     def kind(self, name: str) -> FieldKind | None:
         """Return the kind of a field, or None if there is no such field."""

@@ -42,7 +42,6 @@ from arag_search.query.limits import (
 from arag_search.query.printing import OPERATOR_WORDS
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
 from arag_search.query.signs import plain_signs
-from arag_search.query.synonyms import with_synonyms
 from arag_search.query.tree import (
     And,
     Compound,
@@ -176,10 +175,6 @@ def parse_checked(text: str, options: Options) -> ParsedQuery:
         corrected = None if tree is None else render(tree, options.operators)
         raise findings.error(_mended(reading, corrected, options))
     if options.has_additions:
-        if options.schema.synonyms:
-            tree, left_out = with_synonyms(tree, options.schema.synonyms, options.schema.language)
-            for word in left_out:
-                findings.note(fill(problems.NOTE_SYNONYMS, word=word))
         give_forms(tree, options.schema.language)
         _note_question(tree, findings)
     wanted = tuple([leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)])

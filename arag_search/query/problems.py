@@ -436,7 +436,6 @@ NOTE_SIGNS = "these signs were read as those of the query language: {signs}"
 NOTE_COMMA = "{name}:{value} was searched with and without the sign at its end."
 NOTE_PLAIN = 'the question was read as plain words: "{piece}" is no syntax here ({message})'
 NOTE_QUESTION = "all words of the question were searched, {empty} too. Words that tell: {telling}."
-NOTE_SYNONYMS = 'the synonyms of "{word}" were left out, because the query has many words.'
 NOTE_OTHER_OPERATOR = '"{word}" is no operator here, and was searched as a word. {instead}'
 INSTEAD_OF_XOR = "Write (a OR b) AND NOT (a AND b)."
 INSTEAD_OF_NEAR = 'For words near each other write "a b"~5.'

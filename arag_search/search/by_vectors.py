@@ -104,7 +104,7 @@ class VectorSearch:
         self._search_timeout_s = search_timeout_s
         self._calls = Calls(location)
         self._pool = ThreadPoolExecutor(thread_name_prefix="by-words")  # starts none by itself
-        self.schema = engine.manifest.query_schema
+        self._schema = engine.manifest.query_schema
 
     def within(self, scope: Scope | None) -> VectorSearch:
         """Return the searches of a part of the index, which share vectors and calls."""
@@ -246,7 +246,7 @@ class VectorSearch:
                 give_forms(tree, self._engine.manifest.language)
                 logical = str(tree)
             return _Hybrid(tree, text, tuple(notes), HYBRID_NARROWING, logical)
-        parsed = parse(query, self.schema)
+        parsed = parse(query, self._schema)
         tree, understood, notes = parsed.tree, parsed.understood, parsed.notes
         if not meaning.strip():
             meaning = " ".join(dict.fromkeys(leaf.text for leaf in parsed.wanted)) or query

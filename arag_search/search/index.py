@@ -52,7 +52,6 @@ from arag_search.query.parser import (
     parse_filter,
 )
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.synonyms import Synonyms
 from arag_search.query.tree import (
     KeywordEquals,
     Node,
@@ -163,7 +162,7 @@ class Index:
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
     None is no limit. ``manifest`` describes the index, ``reranker`` serves searches with
     ``rerank``. ``is_outdated`` returns whether another state of the index has been published since
-    it was opened. ``synonyms`` are those of logical queries.
+    it was opened.
     """
 
     def __init__(
@@ -176,7 +175,6 @@ class Index:
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
         reranker: Reranker | None = None,
         is_outdated: Callable[[], bool] = lambda: False,
-        synonyms: Synonyms | None = None,
     ) -> None:
         check_search_timeout(search_timeout_s)
         self.is_outdated = is_outdated
@@ -191,9 +189,6 @@ class Index:
         self._spelling = Spelling(engine)
         self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
         self._schema = self.manifest.query_schema
-        if synonyms is not None:
-            table = synonyms.table(self.manifest.language)
-            self._schema = self._by_vectors.schema = replace(self._schema, synonyms=table)
         self._lines = LinesCache()
         self._is_part = False
 
@@ -868,7 +863,6 @@ class IndexOpening:
     nprobe: int | None = None
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
     reranker: Reranker | str | None = None
-    synonyms: Synonyms | None = None
 
     def open(
         self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
@@ -907,7 +901,6 @@ class IndexOpening:
             self.search_timeout_s,
             reranker,
             is_outdated,
-            self.synonyms,
         )
 
     def is_growing(self, placement: str) -> bool:
@@ -1030,7 +1023,6 @@ def open_index(
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
     reranker: Reranker | str | None = None,
     refresh: Literal["auto"] | None = None,
-    synonyms: str | Path | None = None,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -1054,9 +1046,6 @@ def open_index(
     updates (on a server, within a second): every call is answered from one state of the index, the
     newest, and further pages of a result (``offset``, ``after``) from the state of its first page.
 
-    ``synonyms`` is a file of words that stand for each other in logical queries, such as the line
-    ``k8s = kubernetes`` (see arag_search/query/synonyms.py). Raises ConfigError for its problems.
-
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, what opening the reranker raises, and for a server ArgumentError,
     AccessError, UnavailableError, EngineError.
@@ -1072,7 +1061,6 @@ def open_index(
         nprobe,
         search_timeout_s,
         reranker,
-        None if synonyms is None else Synonyms.of_file(synonyms),
     )
     if refresh == "auto":
         return FollowedIndex(opening.follow(lambda index: index))

@@ -462,17 +462,3 @@ def test_text_is_bounded_as_for_a_model_unless_more_is_asked_for(arag: Command) 
     done = arag("search", "my-index", "the", "--top-k", "63")
     assert done.lines[0] == "63 of 63 passages for the"
     assert count_tokens(done.out) > DEFAULT_RESULT_TOKENS
-
-
-def test_synonyms_of_a_file_are_shown_and_counted(arag: Command) -> None:
-    file_of("synonyms", "prete rosso = vivaldi")
-    plain = arag("search", "my-index", '"prete rosso"')
-    done = arag("search", "my-index", '"prete rosso"', "--synonyms", "synonyms")
-    assert ' passages for ("prete rosso" OR vivaldi)' in done.lines[0]
-    assert done.lines[0] != plain.lines[0]
-    exact = ("search", "my-index", '"=vivaldi"')
-    assert arag(*exact, "--synonyms", "synonyms") == arag(*exact)
-    file_of("wrong", "vivaldi", "a = ")
-    refused = arag("search", "my-index", "vivaldi", "--synonyms", "wrong")
-    assert refused.code == 1
-    assert "line 1: there is no =; line 2:" in refused.err

@@ -109,16 +109,6 @@ PresetReranker = Annotated[
         show_default=False,
     ),
 ]
-SynonymsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--synonyms",
-        help="A file of words that stand for each other in logical queries, a line such as "
-        "'k8s = kubernetes' for each group.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
 
 DefaultOperator = Literal["OR", "AND"]
 OnOff = Literal["on", "off"]
@@ -137,7 +127,6 @@ class Opening(NamedTuple):
     reranker: PresetReranker = None
     fresh: Fresh = False
     yes: Yes = False
-    synonyms: SynonymsFile = None
 
     @contextmanager
     def open(self, location: str) -> Generator[Index]:
@@ -148,7 +137,6 @@ class Opening(NamedTuple):
 
     def opening(self, location: str) -> IndexOpening:
         """Return how the index at a location is opened."""
-        from arag_search.query.synonyms import Synonyms
         from arag_search.search.index import IndexOpening
 
         return IndexOpening(
@@ -158,7 +146,6 @@ class Opening(NamedTuple):
             encoder=self.encoder,
             search_timeout_s=self.search_timeout_s or None,
             reranker=self.reranker,
-            synonyms=None if self.synonyms is None else Synonyms.of_file(self.synonyms),
         )
 
     def located(self, location: str) -> AbstractContextManager[str]:
