@@ -156,11 +156,6 @@ class Preset(BaseModel):
         default=True,
         description="Whether the answer is asked for in lines: answer, explanation, sources.",
     )
-    rerank: bool = Field(
-        default=False,
-        description="Whether a reranker, which the index is opened with, orders the first passages "
-        "of searches again.",
-    )
     documents: DocumentSettings | None = Field(
         default=None,
         description="How document tools work, and the loop around them: a block of keys.",

@@ -25,8 +25,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
     """Return the tools by name, in the order of the preset.
 
     Raises NotServedError, naming all tools that the index was built without or has no vectors
-    for, or if it was opened without a reranker that the preset needs, and the errors of opening the
-    vectors.
+    for, and the errors of opening the vectors.
     """
     without = index.manifest.without
     missing = {name: part for name in preset.tools if (part := TOOLS[name].part) in without}
@@ -38,12 +37,6 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
             do=f"Build it again without --without {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
-    if preset.rerank and index.reranker is None:
-        raise NotServedError(
-            f"Preset {preset.name} orders passages again, and the index has no reranker.",
-            where=index.location,
-            do="Name one with --reranker, or set rerank: false in the preset.",
-        )
     return {name: TOOLS[name].tool_class.of(index, preset) for name in preset.tools}
 
 

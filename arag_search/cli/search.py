@@ -16,7 +16,6 @@ from arag_search.cli.options.index import (
     IndexFolder,
     OnOff,
     Opening,
-    RerankerName,
     SearchTimeoutSeconds,
     VectorsFolder,
     Yes,
@@ -114,7 +113,6 @@ class SearchOptions(NamedTuple):
     ] = "passage"
     vectors: VectorsFolder = None
     encoder: EncoderName = None
-    reranker: RerankerName = None
     filter: Annotated[
         str | None,
         typer.Option(
@@ -208,7 +206,6 @@ class SearchOptions(NamedTuple):
             self.search_timeout_s,
             self.vectors,
             self.encoder,
-            self.reranker,
             self.fresh,
             self.yes,
         )
@@ -266,7 +263,6 @@ class SearchOptions(NamedTuple):
         the keyword tool. A query ``alone``, not from a file, gets everything that a model would
         get."""
         page: Any = {"top_k": self.top_k, "offset": self.offset, "snippets": snippets}
-        page["rerank"] = self.reranker is not None
         if not isinstance(query, str):
             return index.keyword_search(
                 query, **page, explain=self.explain, branches=alone, show=self.show
@@ -404,8 +400,7 @@ def _run_documents(location: str, query: str, options: SearchOptions) -> int:
     unit: Unit = "sentence" if options.tool == "semantic" else options.unit
     read_set = ReadSet(references=NamedDocuments())
     with options.opening.open(location) as index:
-        reranks = options.reranker is not None
-        search = DocumentSearch(index, settings, vectors=unit, rerank=reranks)
+        search = DocumentSearch(index, settings, vectors=unit)
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         result = search.run({"queries": [query]}, read_set)
     if options.json:
@@ -468,9 +463,7 @@ def _run_batch(location: str, path: Path, options: SearchOptions) -> int:
                 continue
             for rank, hit in enumerate(result.hits, options.offset + 1):
                 names = f"{_one_word(asked_query.id)} Q0 {_one_word(hit.id)}"
-                # Readers sort by score, and only the first passages have that of the reranker.
-                score = hit.score if options.reranker is None else 1 / rank
-                print_bytes(f"{names} {rank} {score:.6f} arag-search\n".encode())
+                print_bytes(f"{names} {rank} {hit.score:.6f} arag-search\n".encode())
     if refused:
         have = "has" if refused == 1 else "have"
         say(f"{refused} of {len(asked)} queries {have} problems.")

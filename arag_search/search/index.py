@@ -99,7 +99,6 @@ from arag_search.search.lines import DocumentLines, LinesCache, is_current
 from arag_search.search.nearest import ValueReader, lowered_by, unmet_preferences
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
-from arag_search.search.reranking import reranks
 from arag_search.search.results import (
     CORPUS_ORDER,
     MAX_REACH,
@@ -121,7 +120,7 @@ from arag_search.search.snippets import Highlighter, Snippets, keyword_sentences
 from arag_search.search.spelling import Spelling
 from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked
-from arag_search.vectors.base import Encoder, EncoderIdentity, Reranker, VectorUnit
+from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 
 SERVER_LOOKS_S = 1.0
@@ -160,9 +159,8 @@ class Index:
     ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens the vectors of
     the index; without it, searches by vectors raise NotServedError. A query whose execution in the
     engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
-    None is no limit. ``manifest`` describes the index, ``reranker`` serves searches with
-    ``rerank``. ``is_outdated`` returns whether another state of the index has been published since
-    it was opened.
+    None is no limit. ``manifest`` describes the index. ``is_outdated`` returns whether another
+    state of the index has been published since it was opened.
     """
 
     def __init__(
@@ -173,13 +171,11 @@ class Index:
         on_close: Callable[[], None] | None = None,
         vectors: VectorSource | None = None,
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
-        reranker: Reranker | None = None,
         is_outdated: Callable[[], bool] = lambda: False,
     ) -> None:
         check_search_timeout(search_timeout_s)
         self.is_outdated = is_outdated
         self.engine = engine
-        self.reranker = reranker
         self.manifest: Manifest = engine.manifest
         self.location = location
         self.scope = scope
@@ -214,13 +210,7 @@ class Index:
         its own passages. Raises QueryError for the filter.
         """
         scope, _ = narrowed(self.scope, filter, self.manifest.query_schema)
-        part = Index(
-            self.engine,
-            self.location,
-            scope,
-            search_timeout_s=self.search_timeout_s,
-            reranker=self.reranker,
-        )
+        part = Index(self.engine, self.location, scope, search_timeout_s=self.search_timeout_s)
         part._by_vectors = self._by_vectors.within(scope)
         part._lines = self._lines
         part._schema = self._schema
@@ -233,8 +223,6 @@ class Index:
             return
         self._by_vectors.close()
         self.engine.close()
-        if self.reranker is not None:
-            self.reranker.close()
         if self._on_close is not None:
             self._on_close()
 
@@ -257,7 +245,6 @@ class Index:
             published=published,
         )
 
-    @reranks
     @checked
     def logical_search(
         self,
@@ -280,7 +267,6 @@ class Index:
         published: bool = False,
         show: Show = "text",
         after: str | None = None,
-        rerank: bool = False,
     ) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
@@ -313,11 +299,6 @@ class Index:
         10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
         asked for, and goes on ``after`` the id of its last passage. With one passage per document,
         ``passages`` of the result is the number of documents.
-
-        With ``rerank``, the reranker of the index orders the first 30 passages again, for the words
-        of the query; their ``relevance`` is its score. The passages that match, their total and
-        their ``score`` are untouched, and the ranking goes on after them. It has no effect on lists
-        and with ``sort``.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -553,7 +534,6 @@ class Index:
         notes. It is read once."""
         return contents_of(self.engine, self.manifest, self.scope, self.search_timeout_s)
 
-    @reranks
     @checked
     def keyword_search(
         self,
@@ -567,7 +547,6 @@ class Index:
         explain: bool = False,
         branches: bool = False,
         show: Show = "text",
-        rerank: bool = False,
     ) -> SearchResult:
         """Return passages by count of keywords times their length (A-RAG Eq. 1).
 
@@ -575,8 +554,8 @@ class Index:
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. ``branches`` counts the passages of
         each of several keywords, which takes one request more. ``show`` "titles" reads no text, and
-        counts all matches; so does "lines", which lists the sentences. Pages, ``filter`` and
-        ``rerank`` are as in ``logical_search``. Raises ArgumentError, QueryError for the filter,
+        counts all matches; so does "lines", which lists the sentences. Pages and
+        ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryError for the filter,
         QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
@@ -618,7 +597,6 @@ class Index:
             highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
         )
 
-    @reranks
     @checked
     def semantic_search(
         self,
@@ -631,12 +609,11 @@ class Index:
         snippets: bool = True,
         names: bool = False,
         relax: bool = False,
-        rerank: bool = False,
     ) -> SearchResult:
         """Return passages by the cosine of their best sentence with the query (A-RAG Eq. 3).
 
-        The nearest passage comes first; its nearest sentences are the snippet. Pages, ``filter``
-        and ``rerank`` are as in ``logical_search``; there is no total. ``names`` adds a note on
+        The nearest passage comes first; its nearest sentences are the snippet. Pages and
+        ``filter`` are as in ``logical_search``; there is no total. ``names`` adds a note on
         names in the query that no passage contains, which takes a request for their counts.
 
         ``where`` is a logical query that passages must match, without effect on their order: the
@@ -654,7 +631,6 @@ class Index:
         )
         return self._or_why(result, where, filter, relax)
 
-    @reranks
     @checked
     def hybrid_search(
         self,
@@ -670,7 +646,6 @@ class Index:
         full_text: bool = False,
         names: bool = False,
         relax: bool = False,
-        rerank: bool = False,
     ) -> SearchResult:
         """Return passages by BM25 of the query's words and by vectors (Agentic Hybrid), with the
         sentences that have most of its words, or with all of them if ``full_text``.
@@ -690,7 +665,6 @@ class Index:
         )
         return self._or_why(result, where, filter, relax)
 
-    @reranks
     @checked
     def naive_embedding_search(
         self,
@@ -703,7 +677,6 @@ class Index:
         snippets: bool = True,
         names: bool = False,
         relax: bool = False,
-        rerank: bool = False,
     ) -> SearchResult:
         """Return whole passages by the cosine of their vector with the query (A-RAG Naive).
 
@@ -862,7 +835,6 @@ class IndexOpening:
     encoder: Encoder | str | None = None
     nprobe: int | None = None
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
-    reranker: Reranker | str | None = None
 
     def open(
         self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
@@ -883,11 +855,6 @@ class IndexOpening:
                 source.open_vectors()
                 if self.encoder is not None and not isinstance(self.encoder, str):
                     source.open()
-            reranker = self.reranker
-            if isinstance(reranker, str):
-                from arag_search.vectors.rerankers import open_reranker
-
-                reranker = open_reranker(reranker)
         except BaseException:
             engine.close()
             release()
@@ -899,7 +866,6 @@ class IndexOpening:
             release,
             source,
             self.search_timeout_s,
-            reranker,
             is_outdated,
         )
 
@@ -918,36 +884,25 @@ class IndexOpening:
         the vectors of new texts are made, for a minute at most. Raises what it and ``open`` raise.
         """
         shared: dict[EncoderIdentity, Encoder] = {}
-        opening = self
         is_first = True
 
         def open_newest() -> FollowedState[_T]:
-            nonlocal opening, is_first
-            index = opening.open(shared, is_first=is_first)
-
-            def close() -> None:
-                index.reranker = None  # the next state has it
+            nonlocal is_first
+            index = self.open(shared, is_first=is_first)
+            if not is_first and self.is_growing(index.manifest.placement):
                 index.close()
-
-            if not is_first and opening.is_growing(index.manifest.placement):
-                close()
                 raise UnfinishedStateError
             try:
                 value = prepared(index)
             except BaseException:
-                if is_first:
-                    index.close()
-                else:
-                    close()
+                index.close()
                 raise
-            opening, is_first = replace(opening, reranker=index.reranker), False
-            return FollowedState(value, index.is_outdated, close)
+            is_first = False
+            return FollowedState(value, index.is_outdated, index.close)
 
         def close_models() -> None:
             for encoder in shared.values():
                 encoder.close()
-            if opening.reranker is not None and not isinstance(opening.reranker, str):
-                opening.reranker.close()
 
         every_s = SERVER_LOOKS_S if is_address(self.location) else 0.0
         return Follower(open_newest, every_s, close_models)
@@ -1021,7 +976,6 @@ def open_index(
     encoder: Encoder | str | None = None,
     nprobe: int | None = None,
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
-    reranker: Reranker | str | None = None,
     refresh: Literal["auto"] | None = None,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
@@ -1039,16 +993,15 @@ def open_index(
     encoder or a name (default: the encoder that made the vectors). ``nprobe`` is the number of
     lists that a search of approximate vectors probes (default: that of the vectors). A query that
     takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
-    None is no limit. ``reranker`` is an open reranker, which the index closes, or a name that
-    ``open_reranker`` accepts, for searches with ``rerank``.
+    None is no limit.
 
     An open index stays as it was when it was opened. With ``refresh`` "auto" it follows builds and
     updates (on a server, within a second): every call is answered from one state of the index, the
     newest, and further pages of a result (``offset``, ``after``) from the state of its first page.
 
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
-    JvmError, VectorsError, what opening the reranker raises, and for a server ArgumentError,
-    AccessError, UnavailableError, EngineError.
+    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
+    EngineError.
     """
     opening = IndexOpening(
         str(location),
@@ -1060,7 +1013,6 @@ def open_index(
         encoder,
         nprobe,
         search_timeout_s,
-        reranker,
     )
     if refresh == "auto":
         return FollowedIndex(opening.follow(lambda index: index))

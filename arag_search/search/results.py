@@ -53,8 +53,7 @@ class SearchHit(NamedTuple):
     granularity it is only the sentences that matched, unless the full text was requested.
     ``score`` is BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
     ``lowered`` are the DEMOTEs of a logical query that lowered the score, as written, if the text
-    was read. ``explanation`` is None unless requested; ``ranks`` are those of a hybrid search, and
-    ``relevance`` is the score of a reranker, where one has ordered the passages.
+    was read. ``explanation`` is None unless requested; ``ranks`` are those of a hybrid search.
     """
 
     id: str
@@ -72,7 +71,6 @@ class SearchHit(NamedTuple):
     lowered: tuple[str, ...] = ()
     is_named: bool = False
     outline: PassageOutline = NO_OUTLINE
-    relevance: float | None = None
 
     @property
     def snippet(self) -> str:
@@ -80,8 +78,8 @@ class SearchHit(NamedTuple):
         return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit in types of JSON; ``ranks``, ``relevance``, ``lowered`` and
-        ``explanation`` only if it has them.
+        """Return the hit in types of JSON; ``ranks``, ``lowered`` and ``explanation`` only if it
+        has them.
 
         The keys are those that ``arag-search search --json`` prints. New keys may be added.
         """
@@ -98,8 +96,6 @@ class SearchHit(NamedTuple):
         }
         if self.ranks is not None:
             values["ranks"] = self.ranks._asdict()
-        if self.relevance is not None:
-            values["relevance"] = self.relevance
         if self.lowered:
             values["lowered"] = list(self.lowered)
         if self.explanation is not None:
@@ -301,9 +297,7 @@ def hit_of(
     id_, doc_id, title, part, parts, _, metadata, score, content, ends, _, outline = hit
     place = (title, part, parts, score, dict(metadata), content or "", ends, tuple(sentences))
     # Calling the class takes half as long again.
-    return SearchHit._make(
-        (id_, doc_id, *place, explanation, None, lowered, is_named, outline, None)
-    )
+    return SearchHit._make((id_, doc_id, *place, explanation, None, lowered, is_named, outline))
 
 
 def search_result(

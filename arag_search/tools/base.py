@@ -159,7 +159,6 @@ class ToolSettings(Protocol):
     refinements: bool
     whole_up_to_tokens: int
     relax: bool
-    rerank: bool
     where: bool
     meaning: bool
     reproduces: Paper | None

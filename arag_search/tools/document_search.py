@@ -329,10 +329,8 @@ class DocumentSearch(Tool):
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
         vectors: VectorUnit = "passage",
         published: bool = False,
-        rerank: bool = False,
     ) -> None:
         self.settings = settings
-        self.rerank = rerank
         self.published = published
         self.backend: SearchBackend = chosen_backend(settings, index)
         self.advice = GO_DEEPER
@@ -360,7 +358,6 @@ class DocumentSearch(Tool):
             max_result_tokens=settings.max_result_tokens,
             vectors=settings.vectors,
             published=settings.reproduces is not None,
-            rerank=settings.rerank,
         )
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
@@ -380,7 +377,7 @@ class DocumentSearch(Tool):
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
         """Return the result of one query, or what is wrong with the query."""
         index, wanted = self.index, self.settings.results_per_query
-        shared: Any = {"filter": filter, "rerank": self.rerank}
+        shared: Any = {"filter": filter}
         try:
             if self.backend == "logical":
                 return index.logical_search(

@@ -95,7 +95,6 @@ class KeywordSearch(SearchTool):
             show=arguments.show,
             matching=self.matching,
             branches=self.style.is_ours,
-            rerank=self.style.rerank,
         )
 
     def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:

@@ -132,7 +132,6 @@ class LogicalSearch(SearchTool):
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
             relax=self.style.relax,
-            rerank=self.style.rerank,
             branches=self.style.is_ours,
             feedback=self.style.is_ours,
             show=arguments.show,

@@ -67,8 +67,7 @@ class ReplyStyle:
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
     ``max_offset`` is the largest offset that a caller may pass; 0 if there is no paging. Passages
     of at most ``whole_up_to_tokens`` are shown whole, and with ``relax`` a query that matches
-    nothing shows the nearest passages. With ``rerank``, the first passages are those of the
-    reranker of the index. With ``paper``, replies are those of a paper instead: see
+    nothing shows the nearest passages. With ``paper``, replies are those of a paper instead: see
     ``paper_replies``.
     """
 
@@ -77,7 +76,6 @@ class ReplyStyle:
     max_offset: int = MAX_TOOL_OFFSET
     whole_up_to_tokens: int = 0
     relax: bool = False
-    rerank: bool = False
     paper: ReplyPaper | None = None
 
     @staticmethod
@@ -88,7 +86,6 @@ class ReplyStyle:
             max_result_tokens=settings.max_result_tokens,
             whole_up_to_tokens=settings.whole_up_to_tokens,
             relax=settings.relax,
-            rerank=settings.rerank,
             paper=settings.replies,
         )
 
@@ -207,9 +204,7 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
         for at, (hit, whole) in enumerate(zip(result.hits, wholes, strict=True))
     ]
     for block, hit in zip(hits, result.hits, strict=True):
-        if hit.relevance is not None:
-            block.rank = f"relevance {hit.relevance:.2f}"
-        elif result.total is None and hit.ranks is None:  # a search by vectors
+        if result.total is None and hit.ranks is None:  # a search by vectors
             block.rank = f"cosine {hit.score:.2f}"
         elif hit.lowered:
             block.rank = LOWERED

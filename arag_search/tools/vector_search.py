@@ -81,7 +81,6 @@ class VectorSearchTool(SearchTool):
             "where": none_if_empty(arguments.where),
             "names": self.style.is_ours,
             "relax": self.style.relax,
-            "rerank": self.style.rerank,
         }
 
 

@@ -78,21 +78,6 @@ class Encoder(Protocol):
     def close(self) -> None: ...
 
 
-@runtime_checkable
-class Reranker(Protocol):
-    """A cross-encoder, which reads a query and a passage together. Safe to use from several
-    threads."""
-
-    name: str
-    """What the user wrote, with the revision of the model if there is one."""
-
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return a score for each text, in their order; a greater one is better."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class Nearest(NamedTuple):
     """A row among the nearest: its ordinal, its cosine with the query (float32), and its key."""
 

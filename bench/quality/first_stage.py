@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ import numpy as np
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.text_match import evidence_recall, gold_names, title_names
-from arag_search.query.analysis import terms
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import Question
 from arag_search.search.index import Index
@@ -27,8 +25,6 @@ CUTS = (5, 20)
 MEASURES = tuple(f"{what}@{cut}" for what in ("recall", "tokens") for cut in CUTS)
 CONTRASTS = (("semantic", "logical"), ("hybrid", "logical"))
 """The differences of interest, declared before anything was measured."""
-GAINS = (("logical, reranked", "logical"), ("hybrid, reranked", "hybrid"))
-"""The differences that a reranker makes, where there is one."""
 CONTRAST_LEVEL = 1 - (1 - LEVEL) / (len(CONTRASTS) * len(MEASURES))
 """The level of each interval at which all intervals of a data set hold together at LEVEL
 (Bonferroni)."""
@@ -44,13 +40,11 @@ def _keyword(index: Index, question: str) -> Sequence[SearchHit]:
     return index.keyword_search(words, top_k=_MOST).hits if words else ()
 
 
-def _logical(index: Index, question: str, *, rerank: bool = False) -> Sequence[SearchHit]:
+def _logical(index: Index, question: str) -> Sequence[SearchHit]:
     query = words_query(question)
     if not query:
         return ()
-    return index.logical_search(
-        query, top_k=_MOST, operators=False, feedback=False, rerank=rerank
-    ).hits
+    return index.logical_search(query, top_k=_MOST, operators=False, feedback=False).hits
 
 
 Search = Callable[[Index, str], Sequence[SearchHit]]
@@ -63,27 +57,6 @@ SEARCHES: Mapping[str, Search] = {
 }
 BY_WORDS = {"keyword", "logical"}
 """The searches that need no vectors."""
-AGAIN = ", reranked"
-"""What follows the name of a search whose first passages a reranker has ordered again."""
-RERANKED: Mapping[str, Search] = {
-    f"logical{AGAIN}": lambda index, text: _logical(index, text, rerank=True),
-    f"hybrid{AGAIN}": lambda index, text: index.hybrid_search(text, top_k=_MOST, rerank=True).hits,
-}
-
-
-class SharedWords:
-    """A scripted reranker: the share of the content words of a query that a text has. It takes the
-    place of a model where none can be had."""
-
-    name = "scripted: shared words"
-
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the share for each text."""
-        words = {term for word in content_words(query) for term in terms(word)}
-        return [len(words.intersection(terms(text))) / max(1, len(words)) for text in texts]
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class Answer(NamedTuple):
@@ -112,7 +85,6 @@ class Measured:
     questions: Sequence[Question]
     answers: Mapping[str, Sequence[Answer]]
     evidence: Evidence
-    milliseconds: Mapping[str, float]
 
 
 def measure(
@@ -141,15 +113,10 @@ def measure(
         index.encode_queries([question.text for question in questions])
     tokens: dict[str, int] = {}
     answers: dict[str, list[Answer]] = {}
-    milliseconds: dict[str, float] = {}
-    again = [kind for kind in RERANKED if index.reranker and kind.removesuffix(AGAIN) in searches]
-    for kind in (*searches, *again):
+    for kind in searches:
         say(f"{name}: {kind}, {len(questions)} questions")
-        search = {**SEARCHES, **RERANKED}[kind]
-        began = time.perf_counter()
-        answers[kind] = [_answer(index, search, question, tokens) for question in questions]
-        milliseconds[kind] = (time.perf_counter() - began) * 1000 / len(questions)
-    return Measured(name, questions, answers, evidence, milliseconds)
+        answers[kind] = [_answer(index, SEARCHES[kind], question, tokens) for question in questions]
+    return Measured(name, questions, answers, evidence)
 
 
 def _answer(index: Index, search: Search, question: Question, tokens: dict[str, int]) -> Answer:
@@ -208,7 +175,7 @@ class Column(NamedTuple):
         return self.what in DIFFERENCES
 
 
-DIFFERENCES = {f"{first} - {other}": (first, other) for first, other in (*CONTRASTS, *GAINS)}
+DIFFERENCES = {f"{first} - {other}": (first, other) for first, other in CONTRASTS}
 
 
 def columns_of(searches: Collection[str]) -> list[Column]:

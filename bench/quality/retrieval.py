@@ -2,7 +2,6 @@
 
     python -m bench retrieval
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
-    python -m bench retrieval --reranker MODEL
     python -m bench retrieval --judged DIR --queries FILE
 
 Prints the figure and adds it to the file of results.
@@ -21,7 +20,6 @@ from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index
 from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
-from arag_search.vectors.rerankers import open_reranker
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_file, sets_in
@@ -34,7 +32,6 @@ from bench.quality.first_stage import (
     SEARCHES,
     Estimates,
     Measured,
-    SharedWords,
     estimates,
     measure,
     verdict,
@@ -44,7 +41,6 @@ from bench.report.rows import Figure, Row, circumstances, corpus_of, show
 from bench.workbench import say
 
 NAME = "retrieval"
-SCRIPTED = "words"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -73,12 +69,6 @@ def main(arguments: Sequence[str]) -> int:
         help="questions of each data set, drawn by a seed",
     )
     parser.add_default("--encoder", str, OFFLINE_PACKAGE, "encoder of the vectors")
-    add(
-        "--reranker",
-        metavar="NAME",
-        help="also measure logical and hybrid searches whose first passages this cross-encoder, or "
-        f"{SCRIPTED} for one that counts shared words, orders again",
-    )
     add(
         "--judged",
         type=Path,
@@ -110,13 +100,8 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         questions = drawn(everything, options.questions, name)
         encoder = None if set(options.searches) <= BY_WORDS else options.encoder
         with open_kept(corpus_file(folder), options.work / name, encoder) as index:
-            if options.reranker is not None:
-                is_scripted = options.reranker == SCRIPTED
-                index.reranker = SharedWords() if is_scripted else open_reranker(options.reranker)
             sets.append(measure(name, index, questions, say, options.searches))
             made_of[name] = fingerprints(index, everything, questions, encoder)
-            if index.reranker is not None:
-                made_of[name] |= {"reranker": index.reranker.name}
     estimated = estimates(sets)
     run = circumstances(command, seed=SEED)
     if not set(options.searches) <= BY_WORDS:
@@ -154,12 +139,6 @@ def figure(
         )
         for name, columns in estimated.items()
         for column, interval in columns.items()
-    ]
-    rows += [
-        Row(f"{measured.name}: one search, {kind}", spent, "ms")
-        for measured in sets
-        if "reranker" in made_of[measured.name]
-        for kind, spent in measured.milliseconds.items()
     ]
     details = {
         "intervals": {

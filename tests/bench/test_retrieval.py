@@ -22,7 +22,6 @@ from bench.quality.first_stage import (
     Column,
     Evidence,
     Measured,
-    SharedWords,
     estimates,
     evidence_of,
     measure,
@@ -141,22 +140,6 @@ def test_a_question_that_a_search_rejects_or_has_no_hits_for_counts_as_0() -> No
     assert measurement.answers["keyword"][1].hits == 0
 
 
-def test_searches_are_measured_again_with_a_reranker_and_their_gain_is_a_difference() -> None:
-    index = vector_index(*VIVALDI)
-    index.reranker = SharedWords()
-    title = VIVALDI[0].title
-    asked = [question_with([title], text=f"{title} operas", id="good")]
-    measurement = measure("set", index, asked, lambda _: None, ("logical",))
-    assert list(measurement.answers) == ["logical", "logical, reranked"]
-    assert all(spent > 0 for spent in measurement.milliseconds.values())
-    assert measurement.answers["logical, reranked"][0].values[0] == 1
-    differences = [
-        column.what for column in estimates([measurement])["set"] if column.is_difference
-    ]
-    assert set(differences) == {"logical, reranked - logical"}
-    assert SharedWords().scores("vivaldi opera", ["Vivaldi wrote an opera", "rain"]) == [1, 0]
-
-
 def measured_set(name: str, *recalls: tuple[float, float]) -> Measured:
     """Build a data set; each pair is the recall of semantic search, and of all other searches."""
     questions = [question_with(["T"], id=str(number)) for number in range(len(recalls))]
@@ -167,7 +150,7 @@ def measured_set(name: str, *recalls: tuple[float, float]) -> Measured:
         ]
         for kind in SEARCHES
     }
-    return Measured(name, questions, answers, Evidence(1, 0, 0, 0), {})
+    return Measured(name, questions, answers, Evidence(1, 0, 0, 0))
 
 
 def test_data_sets_are_averaged_and_not_pooled() -> None:

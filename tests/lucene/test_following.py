@@ -1,7 +1,7 @@
 """An index in a folder that is open while it changes."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ from arag_search.errors import IndexClosedError, VectorsError
 from arag_search.search import following
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress
-from arag_search.vectors import rerankers
 from arag_search.vectors.storage import folders
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -141,35 +140,6 @@ def test_the_state_before_is_searched_while_the_vectors_of_new_texts_are_made(
     assert states(index) == {"state1."}
     monkeypatch.setattr(folders, "GROWTH_S", 0.0)
     assert states(index) == {"state2."}
-
-
-class Reranker:
-    """A reranker that prefers the later passages, and counts how often it is closed."""
-
-    name = "later"
-    closed = 0
-
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        return [float(at) for at, _ in enumerate(texts)]
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def test_a_reranker_is_opened_once_for_all_states_and_closed_at_the_end(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reranker = Reranker()
-    left = [reranker]
-    monkeypatch.setattr(rerankers, "open_reranker", lambda name: left.pop())
-    with open_index(place / "i", refresh="auto", reranker="later") as index:
-        for number in (1, 2):
-            publish(number)
-            assert states(index) == {f"state{number}."}
-            hits = index.logical_search("sea", top_k=DOCUMENTS, rerank=True).hits
-            assert [hit.doc_id for hit in hits[:2]] == ["d23", "d22"]
-        assert not reranker.closed
-    assert reranker.closed == 1
 
 
 def test_no_call_fails_or_mixes_two_states_while_an_index_changes(index: Index) -> None:

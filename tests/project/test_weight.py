@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_667,
-    ("arag_search/tools/",): 5_191,
-    ("arag_search/agent/",): 4_707,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_516,
+    ("arag_search/tools/",): 5_179,
+    ("arag_search/agent/",): 4_695,
     ("arag_search/evaluation/",): 3_491,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 6_455,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 6_243,
     ("arag_search/engines/opensearch/",): 4_844,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_840,
-    ("arag_search/cli/",): 5_605,
+    ("arag_search/cli/",): 5_576,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_599,
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
-    ("bench/",): 18_106,
-    ("tests/",): 61_564,
+    ("bench/",): 18_052,
+    ("tests/",): 61_138,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 150_121
+ALL = 149_225
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Small models in ONNX files whose vectors and scores can be worked out by hand.
+"""Small models in ONNX files whose vectors can be worked out by hand.
 
     python -m tests.support.onnx_models FOLDER
 
@@ -61,39 +61,6 @@ def write_encoder(
     return folder
 
 
-def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
-    """Write a cross-encoder whose logit is the number of pairs of equal words in query and passage,
-    where the two separators are such a pair."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    constants = [
-        numpy_helper.from_array(np.array([axis], np.int64), name)
-        for name, axis in (("first", 1), ("second", 2))
-    ]
-    both = numpy_helper.from_array(np.array([1, 2], np.int64), "both")
-    repeats = numpy_helper.from_array(np.array([1, labels], np.int64), "repeats")
-    make = helper.make_node
-    nodes = [
-        make("Sub", ["attention_mask", "token_type_ids"], ["of_query"]),
-        make("Unsqueeze", ["input_ids", "second"], ["rows"]),
-        make("Unsqueeze", ["input_ids", "first"], ["columns"]),
-        make("Equal", ["rows", "columns"], ["equal"]),
-        make("Cast", ["equal"], ["pairs"], to=TensorProto.INT64),
-        make("Unsqueeze", ["of_query", "second"], ["query_rows"]),
-        make("Unsqueeze", ["token_type_ids", "first"], ["passage_columns"]),
-        make("Mul", ["pairs", "query_rows"], ["from_query"]),
-        make("Mul", ["from_query", "passage_columns"], ["counted"]),
-        make("ReduceSum", ["counted", "both"], ["sums"], keepdims=0),
-        make("Unsqueeze", ["sums", "first"], ["column"]),
-        make("Tile", ["column", "repeats"], ["scores"]),
-        make("Cast", ["scores"], ["logits"], to=TensorProto.FLOAT),
-    ]
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    _write_graph(folder, nodes, [*constants, both, repeats], names, ("logits", ["n", labels]))
-    _write_tokenizer(folder, "right")
-    return folder
-
-
 def _write_graph(
     folder: Path,
     nodes: Sequence[Any],
@@ -128,7 +95,6 @@ def _write_tokenizer(folder: Path, side: str) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(token, tokens[token]) for token in ("[CLS]", "[SEP]")],
     )
     tokenizer.save(str(folder / "tokenizer.json"))

@@ -89,26 +89,6 @@ EncoderName = Annotated[
         show_default=False,
     ),
 ]
-RerankerName = Annotated[
-    str | None,
-    typer.Option(
-        "--reranker",
-        help="Order the first 30 passages again with this cross-encoder: a folder or model with "
-        "ONNX files, or endpoint:MODEL for an endpoint with /rerank.",
-        metavar="NAME",
-        show_default=False,
-    ),
-]
-PresetReranker = Annotated[
-    str | None,
-    typer.Option(
-        "--reranker",
-        help="The cross-encoder for a preset with rerank: a folder or model with ONNX files, or "
-        "endpoint:MODEL for an endpoint with /rerank.",
-        metavar="NAME",
-        show_default=False,
-    ),
-]
 
 DefaultOperator = Literal["OR", "AND"]
 OnOff = Literal["on", "off"]
@@ -124,7 +104,6 @@ class Opening(NamedTuple):
     search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
     vectors: VectorsFolder = None
     encoder: EncoderName = None
-    reranker: PresetReranker = None
     fresh: Fresh = False
     yes: Yes = False
 
@@ -145,7 +124,6 @@ class Opening(NamedTuple):
             vectors=self.vectors,
             encoder=self.encoder,
             search_timeout_s=self.search_timeout_s or None,
-            reranker=self.reranker,
         )
 
     def located(self, location: str) -> AbstractContextManager[str]:

@@ -120,23 +120,17 @@ def _hashing_dimension(name: str, dimension: int | None) -> int:
     return int(digits)
 
 
-def endpoint_address(
-    name: str,
-    variables: Mapping[str, str],
-    key_variable: str = KEY_VARIABLE,
-    base_url_variable: str = BASE_URL_VARIABLE,
-) -> tuple[str, str, str]:
-    """Return model, base URL and key ("" for none) of an endpoint's encoder, by its name; of a
-    reranker with its variables.
+def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return model, base URL and key ("" for none) of an endpoint's encoder, by its name.
 
     Raises ArgumentError and ConfigError, as ``open_encoder`` does.
     """
-    own_key, _ = first_set(variables, (key_variable,))
+    own_key, _ = first_set(variables, (KEY_VARIABLE,))
     chat_key, _ = first_set(variables, KEY_VARIABLES)
     chat_url, _ = first_set(variables, BASE_URL_VARIABLES)
     if name.startswith(ENDPOINT_PREFIX):
         model = name.removeprefix(ENDPOINT_PREFIX).strip()
-        base_url = first_set(variables, (base_url_variable,))[0] or chat_url
+        base_url = first_set(variables, (BASE_URL_VARIABLE,))[0] or chat_url
     else:
         base_url, _, model = name.partition("#")
     if not model:
@@ -147,8 +141,8 @@ def endpoint_address(
     if not base_url and not (own_key or chat_key):
         raise ConfigError(
             f"Model {name!r} needs a key or a base URL, and neither is set.",
-            do=f"Set {key_variable} or OPENAI_API_KEY, for another endpoint than OpenAI's also "
-            f"{base_url_variable} (a local server needs no key).",
+            do=f"Set {KEY_VARIABLE} or OPENAI_API_KEY, for another endpoint than OpenAI's also "
+            f"{BASE_URL_VARIABLE} (a local server needs no key).",
         )
     base_url = base_url or OPENAI_URL
     is_chat_url = base_url.rstrip("/") == (chat_url or OPENAI_URL).rstrip("/")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from arag_search.engines.jars import cache_folder
 from arag_search.errors import EncoderFilesError, EncoderUnavailableError
@@ -52,7 +52,6 @@ _TRANSFORMER_KEYS = {
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TOKEN_VECTORS = ("last_hidden_state", "token_embeddings")
 
-Text: TypeAlias = "str | tuple[str, str]"
 Pool = Callable[[Any, Any], Any]
 """Makes the rows of a batch of an output and the mask of its tokens (bool)."""
 
@@ -91,18 +90,15 @@ def export_of(revision: str) -> Path | None:
 
 
 class OnnxModel:
-    """A tokenizer and an ONNX graph, run in batches of texts, or of pairs of texts, of like length.
+    """A tokenizer and an ONNX graph, run in batches of texts of like length.
 
-    ``part`` is the folder of the tokenizer, ``outputs`` are the names of the output to take, of
-    which there is no other than the first that the graph has; None is its only output. Texts are
-    cut to ``max_tokens``. ``threads`` bounds those of onnxruntime, and of a tokenizer that was not
-    used before; None is the cores that this process may use. Safe to use from several threads.
-    Raises MissingExtraError and EncoderFilesError.
+    ``part`` is the folder of the tokenizer. Texts are cut to ``max_tokens``. ``threads`` bounds
+    those of onnxruntime, and of a tokenizer that was not used before; None is the cores that this
+    process may use. Safe to use from several threads. Raises MissingExtraError and
+    EncoderFilesError.
     """
 
-    def __init__(
-        self, folder: Path, part: Path, outputs: Sequence[str], threads: int | None = None
-    ) -> None:
+    def __init__(self, folder: Path, part: Path, threads: int | None = None) -> None:
         check_extra("onnx", "onnxruntime")
         check_extra("onnx", "tokenizers")
         cores = share_cores()
@@ -146,14 +142,14 @@ class OnnxModel:
         number = self._tokenizer.token_to_id(token) if isinstance(token, str) else None
         self._pad = number if number is not None else int(config.get("pad_token_id") or 0)
         self._inputs = [item.name for item in self._session.get_inputs()]
-        self._output = self._chosen(outputs)
+        self._output = self._chosen()
 
     def cut_to(self, max_tokens: int) -> None:
         """Cut texts to another number of tokens."""
         self.max_tokens = max_tokens
         self._cut_to(max_tokens)
 
-    def rows(self, texts: Sequence[Text], batch_size: int, pool: Pool) -> Any:
+    def rows(self, texts: Sequence[str], batch_size: int, pool: Pool) -> Any:
         """Return what ``pool`` makes of each text, in the order of the texts."""
         import numpy as np
 
@@ -184,23 +180,23 @@ class OnnxModel:
         if max_tokens is not None:
             self._tokenizer.enable_truncation(max_tokens, direction=self._side)
 
-    def _chosen(self, outputs: Sequence[str]) -> str:
+    def _chosen(self) -> str:
         """Return the output to take. Raises EncoderFilesError for inputs or outputs that are
         unknown."""
         unknown = set(self._inputs) - _INPUTS
         if unknown:
-            raise unknown_part(
+            raise _unknown_part(
                 self._folder / ONNX_FILE,
                 f"the graph takes {', '.join(sorted(unknown))}",
                 ", ".join(sorted(_INPUTS)),
             )
         names = [item.name for item in self._session.get_outputs()]
-        known = [name for name in outputs if name in names]
+        known = [name for name in _TOKEN_VECTORS if name in names]
         if not known and len(names) > 1:
-            raise unknown_part(
+            raise _unknown_part(
                 self._folder / ONNX_FILE,
                 f"the graph returns {', '.join(names)}",
-                f"one output, or one with the name {' or '.join(outputs)}",
+                f"one output, or one with the name {' or '.join(_TOKEN_VECTORS)}",
             )
         return known[0] if known else names[0]
 
@@ -241,7 +237,7 @@ class OnnxEncoder:
                 do="Export it again: arag-search embed --export MODEL --to FOLDER",
             )
         part, self._pooling, max_tokens = modules_of(folder)
-        self._model: OnnxModel | None = OnnxModel(folder, part, _TOKEN_VECTORS, threads)
+        self._model: OnnxModel | None = OnnxModel(folder, part, threads)
         if max_tokens is not None:
             self._model.cut_to(max_tokens)
         self._batch_size = batch_size or CPU_BATCH_SIZE
@@ -327,7 +323,7 @@ def read_json(file: Path) -> dict[str, Any]:
         raise EncoderFilesError("The file is not an object in JSON.", where=str(file)) from None
 
 
-def unknown_part(where: Path, what: str, allowed: str) -> EncoderFilesError:
+def _unknown_part(where: Path, what: str, allowed: str) -> EncoderFilesError:
     """Return the error for a part of a model that only other libraries can run."""
     return EncoderFilesError(
         f"The model has a part that is not known here: {what}.",
@@ -354,7 +350,7 @@ def modules_of(folder: Path) -> tuple[Path, str, int | None]:
         ) from None
     if [kind for kind, _ in modules] not in _MODULES:
         named = ", ".join(kind for kind, _ in modules) or "none"
-        raise unknown_part(listing, f"modules {named}", " or ".join(map(", ".join, _MODULES)))
+        raise _unknown_part(listing, f"modules {named}", " or ".join(map(", ".join, _MODULES)))
     part, pooling = (folder / path for _, path in modules[:2])
     file = part / "sentence_bert_config.json"
     settings = read_json(file)
@@ -362,9 +358,9 @@ def modules_of(folder: Path) -> tuple[Path, str, int | None]:
         is_known = key in ("max_seq_length", "do_lower_case")
         if not is_known and value and value != _TRANSFORMER_KEYS.get(key):
             allowed = ", ".join(["max_seq_length", *_TRANSFORMER_KEYS])
-            raise unknown_part(file, f"{key} {json.dumps(value)}", allowed)
+            raise _unknown_part(file, f"{key} {json.dumps(value)}", allowed)
     if settings.get("do_lower_case"):
-        raise unknown_part(file, "do_lower_case true", "do_lower_case false")
+        raise _unknown_part(file, "do_lower_case true", "do_lower_case false")
     return part, _pooling_of(pooling / "config.json"), settings.get("max_seq_length")
 
 
@@ -376,9 +372,9 @@ def _pooling_of(file: Path) -> str:
         modes = [_POOLING_KEYS.get(key, key) for key in active] or ["mean"]
     names = [modes] if isinstance(modes, str) else cast(list[str], modes)
     if len(names) != 1 or names[0] not in POOLINGS:
-        raise unknown_part(file, f"pooling {', '.join(names)}", f"one of {', '.join(POOLINGS)}")
+        raise _unknown_part(file, f"pooling {', '.join(names)}", f"one of {', '.join(POOLINGS)}")
     if settings.get("include_prompt") is False:
-        raise unknown_part(file, "pooling without the prompt", "include_prompt true")
+        raise _unknown_part(file, "pooling without the prompt", "include_prompt true")
     return names[0]
 
 

@@ -35,7 +35,7 @@ KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
     "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, "
-    "reproduces, replies, answer_form, rerank, documents"
+    "reproduces, replies, answer_form, documents"
 )
 ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
 TOOLS = (
@@ -119,7 +119,7 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
-    left_out = {"documents", "rerank"} - ({"documents"} if name in SEVERAL_CALLS else set[str]())
+    left_out = set[str]() if name in SEVERAL_CALLS else {"documents"}
     left_out |= {"replies"} if name not in STRICT else set[str]()
     left_out |= {"answer_form"} if name != "arag_paper" else set[str]()
     assert keys == ", ".join(key for key in KEYS.split(", ") if key not in left_out)
@@ -136,7 +136,7 @@ def test_only_a_preset_of_single_calls_asks_for_one_call_at_a_time(name: str) ->
 def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
     lines = (preset_folder() / "agentic_rag.yaml").read_text("utf-8").splitlines()
     keys = [line.split(":")[0] for line in lines if not line.startswith(("#", " "))]
-    assert ", ".join(keys) == KEYS.replace("replies, answer_form, rerank, ", "")
+    assert ", ".join(keys) == KEYS.replace("replies, answer_form, ", "")
     inner = [line.split(":")[0].strip() for line in lines if line.startswith(" ")]
     assert inner == list(DocumentSettings.model_fields)
     assert load_preset("agentic_rag").documents == DocumentSettings()
@@ -371,7 +371,7 @@ def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
         "refinements", "whole_up_to_tokens", "relax", "where", "meaning",
-        "reproduces", "replies", "answer_form", "rerank", "documents",
+        "reproduces", "replies", "answer_form", "documents",
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
