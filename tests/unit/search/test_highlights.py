@@ -155,6 +155,8 @@ HIT = chunk(
         ('"=seasons vivaldi"~3', [], ["seasons", "Vivaldi"]),
         ('"seasons vivaldi"~3', ["Vivaldi’s", "Seasons"], ["seasons", "Vivaldi"]),
         ("librett*", [], ["librettist"]),
+        ("libretist~1 OR sezon~2", ["Seasons"], ["seasons", "librettist"]),
+        ("year:1678 OR paris", [], ["Paris"]),
         ("𝒳", [], ["𝒳"]),
         ("title:seasons AND antonio", ["Seasons"], ["Antonio"]),
         ("content:seasons AND NOT venice", [], ["seasons"]),

@@ -140,29 +140,6 @@ def test_gaps_between_sentences_are_written_as_dots(shown: list[int], text: str)
     assert join_sentences(["a. ", "b.\n", "c."], shown) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "slop", "holds"),
-    [
-        ("a b", "a b", 0, True),
-        ("a x b", "a b", 0, False),
-        ("a x b", "a b", 1, True),
-        ("b a", "a b", 1, False),
-        ("b a", "a b", 2, True),  # swapping neighbours costs 2
-        ("a", "a a", 20, False),  # one position cannot be both
-        ("a a", "a a", 1, True),
-        ("a x x a", "a a", 1, False),
-        ("a x x a", "a a", 2, True),
-        ("b a a", "a b a", 2, True),
-        ("b a x a", "a b a", 1, False),
-        ("x y", "a b", 20, False),
-    ],
-)
-def test_slop_is_the_spread_of_the_shifted_positions(
-    text: str, words: str, slop: int, holds: bool
-) -> None:
-    assert Pattern((tuple(words.split()),), slop).matches(text.split()) == holds
-
-
 @given(
     st.lists(st.sampled_from("abc"), max_size=7),
     st.lists(st.sampled_from("abc"), min_size=2, max_size=4),
