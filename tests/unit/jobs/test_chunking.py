@@ -1,14 +1,13 @@
-"""Sentences and chunks: no text is lost, and no chunk is too long."""
+"""Chunks: no text is lost, and no chunk is too long."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arag_search.corpus import MAX_SENTENCES, Document, chunk_ordinal, nfc, ordinal_of, split_at
+from arag_search.corpus import MAX_SENTENCES, Document, chunk_ordinal, nfc, ordinal_of
 from arag_search.errors import BuildError
 from arag_search.tokens import count_tokens
 from index_jobs.cutting.chunking import cut
-from index_jobs.cutting.sentences import LONG_CHARACTERS, WINDOW_CHARACTERS, sentence_ends
 
 PIECES = st.sampled_from(
     [
@@ -18,19 +17,6 @@ PIECES = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=60).map("".join))
-
-
-def sentences(text: str) -> list[str]:
-    return split_at(text, tuple(sentence_ends(text)))
-
-
-@given(TEXTS)
-@example("G.\u2028 Mahler")
-@example(" \n ")
-def test_sentences_partition_the_text_and_none_is_only_white_space(text: str) -> None:
-    parts = sentences(text)
-    assert "".join(parts) == text
-    assert all(not sentence.isspace() for sentence in parts) or text.isspace()
 
 
 @given(TEXTS, st.integers(16, 60), st.booleans())
@@ -49,38 +35,6 @@ def test_the_chunks_of_a_text_join_to_the_normalised_text(
         assert chunk.id == ("d" if whole else f"d.{place + 1}")
         assert whole or count_tokens(chunk.content) <= chunk_tokens
         assert nfc(chunk.content) == chunk.content
-
-
-def test_sentences_are_those_a_reader_would_see() -> None:
-    text = (
-        'Dr. A. Smith paid 3.5 million. "Why? Because." He left (at 5 p.m. or so).\n\n Then rain!'
-    )
-    assert sentences(text) == [
-        "Dr. A. Smith paid 3.5 million. ",
-        '"Why? Because." ',
-        "He left (at 5 p.m. or so).\n\n ",
-        "Then rain!",
-    ]
-
-
-def test_an_unclosed_parenthesis_does_not_join_the_pages_after_it_into_one_sentence() -> None:
-    text = "See below (as follows. " + "This is one sentence of the page. " * 900
-    parts = sentences(text)
-    assert len(parts) == 901
-    assert max(map(len, parts)) < 100
-
-
-def test_a_text_without_an_end_is_cut_into_windows() -> None:
-    windows = sentences("word " * 3000)
-    assert "".join(windows) == "word " * 3000
-    assert max(map(len, windows)) <= WINDOW_CHARACTERS
-    assert all(sentence.endswith(" ") for sentence in windows)
-
-
-def test_lines_of_a_long_list_are_sentences() -> None:
-    text = "".join(f"- item number {number}\n" for number in range(100))
-    assert len(text) > LONG_CHARACTERS
-    assert len(sentences(text)) == 100
 
 
 def test_chunks_are_filled_with_whole_sentences() -> None:

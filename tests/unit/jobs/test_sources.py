@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.corpus import Document, split_at
+from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.build.report import left_out_words
 from index_jobs.sources.formats import Fields
@@ -16,6 +16,7 @@ from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
 from index_jobs.sources.registry import FORMATS
 from tests.support.corpus_files import FIX, documents, in_own_folder, problems, source_of  # noqa: F401
+from tests.support.shared_data import DATA
 
 ANYTHING = (
     "Allowed: files (see --format), JSON lines, a JSON array, or rows with tabs and a header (id,"
@@ -420,6 +421,23 @@ def test_json_lines_are_no_array_of_chunks() -> None:
         'Allowed: for --format arag-chunks: ["0:text", "1:text", ...]\n'
         "Do: Use --format documents or --format passages for JSON lines."
     )
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("name", "format", "count"),
+    [
+        ("hotpotqa/corpus.jsonl", "passages", 994),
+        ("musique/corpus.jsonl", "documents", 1890),
+        ("2wikimultihopqa/arag_chunks.json", "arag-chunks", 658),
+        ("medical/corpus.json", "graphrag-bench", 1),
+    ],
+)
+def test_the_real_corpora_are_recognised_and_read(name: str, format: str, count: int) -> None:
+    source = open_source(str(DATA / name), None, Fields(), MetadataReader({}))
+    corpus = documents(source)
+    assert (source.format, len(corpus)) == (format, count)
+    assert all(document.text and document.text == nfc(document.text) for document in corpus)
 
 
 # Metadata declarations
