@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 18_052,
-    ("tests/",): 61_138,
+    ("tests/",): 60_553,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 149_225
+ALL = 148_640
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.query.tree import (
-    And,
-    DateRange,
     KeywordEquals,
     Node,
-    Not,
     NumberRange,
     Or,
     Scope,
@@ -64,40 +61,6 @@ def test_a_scope_means_the_same_to_columns_as_to_engines(
     for scope in tested_scopes:
         rows = set(np.flatnonzero(columns.within(scope)).tolist())
         assert rows == engine.within(scope), str(scope)
-
-
-@pytest.mark.parametrize(
-    "node",
-    [
-        KeywordEquals("nothing", "en"),
-        KeywordEquals("year", "1970"),
-        NumberRange("lang", 0, 1),
-        DateRange("year", "1970", None),
-        NumberRange("published", 0, None),
-    ],
-)
-def test_a_clause_on_a_field_of_another_type_or_none_matches_nothing(
-    tmp_path: Path, node: NumberRange
-) -> None:
-    columns = _columns(tmp_path, chunks_of(10), 4)
-    assert not columns.matches(node).any()
-    assert columns.within(Scope((), (node,))).all()
-
-
-def test_bounds_are_included_or_excluded_as_written(tmp_path: Path) -> None:
-    columns = _columns(tmp_path, chunks_of(10), 4)
-    for node, expected in (
-        (NumberRange("year", 1903, 1905), [3, 4, 5]),
-        (NumberRange("year", 1903, 1905, include_lower=False), [4, 5]),
-        (NumberRange("year", 1903, 1905, include_upper=False), [3, 4]),
-        (NumberRange("year", None, 1901), [0, 1]),
-        (
-            And((NumberRange("year", 1905, None), ENGLISH, Not(KeywordEquals("doc_id", "d7")))),
-            [5, 9],
-        ),
-        (Or((KeywordEquals("doc_id", "d2"), KeywordEquals("doc_id", "d8"))), [2, 8]),
-    ):
-        assert np.flatnonzero(columns.matches(node)).tolist() == expected
 
 
 # Searches

@@ -74,15 +74,6 @@ def test_the_snippet_leaves_out_sentences_that_were_not_fetched() -> None:
     ]
 
 
-def test_semantic_pages_follow_each_other(index: Index) -> None:
-    all_hits = index.semantic_search(QUERY, top_k=20)
-    assert all_hits.passages == 5
-    pages = [index.semantic_search(QUERY, top_k=2, offset=offset) for offset in (0, 2, 4, 6)]
-    assert [hit_id for page in pages for hit_id in ids(page)] == ids(all_hits)
-    assert pages[-1].hits == ()
-    assert pages[-1].passages == 5
-
-
 def test_a_search_without_snippets_reads_no_text(index: Index) -> None:
     for result in (
         index.semantic_search(QUERY, snippets=False),
@@ -136,13 +127,14 @@ def test_a_hybrid_search_fuses_the_ranks_of_words_and_vectors(
     assert snippets["vivaldi.2"] == "He died in Vienna. Vivaldi's music was forgotten."
 
 
-@pytest.mark.parametrize("name", ["hybrid_search", "naive_embedding_search"])
-def test_pages_of_whole_passages_follow_each_other_and_end(index: Index, name: str) -> None:
+@pytest.mark.parametrize("name", ["semantic_search", "hybrid_search", "naive_embedding_search"])
+def test_pages_follow_each_other_and_end(index: Index, name: str) -> None:
     search = getattr(index, name)
     all_hits = search(QUERY, top_k=20)
     pages = [search(QUERY, top_k=2, offset=offset) for offset in (0, 2, 4, 6)]
     assert [hit_id for page in pages for hit_id in ids(page)] == ids(all_hits)
     assert [len(page.hits) for page in pages] == [2, 2, 1, 0]
+    assert pages[-1].passages == 5
 
 
 def test_a_hybrid_search_merges_the_first_hundred_hits_of_both_rankings() -> None:

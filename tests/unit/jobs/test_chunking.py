@@ -57,6 +57,13 @@ def test_a_long_sentence_is_cut_at_a_blank_and_a_word_without_blanks_at_the_limi
     assert len(chunks) > 5
 
 
+def test_a_chunk_has_no_more_sentences_than_their_ordinals_can_number() -> None:
+    text = "No. " * (MAX_SENTENCES + 1)
+    document = Document("d", "", text, sentence_ends=tuple(range(4, len(text) + 1, 4)))
+    chunks, _ = cut(document, shard=0, number=0, chunk_tokens=len(text))
+    assert [len(chunk.sentence_ends) for chunk in chunks] == [MAX_SENTENCES, 1]
+
+
 def test_sentences_of_the_source_are_preserved() -> None:
     document = Document("d", "", "One. Two. Three.", sentence_ends=(10, 16))
     chunks, _ = cut(document, shard=0, number=0, chunk_tokens=100)

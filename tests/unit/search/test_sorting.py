@@ -11,24 +11,11 @@ from arag_search.errors import ArgumentError
 from arag_search.query.fields import Schema
 from arag_search.search.fields import parse_sort
 from arag_search.search.index import Index
-from tests.support.passages import SCHEMA, chunk, index_of
+from tests.support.passages import SCHEMA
 
 
 def ids(index: Index, query: str, **options: Any) -> list[str]:
     return [hit.id for hit in index.logical_search(query, top_k=50, **options).hits]
-
-
-def test_passages_without_a_value_come_last_in_both_directions(index: Index) -> None:
-    query = "vivaldi OR older OR page"
-    ascending = ["vivaldi.1", "vivaldi.2", "scarlatti.1", "griselda.1", "page.1"]
-    assert set(ids(index, query, sort="year")) == set(ascending)
-    assert [name for name in ids(index, query, sort="year") if "vivaldi" not in name] == [
-        "scarlatti.1",
-        "griselda.1",
-        "page.1",
-    ]
-    assert ids(index, query, sort="year:desc")[:2] == ["griselda.1", "scarlatti.1"]
-    assert ids(index, query, sort="year:desc")[-1] == "page.1"
 
 
 def test_equal_values_are_in_order_of_score_which_stays_bm25(index: Index) -> None:
@@ -39,16 +26,6 @@ def test_equal_values_are_in_order_of_score_which_stays_bm25(index: Index) -> No
     born = [hit for hit in by_year.hits if hit.doc_id == "vivaldi"]
     assert [hit.score for hit in born] == sorted((hit.score for hit in born), reverse=True)
     assert by_year.sort == "year:asc"
-
-
-def test_a_passage_with_several_values_counts_with_its_first_in_the_direction() -> None:
-    index = index_of(
-        chunk(0, "a", "", "An opera.", lang=("de", "z")),
-        chunk(1, "b", "", "An opera.", lang="en"),
-        chunk(2, "c", "", "An opera.", lang=("Z", "fr")),
-    )
-    assert ids(index, "opera", sort="lang") == ["c.1", "a.1", "b.1"]  # Z, de, en: by code point
-    assert ids(index, "opera", sort="lang:desc") == ["a.1", "c.1", "b.1"]  # z, fr, en
 
 
 def test_a_document_shows_its_first_passages_and_the_total_counts_all(index: Index) -> None:

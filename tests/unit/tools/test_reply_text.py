@@ -19,7 +19,7 @@ from arag_search.tools.reply_text import (
     passages_in,
 )
 from arag_search.tools.search import ReplyStyle
-from tests.support.passages import VIVALDI, index_of, random_chunks
+from tests.support.passages import index_of, random_chunks
 
 
 def test_a_search_shows_passages_with_title_and_text(logical: LogicalSearch) -> None:
@@ -90,13 +90,3 @@ def test_parsed_passages_have_the_tokens_that_the_tool_counts(seed: int) -> None
             count_tokens(passage.title) + count_tokens(passage.text) for passage in passages
         )
         assert counted == result.retrieved_tokens
-
-
-def test_the_sample_passages_are_read_whole() -> None:
-    with index_of(*VIVALDI) as index:
-        tool = LogicalSearch(index, style=ReplyStyle(full_text=True))
-        result = tool.run({"query": "vivaldi OR opera OR page", "top_k": 5})
-        contents = {chunk.id: chunk.content for chunk in VIVALDI}
-        assert {passage.id: passage.text for passage in passages_in(result.text)} == {
-            id: contents[id] for id in result.ids
-        }

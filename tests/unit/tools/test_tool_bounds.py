@@ -62,14 +62,6 @@ def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
     assert f"\nNot shown for want of room: {dropped}.\n" in result.text
 
 
-def test_a_giant_sentence_is_cut() -> None:
-    index = index_of(chunk(0, "d", "Opera", "opera " + "la " * 9_000))
-    result = LogicalSearch(index).run({"query": "opera"})
-    assert 3_950 < result.result_tokens <= 4_000
-    assert result.text.startswith("1 of 1 passage for opera\n[d.1] Opera\nopera la la la")
-    assert result.text.endswith("la la ...")
-
-
 def test_a_long_title_is_truncated_and_its_shown_tokens_count() -> None:
     title = "The opera " + "of the opera " * 200
     result = LogicalSearch(index_of(chunk(0, "d", title, "opera"))).run({"query": "opera"})
@@ -152,20 +144,6 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
 
 
 FULL_STYLE = ReplyStyle(full_text=True)
-
-
-def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
-    result = LogicalSearch(index, style=FULL_STYLE).run({"query": "vivaldi", "top_k": 2})
-    assert result.text == (
-        "2 of 3 passages for vivaldi\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
-        "He died in Vienna. Vivaldi's music was forgotten.\n"
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
-        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
-        "libretto was new.\n"
-        "More: offset=2."
-    )
-    assert FULL_STYLE.bound == 12_000
 
 
 def test_full_passages_are_whole_or_left_out_except_the_first() -> None:

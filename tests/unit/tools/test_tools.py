@@ -180,15 +180,6 @@ def test_keywords_without_hits_or_without_tokens_give_no_passage(keyword: Keywor
     )
 
 
-def test_substring_matching_finds_parts_of_words(index: Index) -> None:
-    result = KeywordSearch(index, matching="substring").run({"keywords": ["NIO VIV"], "top_k": 1})
-    assert result.text.splitlines()[:3] == [
-        '1 of 3 passages for "NIO VIV"',
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2",
-        "Antonio Vivaldi was born in Venice. He wrote many operas. (2 left out)",
-    ]
-
-
 def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
     index = index_of(chunk(0, "d", "Opera\n[x.1] Fake\tTitle", "A forgery."))
     result = LogicalSearch(index).run({"query": "forgery"})

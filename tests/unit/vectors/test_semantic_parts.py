@@ -7,12 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from arag_search.corpus import chunk_ordinal
-from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.parser import parse_scope
 from arag_search.search.by_vectors import Fused, fuse, fuse_logical
 from arag_search.search.snippets import NearPassage, near_passages
-from arag_search.vectors.base import VectorUnit, row_key, rows_of
+from arag_search.vectors.base import row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, chunk
@@ -52,61 +50,6 @@ def test_weights_and_the_constant_change_the_order_of_a_fusion() -> None:
 def test_fusing_empty_rankings_gives_no_hits() -> None:
     assert fuse([], []) == []
     assert fuse([], [4]) == [Fused(4, 1 / 61, (None, 1))]
-
-
-# MemoryVectors
-
-
-@pytest.mark.parametrize("unit", ["sentence", "passage"])
-def test_vectors_in_memory_give_the_exact_cosines_in_order(unit: VectorUnit) -> None:
-    chunks = random_corpus(Random(1), 30)
-    encoder = HashingEncoder(16)
-    vectors = MemoryVectors(reversed(chunks), encoder, metadata=SCHEMA.metadata)
-    rows = [row for passage in chunks for row in rows_of(passage, unit)]
-    queries = encoder.encode_queries(["vivaldi opera", "born in venice"])
-    for query, neighbours in zip(queries, vectors.nearest(unit, queries, 10_000), strict=True):
-        cosines = {
-            ordinal: float(np.float32(np.dot(vector.astype(float), query.astype(float))))
-            for (ordinal, _), vector in zip(
-                rows, encoder.encode([text for _, text in rows]), strict=True
-            )
-        }
-        keys = {ordinal: row_key(text) for ordinal, text in rows}
-        assert neighbours == [
-            (ordinal, score, keys[ordinal])
-            for ordinal, score in sorted(cosines.items(), key=lambda row: (-row[1], row[0]))
-        ]
-    assert [len(neighbours) for neighbours in vectors.nearest(unit, queries, 3)] == [3, 3]
-    assert vectors.nearest(unit, queries[:0], 3) == []
-
-
-def test_a_scope_leaves_rows_of_other_chunks_out() -> None:
-    chunks = random_corpus(Random(2), 40)
-    vectors = MemoryVectors(chunks, HashingEncoder(16), metadata=SCHEMA.metadata)
-    query = HashingEncoder(16).encode_queries(["vivaldi"])
-    scope = parse_scope("year:>=20 AND NOT year:25", SCHEMA)
-    neighbours = vectors.nearest("sentence", query, 10_000, scope)[0]
-    allowed = [
-        passage
-        for passage in chunks
-        if passage.metadata["year"] in {*range(20, 25), *range(26, 40)}
-    ]
-    assert {chunk_ordinal(row.ordinal) for row in neighbours} == {
-        passage.ordinal for passage in allowed if passage.sentence_ends
-    }
-    assert vectors.nearest("passage", query, 5, parse_scope("year:99", SCHEMA)) == [[]]
-
-
-def test_units_without_vectors_and_closed_vectors_are_rejected() -> None:
-    encoder = HashingEncoder(16)
-    vectors = MemoryVectors(random_corpus(Random(3), 2), encoder, units=("passage",))
-    query = encoder.encode_queries(["vivaldi"])
-    with pytest.raises(NotServedError) as caught:
-        vectors.nearest("sentence", query, 5)
-    assert str(caught.value) == ("There are no sentence vectors.\nAllowed: vectors by passage")
-    vectors.close()
-    with pytest.raises(IndexClosedError):
-        vectors.nearest("passage", query, 5)
 
 
 # Passages (Eq. 3)
