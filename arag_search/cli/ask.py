@@ -24,7 +24,7 @@ from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.sources import sources_of
-from arag_search.cli.options.index import Opening
+from arag_search.cli.options.index import Json, Opening
 from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import print_json, print_text, say
@@ -70,7 +70,7 @@ def ask_command(
     *,
     model: ModelOptions,
     opening: Opening,
-    json: Annotated[bool, typer.Option("--json", help="Print records as JSON.")] = False,
+    json: Json = False,
     continue_: Annotated[
         str | None,
         typer.Option(

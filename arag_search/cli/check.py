@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import DefaultOperator, OnOff
+from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_json, print_text, problem_list
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.parser import parse
@@ -31,11 +31,7 @@ def check_command(
         str | None,
         typer.Option(help="The index whose fields the query may use.", metavar="INDEX"),
     ] = None,
-    default_operator: Annotated[
-        DefaultOperator, typer.Option(help="What a space between clauses means.")
-    ] = "OR",
-    operators: Annotated[OnOff, typer.Option(help="off rejects AND, OR, NOT, - and !.")] = "on",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> int:
     """Show how a query is understood, or what is wrong with it.
 
@@ -59,12 +55,7 @@ def check_command(
             schema = opened.manifest.query_schema
     described: dict[str, Any] = {"query": query, "understood": None, "tree": None, "notes": []}
     try:
-        parsed = parse(
-            query,
-            schema,
-            default_operator=default_operator,
-            operators=operators == "on",
-        )
+        parsed = parse(query, schema)
     except QueryError as error:
         if not json:
             raise

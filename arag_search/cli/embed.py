@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from arag_search.cli.options.build import Json, Ray
+from arag_search.cli.options.build import Ray
+from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_report, run_job
 from arag_search.errors import ArgumentError
 from arag_search.vectors.base import VECTOR_UNITS

@@ -9,7 +9,6 @@ import typer
 from arag_search.cli.options.build import (
     Bm25,
     FoldCharacters,
-    Json,
     MetadataOption,
     ReadingOptions,
     SelectionOptions,
@@ -18,7 +17,7 @@ from arag_search.cli.options.build import (
     Target,
     build_options,
 )
-from arag_search.cli.options.index import VectorsFolder
+from arag_search.cli.options.index import Json, VectorsFolder
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_report, run_job
 from arag_search.engines.open import check_path

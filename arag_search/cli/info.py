@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import orjson
 import typer
 
+from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.engines.base import MAX_DELETED_SHARE, Deletions, deletions_of
 from arag_search.engines.lucene.reader import IndexStatistics, LuceneEngine
@@ -69,12 +70,7 @@ def info_command(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print one JSON object, or a list of them for several indexes."
-        ),
-    ] = False,
+    json: Json = False,
 ) -> int:
     """Describe indexes and their vectors, and verify them.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, cast
 
 import typer
@@ -17,12 +16,10 @@ from arag_search.agent.presets import (
     preset_yaml,
 )
 from arag_search.agent.toolbox import tools_of
-from arag_search.cli.options.index import ScopeFilter
 from arag_search.cli.options.parser import suggest_presets
-from arag_search.cli.output.printing import print_bytes, print_json, print_text
+from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.errors import ArgumentError
 from arag_search.search.index import open_index
-from arag_search.tools.base import Tool
 
 
 def presets_command(
@@ -35,7 +32,6 @@ def presets_command(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     yaml: Annotated[
         bool, typer.Option("--yaml", help="Print one preset as a file with every key.")
     ] = False,
@@ -47,7 +43,6 @@ def presets_command(
             show_default=False,
         ),
     ] = None,
-    filter: ScopeFilter = None,
 ) -> int:
     """List the presets, or explain one with its prompt.
 
@@ -64,34 +59,19 @@ def presets_command(
       arag-search presets my-preset.yaml
       arag-search presets logical_read --yaml > all-keys.yaml
     """
-    if yaml and (json or preset is None):
+    if preset is None and (yaml or index is not None):
         raise ArgumentError(
-            "--yaml and --json are both given." if json else "--yaml is given without a preset.",
-            allowed="arag-search presets NAME --yaml",
+            f"{'--yaml' if yaml else '--index'} is given without a preset.",
+            allowed="arag-search presets NAME --yaml, or arag-search presets NAME --index INDEX",
         )
-
-    if index is not None and (yaml or preset is None):
-        raise ArgumentError(
-            "--index is given without a preset to explain.",
-            allowed="arag-search presets NAME --index INDEX",
-        )
-    if filter is not None and index is None:
-        raise ArgumentError("--filter is given without --index.", do="Name the index too.")
-
     if preset is not None:
         chosen = load_preset(preset)
-        tools = {} if index is None else _tools(chosen, index, filter)
-        if json:
-            print_json({**_preset_json(chosen), **_tools_json(tools)}, pretty=True)
-        elif yaml:
+        if yaml:
             print_bytes(preset_yaml(chosen).encode())  # a file, in UTF-8 on any terminal
         else:
-            print_text(_explained(chosen, tools))
+            print_text(_explained(chosen, index))
         return 0
     presets = [load_preset(name) for name in preset_names()]
-    if json:
-        print_json([_preset_json(entry) for entry in presets], pretty=True)
-        return 0
     width = max(len(entry.name) for entry in presets)
     for entry in presets:
         tools = ", ".join(entry.tools)
@@ -104,29 +84,9 @@ def presets_command(
     return 0
 
 
-def _preset_json(preset: Preset) -> dict[str, object]:
-    """Return a preset with its fingerprint and the first message that it yields."""
-    return {
-        **preset.model_dump(mode="json"),
-        "fingerprint": preset.fingerprint,
-        "system_prompt": preset.system_prompt,
-    }
-
-
-def _tools(preset: Preset, location: str, filter: str | None) -> dict[str, Tool]:
-    """Return the tools of a preset over an index, and close the index again."""
-    with open_index(location, filter=filter) as index:
-        return tools_of(preset, index)
-
-
-def _tools_json(tools: Mapping[str, Tool]) -> dict[str, object]:
-    """Return the tools as a model gets them, if there are any."""
-    schemas = [tool.openai_schema() for tool in tools.values()]
-    return {"tool_schemas": schemas} if schemas else {}
-
-
-def _explained(preset: Preset, tools: Mapping[str, Tool]) -> str:
-    """Explain every key with its value and meaning, then show the prompt and the tools."""
+def _explained(preset: Preset, location: str | None) -> str:
+    """Explain every key with its value and meaning, then show the prompt, and the tools over an
+    index."""
     lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
     for key, field in Preset.model_fields.items():
         if key in ("name", "description"):
@@ -134,9 +94,11 @@ def _explained(preset: Preset, tools: Mapping[str, Tool]) -> str:
         lines.append(f"{key}: {_written(getattr(preset, key))}")
         lines.append(f"    {field.description} ({allowed_values(key)})")
     lines += ["", "The first message of every question:", "", preset.system_prompt]
-    for name, tool in tools.items():
-        arguments = ", ".join(tool.parameters["properties"])
-        lines += ["", f"The tool {name}({arguments}):", "", tool.description]
+    if location is not None:
+        with open_index(location) as index:
+            for name, tool in tools_of(preset, index).items():
+                arguments = ", ".join(tool.parameters["properties"])
+                lines += ["", f"The tool {name}({arguments}):", "", tool.description]
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.description import Description, Resolution, describe
@@ -38,7 +39,7 @@ def questions_command(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> int:
     """Describe a file of questions before it is run or measured.
 
@@ -194,7 +195,7 @@ def unavailable_command(
             help="The largest number of questions.", metavar="N", min=1, show_default=False
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> int:
     """Remove the evidence of questions, to check that a model then refuses to answer.
 

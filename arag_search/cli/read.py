@@ -1,24 +1,26 @@
-"""arag-search read: print passages or a document in full."""
+"""arag-search read: print passages or documents in full, or list all documents."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from arag_search.cli.options.index import IndexFolder, located
+from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.links import print_linked
-from arag_search.cli.output.printing import print_json, print_text
-from arag_search.errors import ArgumentError
+from arag_search.cli.output.printing import print_json, print_text, say
+from arag_search.engines.opensearch.schema import ENGINE
+from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index, open_index
+from arag_search.system.progress import counted, open_progress
 from arag_search.tools.base import DocumentSettings, ReadSet
 from arag_search.tools.chunk_read import chunk_header
-from arag_search.tools.find import MAX_CONTEXT_LINES, MAX_PLACES, Find
 from arag_search.tools.open_lines import OpenLines
 from arag_search.tools.references import NamedDocuments
 from arag_search.tools.rendering import header_line, metadata_text
+from index_jobs.build.export import build_command, record_of
 
 DEFAULT_LINES = 60
 """The number of lines that ``--line`` prints."""
@@ -59,47 +61,25 @@ def read_command(
             show_default=False,
         ),
     ] = None,
-    find: Annotated[
-        list[str] | None,
+    all_: Annotated[
+        bool,
         typer.Option(
-            help="With --document: print where it holds this text, and the lines around; may be "
-            "repeated.",
-            metavar="TEXT",
-            show_default=False,
+            "--all",
+            help="List all documents; with --json, print them with their texts, as JSON lines that "
+            "arag-search index reads.",
         ),
-    ] = None,
-    context: Annotated[
-        int | None,
-        typer.Option(
-            help="With --find: lines to print before and after each match.  [default: 2]",
-            metavar="N",
-            min=0,
-            max=MAX_CONTEXT_LINES,
-            show_default=False,
-        ),
-    ] = None,
-    matches: Annotated[
-        int | None,
-        typer.Option(
-            help="With --find: matches of each text to print.  [default: 2]",
-            metavar="N",
-            min=1,
-            max=MAX_PLACES,
-            show_default=False,
-        ),
-    ] = None,
-    filter: Annotated[
-        str | None,
-        typer.Option(help="Metadata clauses that the chunks must match.", metavar="CLAUSES"),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON array; with --document an object.")
     ] = False,
+    filter: ScopeFilter = None,
+    json: Json = False,
 ) -> int:
-    """Print chunks, or a whole document, in full.
+    """Print chunks or a whole document in full, or list all documents.
 
     Each chunk is printed with its title, its metadata, and the ids of the chunks before and after
     it; a document with its title and metadata, and the id of each chunk before its text.
+
+    With --all, documents are in corpus order, each with its id, title, size and metadata. As JSON
+    they have their whole texts (Unicode NFC) and metadata, so that an index of the same passages
+    can be built from them; the command for that is printed.
 
     Examples:
 
@@ -108,43 +88,41 @@ def read_command(
       arag-search read my-index vivaldi.1 goldoni.1 --json
       arag-search read my-index --document vivaldi
       arag-search read my-index --document report.pdf --line 2200
-      arag-search read my-index --document report.pdf --find 'net sales'
-      arag-search read my-index --document app.log --find error --matches 9
+      arag-search read my-index --all --filter 'kind:person AND year:<1800'
+      arag-search read my-index --all --json > documents.jsonl
 
     The exit code is 1 if an id is not in the index, or if the filter excludes it.
     """
-    if bool(chunk_ids) is (document is not None):
+    if (bool(chunk_ids), document is not None, all_).count(True) != 1:
         raise ArgumentError(
-            "There are ids of chunks and of a document." if chunk_ids else "There is no id.",
+            "Passages, a document and --all cannot be read at once."
+            if chunk_ids or document
+            else "There is no id.",
             where="arag-search read",
-            allowed="CHUNK_ID... or --document ID",
-            do="Leave one of them out."
-            if chunk_ids
-            else "Search first and copy an id, or list documents: arag-search documents INDEX",
+            allowed="CHUNK_ID..., --document ID or --all",
+            do="Leave the others out."
+            if chunk_ids or document
+            else "Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
-    for is_given, name, needs in (
-        (line is not None or bool(find), "--line and --find", document is not None),
-        (lines is not None, "--lines", line is not None),
-        (line is not None, "--line", not find),
-        (context is not None or matches is not None, "--context and --matches", bool(find)),
+    for is_given, name, other, needs in (
+        (line is not None, "--line", "--document ID", document is not None),
+        (lines is not None, "--lines", "--line N", line is not None),
     ):
         if is_given and not needs:
             raise ArgumentError(
-                f"{name} cannot be used like this.",
+                f"{name} has no effect here.",
                 where="arag-search read",
-                allowed="--document ID with --line N [--lines N], or with --find TEXT "
-                "[--matches N] [--context N]",
-                do="Leave one out, or name a document.",
+                allowed="--document ID --line N --lines N",
+                do=f"Leave it out, or add {other}.",
             )
     with located(index) as location, open_index(location, filter=filter) as opened:
-        if document is not None and (line is not None or find):
-            wanted: dict[str, Any] = {"line_number": line}
-            if find:
-                given = {"matches": matches, "context": context}
-                wanted = {name: value for name, value in given.items() if value is not None}
-                wanted["patterns"] = find
-            return _print_lines(opened, document, wanted, lines or DEFAULT_LINES, json)
+        if all_:
+            (_print_records if json else _print_list)(opened)
+            return 0
         if document is not None:
+            if line is not None:
+                _print_lines(opened, document, line, lines or DEFAULT_LINES, json)
+                return 0
             whole = opened.document_read(document)
             if json:
                 print_json(whole.to_dict(), pretty=True)
@@ -162,40 +140,70 @@ def read_command(
     return 0
 
 
-def _print_lines(
-    index: Index, doc_id: str, arguments: dict[str, Any], count: int, json: bool
-) -> int:
-    """Print lines of a document, or the places of patterns, as the tools open and find show them
-    for these arguments."""
+def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) -> None:
+    """Print lines of a document as the tool open shows them."""
     whole = index.document_lines([doc_id])[0]
     if whole is None:
         index.document_read(doc_id)  # raises the error that suggests ids
-        return 1
+        return
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
-    settings = DocumentSettings(
-        semantic_find=False, find_result_tokens=sys.maxsize, open_lines=count
-    )
-    tool = OpenLines(index, settings, max_result_tokens=sys.maxsize)
-    if "patterns" in arguments:
-        tool = Find(index, settings)
-    result = tool.run({"reference_id": whole.doc_id, **arguments}, read_set)
+    tool = OpenLines(index, DocumentSettings(open_lines=count), max_result_tokens=sys.maxsize)
+    result = tool.run({"reference_id": whole.doc_id, "line_number": first}, read_set)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
     if json:
-        shown = sorted(
-            {
-                n
-                for span in result.passages
-                if span.lines
-                for n in range(span.lines[0], span.lines[1] + 1)
-            }
-        )
-        lines = [{"line": number, "text": whole.line(number)} for number in shown]
-        print_json({"doc_id": whole.doc_id, "count": len(whole), "lines": lines}, pretty=True)
+        shown = [
+            number
+            for span in result.passages
+            if span.lines
+            for number in range(span.lines[0], span.lines[1] + 1)
+        ]
+        texts = [{"line": number, "text": whole.line(number)} for number in shown]
+        print_json({"doc_id": whole.doc_id, "count": len(whole), "lines": texts}, pretty=True)
     else:
         print_text(result.text)
-    return 0
+
+
+def _print_list(index: Index) -> None:
+    """Print a line for each document."""
+    is_empty = True
+    for document in index.documents():
+        is_empty = False
+        about = metadata_text(document.metadata)
+        print_text(
+            f"{header_line(document.id, document.title, 1, 1)} "
+            f"({counted(len(document.chunks), 'passage')}, "
+            f"{document.characters:,} characters{f'; {about}' if about else ''})"
+        )
+    if is_empty:
+        print_text("No document is in scope.")
+
+
+def _print_records(index: Index) -> None:
+    """Print a record for each document, and the command that builds an index from them. Raises
+    IndexDamagedError if an index on a server was updated meanwhile: documents may then be printed
+    twice or not at all. An index in a folder is read as it was when it was opened."""
+    manifest, documents = index.manifest, 0
+    progress = open_progress()
+    try:
+        progress.begin("documents", manifest.documents if index.scope is None else None)
+        for documents, document in enumerate(index.documents(), 1):
+            print_json(record_of(document, manifest))
+            progress.update(documents, documents)
+    finally:
+        progress.end()
+    if manifest.engine == ENGINE:
+        with open_index(index.location) as now:
+            if now.manifest != manifest:
+                raise IndexDamagedError(
+                    "The index was updated while its documents were read.",
+                    where=index.location,
+                    allowed="an index that stays the same until all of them are printed",
+                    do="Run the same command again.",
+                )
+    say(f"{counted(documents, 'document')}. Index with:")
+    say(f"  {build_command('FILE', manifest)}")
 
 
 def _document_text(document: IndexDocument) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from arag_search.cli.options.index import SearchedIndex
+from arag_search.cli.options.index import Json, SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_json, print_text
@@ -63,9 +63,7 @@ def score_command(
     ] = None,
     *,
     judge: JudgeOptions,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print everything as JSON, including each question.")
-    ] = False,
+    json: Json = False,
 ) -> int:
     """Score a run against gold answers, overall and by type.
 

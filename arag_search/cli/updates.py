@@ -5,13 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.build import Json
-from arag_search.cli.options.index import IndexPlace, VectorsFolder
+from arag_search.cli.options.index import IndexPlace, Json, VectorsFolder
 from arag_search.cli.output.printing import INTERRUPTED, print_report, print_text, run_job
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError, IndexNotFoundError
@@ -30,12 +28,6 @@ def delete_command(
             help="Ids of documents; - reads them from standard input, one per line.",
             metavar="[DOC_ID]...",
             show_default=False,
-        ),
-    ] = None,
-    ids_from: Annotated[
-        str | None,
-        typer.Option(
-            "--from", help="A file of ids, one per line.", metavar="FILE", show_default=False
         ),
     ] = None,
     missing_ok: Annotated[
@@ -58,15 +50,13 @@ def delete_command(
 
     \b
       arag-search delete my-index vivaldi goldoni
-      arag-search delete my-index --from withdrawn.txt --missing-ok
+      arag-search delete my-index - --missing-ok < withdrawn.txt
       cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
     """
     wanted: list[str] = []
     for doc_id in doc_ids or []:
         is_input = doc_id == "-"
         wanted += _ids(sys.stdin.buffer.read(), "standard input") if is_input else [doc_id]
-    if ids_from is not None:
-        wanted += _ids(Path(ids_from).read_bytes(), ids_from)
     return run_job(
         lambda progress: delete_documents(
             index,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from arag_search.cli.options.index import SearchedIndex
+from arag_search.cli.options.index import Json, SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_json, print_text
@@ -111,7 +111,7 @@ def _open(path: Path) -> None:
 def show_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
     question_id: Annotated[str, typer.Argument(help="The id of a question.", metavar="ID")],
-    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    json: Json = False,
 ) -> int:
     """Show one question of a run, step by step.
 

@@ -7,12 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import (
-    DEFAULT_TIMEOUT_S,
-    IndexFolder,
-    SearchTimeoutSeconds,
-    located,
-)
+from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.printing import print_json, print_text
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import open_index
@@ -41,14 +36,8 @@ def words_command(
     values: Annotated[
         int, typer.Option(help="The most frequent values to list, 0 to 1,000.", metavar="N")
     ] = 10,
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            help="Metadata clauses: only passages that match them are counted.", metavar="CLAUSES"
-        ),
-    ] = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    filter: ScopeFilter = None,
+    json: Json = False,
 ) -> int:
     """Count words of an index: in title and text, the written forms that occur, and the nearest
     words of one that occurs nowhere. Without words, list the fields: how many passages have them,
@@ -66,11 +55,7 @@ def words_command(
     """
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []
-    timeout_s = search_timeout_s or None
-    with (
-        located(index) as location,
-        open_index(location, filter=filter, search_timeout_s=timeout_s) as opened,
-    ):
+    with located(index) as location, open_index(location, filter=filter) as opened:
         if words:
             counts = opened.words(*words)
             described["words"] = [asdict(word) for word in counts]

@@ -59,16 +59,6 @@ class IndexDocument:
             for end in chunk.sentence_ends
         )
 
-    def summary(self) -> dict[str, Any]:
-        """Return what ``arag-search documents --json`` prints, without the text."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "passages": len(self.chunks),
-            "characters": self.characters,
-            "metadata": metadata_dict(self.metadata),
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Return the document in types of JSON, as ``arag-search read --document --json`` prints
         it. ``chunks`` has the offsets, in code points, of each passage in ``text``."""
@@ -111,7 +101,7 @@ def unknown_document(doc_id: str, location: str, nearest: Sequence[str]) -> Unkn
         f"No document has the id {_quoted(doc_id)}.",
         where=location,
         allowed="ids as the field doc_id has them",
-        do=f"{suggestion}arag-search documents lists all ids, Index.documents in Python.",
+        do=f"{suggestion}arag-search read INDEX --all lists all ids, Index.documents in Python.",
     )
 
 

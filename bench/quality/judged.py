@@ -9,7 +9,8 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from arag_search.cli.queries import read_queries
+import orjson
+
 from arag_search.evaluation.bootstrap import LEVEL, SEED
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
@@ -86,11 +87,8 @@ def measured(options: argparse.Namespace, command: str) -> int:
 
 def _queries(options: argparse.Namespace, needs: Sequence[Question]) -> dict[str, str]:
     """Return the logical query of each need. Raises BenchError if one has none."""
-    queries = {
-        asked.id: asked.query
-        for asked in read_queries(options.queries, "logical")
-        if isinstance(asked.query, str)
-    }
+    records = map(orjson.loads, options.queries.read_bytes().splitlines())
+    queries = {str(record["id"]): record["query"] for record in records}
     missing = [need.id for need in needs if need.id not in queries]
     if missing:
         raise BenchError(

@@ -14,7 +14,7 @@ from tests.support.commands import Command
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("arag-search do", ["documents"]),
+        ("arag-search em", ["embed"]),
         ("arag-search search --gr", ["--granularity"]),
         ("arag-search search i q --granularity ", ["chunk", "sentence"]),
         ("arag-search search i q --tool s", ["semantic"]),

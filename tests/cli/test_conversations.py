@@ -42,7 +42,6 @@ def test_a_search_shows_documents_with_lines_to_read_on(arag: Command) -> None:
         ("--explain",),
         ("--sort", "year"),
         ("--granularity", "sentence"),
-        ("--whole-up-to", "3"),
         ("--top-k", "21"),
         ("--tool", "keyword"),
     ],
@@ -72,42 +71,11 @@ def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None
     assert [f"{line['line']}: {line['text']}" for line in values["lines"]][:2] == result.lines[2:]
 
 
-def test_places_of_a_text_are_printed_with_the_lines_around(arag: Command) -> None:
-    result = arag("read", "my-index", "--document", "vivaldi", "--find", "VENICE", "--find", "zz")
-    assert result.lines[0].startswith("[vivaldi] Antonio Vivaldi: 2 patterns in ")
-    assert result.lines[1].startswith('"VENICE": ')
-    assert result.lines[-1] == '"zz": no match. Try a shorter pattern, or open.'
-
-
-def test_a_reader_says_how_many_places_and_how_many_lines_around_them(arag: Command) -> None:
-    lines = [f"Line {n} is {'an error' if n % 10 == 5 else 'fine'}, {n}.\n" for n in range(60)]
-    Path("logs").mkdir()
-    Path("logs/app.log.txt").write_text("".join(lines))
-    arag("index", "logs", "--to", "log-index")
-
-    def shown(*options: str) -> list[int]:
-        command = ("read", "log-index", "--document", "app.log.txt", "--find", "error")
-        return [line["line"] for line in arag(*command, *options, "--json").json["lines"]]
-
-    assert shown() == [3, 4, 5, 6, 7, 13, 14, 15, 16, 17]
-    assert shown("--matches", "1", "--context", "3") == list(range(2, 9))
-    assert shown("--matches", "100", "--context", "0") == [5, 15, 25, 35, 45, 55]
-    assert shown("--context", "100") == list(range(60))
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("vivaldi.1", "--line", "3"), "--line and --find cannot be used like this."),
-        (("--document", "vivaldi", "--lines", "3"), "--lines cannot be used like this."),
-        (
-            ("--document", "vivaldi", "--line", "3", "--find", "x"),
-            "--line cannot be used like this.",
-        ),
-        (
-            ("--document", "vivaldi", "--line", "3", "--context", "2"),
-            "--context and --matches cannot be used like this.",
-        ),
+        (("vivaldi.1", "--line", "3"), "--line has no effect here."),
+        (("--document", "vivaldi", "--lines", "3"), "--lines has no effect here."),
         (("--document", "vivaldi", "--line", "999"), "Tool not run: line_number is 999."),
         (("--document", "vivaldy", "--line", "1"), 'No document has the id "vivaldy".'),
     ],

@@ -127,7 +127,7 @@ def test_check_with_an_index_knows_its_fields(arag: Command) -> None:
 
 
 def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Command) -> None:
-    good = arag("check", "a AND NOT bb^1", "--json", "--default-operator", "AND")
+    good = arag("check", "a AND NOT bb^1", "--json")
     assert good.code == 0
     assert good.json == {
         "query": "a AND NOT bb^1",

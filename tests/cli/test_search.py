@@ -6,7 +6,7 @@ import pytest
 
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import DEFAULT_RESULT_TOKENS
-from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult, file_of
+from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -181,10 +181,6 @@ def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) 
         ["--tool", "keyword", "--sort", "year"],
     ):
         assert arag("search", "my-index", "opera", *wrong).code == 1
-    batch = ("--queries", file_of("asked.txt", "opera"), "--output-format", "trec")
-    # Readers of TREC runs sort them by score.
-    assert "--sort has no effect here." in arag("search", "my-index", *batch, "--sort", "year").err
-    assert len(arag("search", "my-index", *batch, "--per-document", "1").lines) == 5
 
 
 def test_words_counts_words_with_their_forms(arag: Command) -> None:
@@ -331,21 +327,6 @@ def test_an_index_without_titles_says_so(arag: Command) -> None:
     )
 
 
-def test_the_default_operator_and_operators_off(arag: Command) -> None:
-    first = arag("search", "my-index", "vivaldi opera", "--default-operator", "AND").lines[0]
-    assert first == "5 of 9 passages for (vivaldi AND opera)"
-    off = ["--operators", "off"]
-    assert arag("search", "my-index", "vivaldi and opera", *off).lines[0] == (
-        "5 of 63 passages for (vivaldi and opera)"
-    )
-    assert arag("search", "my-index", "vivaldi AND opera", *off) == CommandResult(
-        2,
-        "",
-        'Query not run: 1 problem.\n1. column 9, "AND": operators are off here. Words, phrases, '
-        "fields and weights are allowed; write them with spaces between.\nWrite: (vivaldi opera)\n",
-    )
-
-
 def test_a_filter_is_obeyed_by_searches_counts_and_reads(arag: Command) -> None:
     scope = ["--filter", "year:>=1700 AND NOT kind:person"]
     done = arag("search", "my-index", "vivaldi NOT operetta", "--json", *scope)
@@ -429,16 +410,6 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
             ["--tool", "keyword", "--granularity", "sentence"],
             "--granularity has no effect here.\nAllowed: --granularity with --tool logical\n"
             "Do: Leave it out.",
-        ),
-        (
-            ["--output-format", "trec"],
-            "--output-format has no effect here.\nAllowed: --output-format with --queries\n"
-            "Do: Leave it out.",
-        ),
-        (
-            ["--queries", "queries.txt"],
-            "Both a query and a file of queries are given.\nAllowed: QUERY or --queries FILE\n"
-            "Do: Leave one of them out.",
         ),
         (
             ["--tool", "keyword", *"abcdefghijklmnopqrst"],

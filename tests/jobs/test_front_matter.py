@@ -69,9 +69,10 @@ def test_a_dry_run_says_which_fields_are_new_and_changes_nothing() -> None:
 def test_an_export_builds_an_index_with_the_same_fields(arag: Command) -> None:
     write_notes({**NOTES, "f": "---\nyear: unknown\n---\nThe sea."})
     build_index(["notes"], "index", BuildOptions())
-    shown = arag("documents", "index", "--export", "all.jsonl")
-    command = shlex.split((shown.out + shown.err).strip().splitlines()[-1])
-    arag(*command[1:4], "copy", *command[5:])
+    shown = arag("read", "index", "--all", "--json")
+    Path("all.jsonl").write_text(shown.out, "utf-8")
+    command = shlex.split(shown.err.strip().splitlines()[-1])
+    arag("index", "all.jsonl", "--to", "copy", *command[5:])
     with open_index("index") as index, open_index("copy") as copy:
         assert copy.manifest.metadata == index.manifest.metadata
         assert copy.manifest.fingerprint == index.manifest.fingerprint

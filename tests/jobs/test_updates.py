@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -223,12 +224,11 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
 
 
 def test_the_commands_read_ids_from_everywhere_and_report(
-    arag: Command, give_input: object
+    arag: Command, give_input: Callable[[bytes], None]
 ) -> None:
     assert arag("index", SAMPLE, "--to", "index").code == 0
-    Path("ids.txt").write_text("\ufeffvivaldi\r\n\n  goldoni \n", encoding="utf-8")
-    give_input(b"zeno")  # type: ignore[operator]
-    done = arag("delete", "index", "-", "--from", "ids.txt", "--dry-run")
+    give_input("\ufeffvivaldi\r\n\n  goldoni \n".encode())
+    done = arag("delete", "index", "zeno", "-", "--dry-run")
     assert done.lines == ["Would delete 3 documents of index; it would hold 60 documents in 60"
                           " chunks."]  # fmt: skip
     done = arag("delete", "index", "vivaldi", "none", "--missing-ok")
@@ -245,9 +245,9 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     done = arag("index", SAMPLE, "--to", "index", "--add", "--json")
     assert [done.json[name] for name in ("added", "replaced", "unchanged")] == [5, 0, 58]
     assert done.json["sources"] == [{"name": SAMPLE, "format": "documents"}]
-    Path("ids.txt").write_bytes(b"a\n\xff")
-    assert arag("delete", "index", "--from", "ids.txt").err == (
-        "arag-search: The ids are not UTF-8.\nWhere: ids.txt, line 2\n"
+    give_input(b"a\n\xff")
+    assert arag("delete", "index", "-").err == (
+        "arag-search: The ids are not UTF-8.\nWhere: standard input, line 2\n"
         "Allowed: one id per line, in UTF-8\nDo: Convert the file.\n"
     )
     assert arag("index", SAMPLE, "--to", "index", "--add", "--overwrite").err == (

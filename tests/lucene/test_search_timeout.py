@@ -84,19 +84,10 @@ def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_the_command_line_takes_a_limit_and_continues_with_the_other_queries(
-    arag: Command, tmp_path: Path
-) -> None:
+def test_the_command_line_takes_a_limit(arag: Command, tmp_path: Path) -> None:
     folder = str(tmp_path / "index")
     assert arag("index", SAMPLE, "--to", folder).code == 0
     result = arag("search", folder, "opera", "--search-timeout-s", "1e-9")
     assert result.code == 1
     assert "The query took longer than 1e-09 s and was stopped." in result.err
     assert arag("search", folder, "opera", "--search-timeout-s", "0").code == 0
-    queries = tmp_path / "q.txt"
-    queries.write_text("opera\nvenice\n")
-    result = arag("search", folder, "--queries", str(queries), "--search-timeout-s", "1e-9")
-    assert result.code == 1
-    assert len(result.out.splitlines()) == 2
-    assert '"total":null' in result.out
-    assert "2 queries of 2 took too long." in result.err

@@ -10,7 +10,9 @@ import pytest
 import arag_search
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
-from arag_search.cli import documents as command
+from arag_search.cli import read as command
+from arag_search.manifest import Manifest
+from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
 from index_jobs.build.new_index import build_index
@@ -31,12 +33,12 @@ def test_documents_on_a_server_are_those_in_a_folder_and_an_update_stops_an_expo
     build_index([SAMPLE], opensearch.address, OPTIONS)
     build_index([SAMPLE], Path("folder"), OPTIONS)
     for arguments in (
+        (),
         ("--json",),
-        ("--json", "--filter", "kind:person", "--offset", "3", "--limit", "4"),
-        ("--export", "-", "--filter", "NOT kind:person"),
+        ("--json", "--filter", "NOT kind:person"),
     ):
-        lines = arag("documents", opensearch.address, *arguments).lines
-        assert lines == arag("documents", "folder", *arguments).lines
+        lines = arag("read", opensearch.address, "--all", *arguments).lines
+        assert lines == arag("read", "folder", "--all", *arguments).lines
         assert len(lines) > 3
     with arag_search.open_index(opensearch.address, filter="kind:person") as index:
         assert len(index.document_read("vivaldi").chunks) > 1
@@ -45,17 +47,19 @@ def test_documents_on_a_server_are_those_in_a_folder_and_an_update_stops_an_expo
         with pytest.raises(arag_search.AragError, match='"griselda-vivaldi"'):
             index.document_read("griselda-vivaldi")
 
-    line = command._line  # pyright: ignore[reportPrivateUsage]
+    record_of = command.record_of
 
-    def updated(value: dict[str, object]) -> bytes:
-        if value["id"] == "vivaldi":
+    def updated(document: IndexDocument, manifest: Manifest) -> dict[str, object]:
+        if document.id == "vivaldi":
             delete_documents(opensearch.address, ["byron"])
-        return line(value)
+        return record_of(document, manifest)
 
-    monkeypatch.setattr(command, "_line", updated)
-    result = arag("documents", opensearch.address, "--export", "a.jsonl")
-    assert result.err.splitlines()[0] == "arag-search: The index was updated during the export."
-    assert not list(Path().glob("a.jsonl*"))
+    monkeypatch.setattr(command, "record_of", updated)
+    result = arag("read", opensearch.address, "--all", "--json")
+    assert result.code == 1
+    assert result.err.splitlines()[0] == (
+        "arag-search: The index was updated while its documents were read."
+    )
 
 
 def random_calls(random: Random) -> list[tuple[str, dict[str, object]]]:

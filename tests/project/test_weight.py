@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_516,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_506,
     ("arag_search/tools/",): 5_179,
     ("arag_search/agent/",): 4_695,
     ("arag_search/evaluation/",): 3_491,
@@ -22,16 +22,16 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_844,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_840,
-    ("arag_search/cli/",): 5_576,
+    ("arag_search/cli/",): 4_988,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_599,
     ("arag_search/endpoints/", "arag_search/system/"): 1_838,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
-    ("bench/",): 18_052,
-    ("tests/",): 60_553,
+    ("bench/",): 18_050,
+    ("tests/",): 60_164,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 148_640
+ALL = 147_651
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,14 +64,6 @@ def test_hybrid_search_takes_a_logical_query_and_a_meaning(arag: Command) -> Non
     assert any(hit["ranks"]["words"] == 1 and hit["id"] == words[0] for hit in result["hits"])
 
 
-def test_hybrid_search_takes_the_vectors_of_sentences_too(arag: Command) -> None:
-    arguments = ("search", "my-index", "--tool", "hybrid", QUERY, "--json", "--top-k", "20")
-    by_passage, by_sentence = arag(*arguments).json, arag(*arguments, "--unit", "sentence").json
-    assert [hit["ranks"] for hit in by_passage["hits"]] != [
-        hit["ranks"] for hit in by_sentence["hits"]
-    ]
-
-
 @pytest.mark.parametrize("tool", ["semantic", "hybrid", "naive"])
 def test_a_filter_is_obeyed(arag: Command, tool: str) -> None:
     arguments = ("search", "my-index", "--tool", tool, QUERY, "--top-k", "50", "--json")
@@ -102,61 +93,11 @@ def test_a_condition_is_obeyed_and_may_match_nothing(arag: Command, tool: str) -
     assert arag(*search, "NOT opera").code == 2
 
 
-def test_a_file_of_queries_is_answered_in_lines_of_json_or_trec(arag: Command) -> None:
-    queries = file_of(
-        "queries.jsonl",
-        {"id": "a", "query": QUERY},
-        {"id": "b", "query": ""},
-        {"id": "c", "query": QUERY},
-        {"id": "d", "keywords": ["Vivaldi"]},
-    )
-    arguments = ("search", "my-index", "--tool", "semantic", "--queries", queries)
-    command_result = arag(*arguments)
-    results: list[dict[str, Any]] = [json.loads(line) for line in command_result.lines]
-    assert [result["id"] for result in results] == ["a", "b", "c", "d"]
-    assert [len(result["hits"]) for result in results] == [5, 0, 5, 5]
-    assert results[1]["problems"] == [
-        {
-            "column": 1,
-            "piece": "",
-            "message": "the query is empty. Write a question, or a few words.",
-        }
-    ]
-    assert (results[0]["total"], results[3]["total"] is None) == (None, False)
-    assert command_result.err == "1 of 4 queries has problems.\n"
-    single = arag("search", "my-index", "--tool", "semantic", QUERY, "--json").json
-    assert [hit["id"] for hit in results[0]["hits"]] == [hit["id"] for hit in single["hits"]]
-    trec = arag(*arguments, "--output-format", "trec")
-    rows = [line.split() for line in trec.lines]
-    assert [row[2:4] for row in rows if row[0] == "a"] == [
-        [hit["id"], str(rank)] for rank, hit in enumerate(single["hits"], 1)
-    ]
-
-
-def test_the_distinct_queries_of_a_file_are_encoded_together(
-    arag: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoded: list[list[str]] = []
-    encode = HashingEncoder.encode_queries
-
-    def noted(self: HashingEncoder, queries: Any) -> Any:
-        encoded.append(list(queries))
-        return encode(self, queries)
-
-    monkeypatch.setattr(HashingEncoder, "encode_queries", noted)
-    queries = file_of("plain.txt", "one", "two", "one", "three")
-    for tool in ("semantic", "hybrid", "naive"):
-        encoded.clear()
-        assert arag("search", "my-index", "--tool", tool, "--queries", queries).code == 0
-        assert encoded == [["one", "two", "three"]]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--tool", "semantic", "--explain"), "--explain"),
         (("--tool", "semantic", "--granularity", "sentence"), "--granularity"),
-        (("--tool", "semantic", "--unit", "sentence"), "--unit"),
         (("--vectors", "elsewhere"), "--vectors"),
         (("--tool", "keyword", "--encoder", "hashing"), "--encoder"),
         (("--where", "opera"), "--where"),

@@ -86,8 +86,6 @@ Ray = Annotated[
     ),
 ]
 
-Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
-
 
 class ReadingOptions(NamedTuple):
     """How sources are read, and their documents cut."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -90,8 +90,8 @@ EncoderName = Annotated[
     ),
 ]
 
-DefaultOperator = Literal["OR", "AND"]
-OnOff = Literal["on", "off"]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 DEFAULT_TIMEOUT_S = 10.0
 """The same as in arag_search/engines/deadline.py, which --help does not import."""
 

@@ -46,14 +46,6 @@ class ModelOptions(NamedTuple):
     temperature: Annotated[
         float | None, typer.Option(help="Sampling temperature.", metavar="X", show_default=False)
     ] = None
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            help="Nucleus sampling: the probability mass to choose from.",
-            metavar="X",
-            show_default=False,
-        ),
-    ] = None
     reasoning_effort: Annotated[
         str | None,
         typer.Option(
@@ -62,26 +54,12 @@ class ModelOptions(NamedTuple):
             show_default=False,
         ),
     ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Random seed, for endpoints that accept one.", metavar="N", show_default=False
-        ),
-    ] = None
     timeout_s: Annotated[
         float | None,
         typer.Option(
             "--timeout-s",
             help="Seconds to wait for one reply.",
             metavar="SECONDS",
-            show_default=False,
-        ),
-    ] = None
-    max_retries: Annotated[
-        int | None,
-        typer.Option(
-            help="Retries after a rate limit, a timeout or a failure of the endpoint.",
-            metavar="N",
             show_default=False,
         ),
     ] = None
