@@ -6,14 +6,12 @@ import re
 from decimal import Decimal
 
 from arag_search.query.limits import DEFAULT_FACTOR, EXACT_INTEGER
-from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES, SIGNS
+from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES
 
-_WORD_SPECIAL = re.compile(rf'([\s\\"():^~*?{SIGNS}])')
+_WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
 _PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
-OPERATOR_WORDS = frozenset(
-    {"AND", "OR", "NOT", "PREFER", "DEMOTE", "&&", "||", "ＡＮＤ", "ＯＲ", "ＮＯＴ"}
-)
+OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE", "&&", "||"})
 
 
 def field_text(name: str | None) -> str:

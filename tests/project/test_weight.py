@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_506,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_457,
     ("arag_search/tools/",): 5_179,
     ("arag_search/agent/",): 4_695,
     ("arag_search/evaluation/",): 3_491,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 18_050,
-    ("tests/",): 60_164,
+    ("tests/",): 60_149,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 147_651
+ALL = 147_587
 
 
 def _counts() -> Counter[tuple[str, ...]]:
