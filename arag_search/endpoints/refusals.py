@@ -341,7 +341,10 @@ class Secrets:
     def of_login(cls, username: str, password: str) -> Secrets:
         """Return the secrets of HTTP's Basic authentication, which sends them in base64."""
         login = f"{username}:{password}" if password else ""
-        return cls(login, base64.b64encode(login.encode()).decode(), password, mark="[password]")
+        # Clients differ in the encoding; that of OpenSearch sends Latin-1.
+        encoded = (login.encode(name, "replace") for name in ("utf-8", "latin-1"))
+        tokens = (base64.b64encode(raw).decode() for raw in encoded)
+        return cls(login, *tokens, password, mark="[password]")
 
     def hide(self, text: str) -> str:
         """Return the text without the secrets."""
