@@ -24,14 +24,14 @@ CEILINGS = {
     ("arag_search/mcp_server/",): 2_840,
     ("arag_search/cli/",): 4_988,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_599,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_838,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_841,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 18_050,
-    ("tests/",): 60_149,
+    ("tests/",): 60_083,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 147_587
+ALL = 147_524
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -38,6 +38,7 @@ def test_a_conversation_is_continued_from_its_file(index: Index, tmp_path: Path)
     second.save(path)
     assert (record.reused, follow_up.reused) == ((), ("turn0search0",))
     assert follow_up.trajectory == ()
+    assert (record.loops, follow_up.loops) == (2, 1)
     saved = read_conversation(path)
     assert saved.all_records() == [record, follow_up]
     assert [kept.question_id for kept in saved.all_records()] == ["question-1", "question-2"]
