@@ -136,11 +136,8 @@ class _Load:
         from opensearchpy.helpers import parallel_bulk
 
         settings: dict[str, Any] = {"k1": 1.2, "b": 0.75, "shards": 1, "meta": {}}
-        bodies = (
-            schema.chunk_index({}, exact=True, **settings),
-            schema.sentence_index({}, **settings),
-        )
-        for index, body in zip(self._indexes, bodies, strict=True):
+        for index, kind in zip(self._indexes, ("chunks", "sentences"), strict=True):
+            body = schema.index_body(kind, {}, **settings)
             self._client.call("PUT", f"/{index}", body, attempt_timeout_s=60)
         sent = parallel_bulk(
             self._library,

@@ -115,8 +115,8 @@ def requests_of(index: Index, trees: Sequence[Node]) -> tuple[str, list[tuple[Ds
         raise BenchError("The index is not on a server.", where=index.location)
     bodies = [
         (
-            engine.request_body(SearchRequest(tree, TOP_K, with_text=False)),
-            engine.request_body(SearchRequest(tree, TOP_K, with_text=True)),
+            engine.request_body(SearchRequest(tree, TOP_K, with_text=False))[0],
+            engine.request_body(SearchRequest(tree, TOP_K, with_text=True))[0],
         )
         for tree in trees
     ]

@@ -101,7 +101,7 @@ def roll_back(location: str) -> RollbackReport:
     address = parse_address(location)
     client = Client.connect(address)
     try:
-        done = OpenSearchSite(client, address.name, str(address), overwrite=True).roll_back()
+        done = OpenSearchSite(client, address.name, str(address)).roll_back()
     finally:
         client.close()
     return RollbackReport(

@@ -14,11 +14,11 @@ def test_a_node_accepts_the_mappings_and_is_strict(opensearch: Site) -> None:
     name = opensearch.name
     common = {"k1": 1.2, "b": 0.75, "shards": 2}
     meta = Meta(schema.sentences_name(name)).to_json()
-    client.call("PUT", f"/{name}", schema.chunk_index(METADATA, **common, exact=True, meta=meta))
+    client.call("PUT", f"/{name}", schema.index_body("chunks", METADATA, **common, meta=meta))
     client.call(
         "PUT",
         f"/{schema.sentences_name(name)}",
-        schema.sentence_index(METADATA, **common, meta=meta),
+        schema.index_body("sentences", METADATA, **common, meta=meta),
     )
     document = schema.chunk_document(CHUNK, METADATA)
     params = {"routing": "a", "refresh": "true"}
@@ -40,7 +40,7 @@ def test_an_exact_score_is_boost_times_count_and_a_phrase_counts_once_for_each_w
 ) -> None:
     client = Client.connect(parse_address(opensearch.address))
     meta = Meta(None).to_json()
-    body = schema.chunk_index({}, k1=1.2, b=0.75, shards=1, exact=True, meta=meta)
+    body = schema.index_body("chunks", {}, k1=1.2, b=0.75, shards=1, meta=meta)
     client.call("PUT", f"/{opensearch.name}", body)
     content = "sea wide sea wide sea deep"
     document = {"content": content, "title": "sea"}

@@ -207,7 +207,7 @@ def test_an_index_that_is_deleted_or_replaced_during_an_update_is_reported(
         add_documents, [source], opensearch.address, None, ReplacingProgress("delete")
     )
     assert message.splitlines()[0] in (
-        "The index was deleted while it was being built.",  # The bulk reports it.
+        "The index was deleted while it was being written.",  # The bulk reports it.
         "The index was deleted during the update.",
     )
     assert not [name for name in opensearch.indexes() if not name.endswith(".lock")]

@@ -46,7 +46,7 @@ def test_a_finished_index_holds_all_documents_and_the_manifest(opensearch: Site)
     index_writer.add(CHUNKS)
     index_writer.finish(MANIFEST, {"build": "all"})
     assert index_writer.counts() == (20, 40)
-    index_writer.close()
+    index_writer.abort()
     physical = f"{opensearch.name}-p"
     documents = opensearch.documents(physical)
     assert [schema.chunk_of(stored) for stored in documents] == CHUNKS
@@ -78,7 +78,7 @@ def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearc
     resumed.add(CHUNKS[5:])
     resumed.finish(MANIFEST, {})
     assert resumed.counts() == (20, 40)
-    resumed.close()
+    resumed.abort()
     assert resumed.bulk_counts.existing == 12
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
     documents = opensearch.documents(f"{opensearch.name}-p")
@@ -103,7 +103,7 @@ def test_blocks_that_other_processes_send_arrive_once_even_if_they_are_sent_agai
     assert (again.counts.created, again.counts.existing) == (0, 30)
     index_writer.finish(MANIFEST, {})
     assert index_writer.counts() == (20, 40)
-    index_writer.close()
+    index_writer.abort()
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
 
 
@@ -115,7 +115,7 @@ def test_a_deleted_index_is_not_recreated_by_documents_still_being_sent(opensear
         index_writer.commit({})
     index_writer.abort()
     assert str(caught.value) == (
-        "The index was deleted while it was being built.\n"
+        "The index was deleted while it was being written.\n"
         f"Where: {opensearch.name}-p\n"
         "Do: Run the same command again when no other build is running."
     )
@@ -131,7 +131,7 @@ def test_every_shard_holds_one_of_the_shard_terms(opensearch: Site) -> None:
     )
     index_writer.counts()
     terms = find_shard_terms(opensearch.client, name, 3, "en")
-    index_writer.close()
+    index_writer.abort()
     assert terms["title"] == terms["title_forms"] == ("title",)
     assert 1 < len(terms["content"]) <= 3, "no word is in two documents"
     for field, words in terms.items():

@@ -54,7 +54,7 @@ class Server:
         }
         physical = schema.physical_name(name, datetime.now(UTC), uuid.uuid4().hex)
         exact = "exact" not in manifest.without
-        main = self.create(physical, schema.chunk_index(declared, exact=exact, **options))
+        main = self.create(physical, schema.index_body("chunks", declared, exact=exact, **options))
         self.fill(
             main, [schema.chunk_document(chunk, declared, forms[chunk.id]) for chunk in chunks]
         )
@@ -64,7 +64,7 @@ class Server:
             chunk_terms=find_shard_terms(self.client, main, shards, language),
         )
         if meta.sentences is not None:
-            body = schema.sentence_index(declared, **options)
+            body = schema.index_body("sentences", declared, **options)
             self.create(schema.sentences_name(physical), body)
             sentences = [
                 sentence

@@ -36,11 +36,9 @@ class OpenSearchBuild:
     ) -> None:
         self._note = note
         self._address = address
-        self._overwrite = options.overwrite
-        self._keep = KEPT if options.keep is None else options.keep
+        self._options = options
         wait_s = options.node_wait_s
         self._node_wait_s = NODE_WAIT_S if wait_s is None else wait_s
-        self._options = options
         self._signature: dict[str, Any] = {}
 
     def __enter__(self) -> OpenSearchBuild:
@@ -48,21 +46,16 @@ class OpenSearchBuild:
         self._client = Client.connect(self._address, self._connection)
         try:
             self.engine_version = self._client.version()
-            self._site = OpenSearchSite(
-                self._client,
-                self._address.name,
-                str(self._address),
-                overwrite=self._overwrite,
-                keep=self._keep,
-            )
-            self._site.__enter__()
+            keep = KEPT if self._options.keep is None else self._options.keep
+            name, where = self._address.name, str(self._address)
+            self._site = OpenSearchSite(self._client, name, where, keep=keep)
+            self._site.check_name(overwrite=self._options.overwrite)
         except BaseException:
             self._client.close()
             raise
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._site.__exit__(*exception)
         self._client.close()
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
@@ -128,7 +121,7 @@ class OpenSearchBuild:
 
     def counts(self, generation: str) -> tuple[int, int | None]:
         counts = self._writer.counts()
-        self._writer.close()
+        self._writer.abort()
         return counts
 
     def publish(self, generation: str) -> None:

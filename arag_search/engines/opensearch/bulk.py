@@ -1,4 +1,4 @@
-"""Bulk requests of bounded size, which write each document once.
+"""Bulk requests of bounded size, which write each document once, or delete it.
 
 Documents are sent with ``create``: one that exists already (status 409) was written by a request
 whose answer was lost, or before the build was interrupted. Sending it again with ``index`` would
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ NODE_WAIT_S = 600.0
 SENDERS = 2
 """Concurrent requests, so that one is prepared while the server works on another."""
 
-_EXISTS, _TOO_LARGE, _TOO_MANY, _UNAVAILABLE = 409, 413, 429, 503
+_NOT_FOUND, _EXISTS, _TOO_LARGE, _TOO_MANY, _UNAVAILABLE = 404, 409, 413, 429, 503
 BULK_TIMEOUT_S = 120.0
 _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 5.0
@@ -40,7 +40,8 @@ _RUN_AGAIN = "Then run the same command again to resume."
 
 
 class Bulks:
-    """A sender of documents, with its own threads. Not safe to use from several threads."""
+    """A sender of documents and deletions, with its own threads. Not safe to use from several
+    threads."""
 
     def __init__(
         self,
@@ -79,15 +80,13 @@ class Bulks:
         self.add_lines([bulk_line(alias, identifier, routing, document)])
 
     def add_lines(self, lines: Iterable[bytes]) -> None:
-        """Add documents made by ``bulk_line``; see ``add``."""
+        """Add documents made by ``bulk_line``, or else deletions by ``deletion_line``; see
+        ``add``."""
         for line in lines:
-            self._add_line(line)
-
-    def _add_line(self, line: bytes) -> None:
-        if self._size + len(line) > self._limit and self._lines:
-            self._submit()
-        self._lines.append(line)
-        self._size += len(line)
+            if self._size + len(line) > self._limit and self._lines:
+                self._submit()
+            self._lines.append(line)
+            self._size += len(line)
 
     def drain(self) -> None:
         """Send the remaining documents, and wait until all are written and safe on disk."""
@@ -112,10 +111,9 @@ class Bulks:
     def _collect(self) -> None:
         self.counts.include(self._running.popleft().result())
 
-    # runs in one of the sender's threads
+    # In one of the sender's threads
 
     def _send(self, lines: list[bytes]) -> BulkCounts:
-        """Send until every document is written."""
         counts = BulkCounts()
         waiting = deque(lines)
         since: float | None = None
@@ -140,7 +138,6 @@ class Bulks:
         return counts
 
     def _report(self, reason: str) -> None:
-        """Report once what we are waiting for."""
         if self._note is not None and not self._is_reported:
             self._is_reported = True
             self._note(f"Waiting up to {self._node_wait_s:,.0f} s for the server: {reason}")
@@ -188,10 +185,12 @@ class Bulks:
         again: list[bytes] = []
         reason = ""
         for line, item in zip(batch, items, strict=True):
-            answer = cast("dict[str, Any]", item["create"])
+            (answer,) = cast("dict[str, dict[str, Any]]", item).values()
             status = int(answer["status"])
             if status < 300:
                 counts.created += 1
+            elif status == _NOT_FOUND and "error" not in answer:
+                pass  # deleted already
             elif status == _EXISTS:
                 counts.existing += 1
             elif status in (_TOO_MANY, _UNAVAILABLE):
@@ -212,69 +211,12 @@ class Bulks:
     def _unwritable(self, line: bytes, answer: dict[str, Any]) -> BuildError:
         if answer["error"]["type"] == "index_not_found_exception":
             return BuildError(
-                "The index was deleted while it was being built.",
+                "The index was deleted while it was being written.",
                 where=self._where,
                 do="Run the same command again when no other build is running.",
             )
-        identifier = orjson.loads(line.partition(b"\n")[0])["create"]["routing"]
+        (action,) = orjson.loads(line.partition(b"\n")[0]).values()
         return BuildError(
             f"The server rejects a document: {deepest_reason(answer)}",
-            where=f'{self._where}, document "{identifier[:60]}"',
+            where=f'{self._where}, document "{action["routing"][:60]}"',
         )
-
-
-# Deletion of documents by their ids, retried until it is acknowledged
-
-
-_BATCH = 2_000
-_WAIT_S = 60.0
-_PAUSE_S = 0.2
-_NOT_FOUND, _RETRYABLE = 404, (429, 503)
-
-
-def remove_documents(client: Client, documents: Sequence[tuple[str, int, str]], where: str) -> None:
-    """Delete documents, each an alias, an ordinal and a routing; missing ones are ignored.
-
-    Raises UnavailableError if the cluster accepts no deletions for a minute, BuildError if the
-    index is gone.
-    """
-    for at in range(0, len(documents), _BATCH):
-        left = list(documents[at : at + _BATCH])
-        until = time.monotonic() + _WAIT_S
-        while left:
-            left, reason = _try(client, left, where)
-            if left and time.monotonic() > until:
-                raise UnavailableError(
-                    f"The server deleted no documents for {_WAIT_S:g} s: {reason}",
-                    where=where,
-                    do="Check the cluster. Then run the same command again to resume.",
-                )
-            if left:
-                time.sleep(_PAUSE_S)
-
-
-def _try(
-    client: Client, documents: list[tuple[str, int, str]], where: str
-) -> tuple[list[tuple[str, int, str]], str]:
-    """Send the deletions once. Return those to retry, and the reason."""
-    lines = [
-        {"delete": {"_index": alias, "_id": str(ordinal), "routing": routing}}
-        for alias, ordinal, routing in documents
-    ]
-    params = {"filter_path": "items.*.status,items.*.error"}
-    reply = client.call("POST", "/_bulk", lines, params, attempt_timeout_s=120)
-    again: list[tuple[str, int, str]] = []
-    reason = ""
-    for document, item in zip(documents, reply["items"], strict=True):
-        answer = cast("dict[str, Any]", item["delete"])
-        status = int(answer["status"])
-        if status in _RETRYABLE:
-            again.append(document)
-            reason = deepest_reason(answer)
-        elif "error" in answer or not (status < 300 or status == _NOT_FOUND):
-            raise BuildError(
-                f"A document cannot be deleted: {deepest_reason(answer)}",
-                where=where,
-                do="Run the same command again.",
-            )
-    return again, reason

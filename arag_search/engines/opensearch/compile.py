@@ -84,10 +84,10 @@ def request_query(
     ``statistics`` are the argument of ``with_statistics``, used if there is a score.
     """
     query, scored = compiled(node)
-    filters = [] if scope is None else [scope_filter(scope)]
+    within = scope_filter(scope)
     if not scored:
-        return filtered(None, query, *filters), False
-    return with_statistics(filtered(query, *filters), node, statistics), True
+        return filtered(None, query, within), False
+    return with_statistics(filtered(query, within), node, statistics), True
 
 
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
@@ -131,8 +131,10 @@ def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
     return {"bool": {**({} if query is None else {"must": [query]}), "filter": effective}}
 
 
-def scope_filter(scope: Scope) -> Dsl:
-    """Return the filter of a scope, which may consist of exclusions alone."""
+def scope_filter(scope: Scope | None) -> Dsl | None:
+    """Return the filter of a scope, which may consist of exclusions alone; None without a scope."""
+    if scope is None:
+        return None
     return {
         "bool": {
             "filter": [compiled(node)[0] for node in scope.include],
@@ -162,8 +164,7 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
         for field, spelling, length in pairs
     ]
     query = {"bool": {"should": should, "minimum_should_match": 1}}
-    within = None if request.scope is None else scope_filter(request.scope)
-    return filtered(query, within), scale
+    return filtered(query, scope_filter(request.scope)), scale
 
 
 def leaf_queries(node: Node) -> Leaves[Dsl]:

@@ -71,6 +71,12 @@ def bulk_line(alias: str, identifier: int, routing: str, document: object) -> by
     return b"%b\n%b\n" % (orjson.dumps(action), orjson.dumps(document))
 
 
+def deletion_line(alias: str, identifier: int, routing: str) -> bytes:
+    """Return the deletion of a document, as the line of a bulk request."""
+    action = {"delete": {"_index": alias, "_id": str(identifier), "routing": routing}}
+    return orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE)
+
+
 def _check_lengths(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> None:
     term_bytes(chunk.id, chunk)
     term_bytes(chunk.doc_id, chunk)

@@ -152,7 +152,7 @@ class OpenSearchEngine:
         the contents of the page, and further ones if many matches of a document stand together."""
         with self._calls:
             physical = self._searcher.physical(request.granularity)
-            body, scored = self._request_body(request)
+            body, scored = self.request_body(request)
             if request.per_document is not None:
                 page = self._settled(lambda: self._page_per_document(request, body, scored))
             elif request.granularity == "sentence":
@@ -165,9 +165,15 @@ class OpenSearchEngine:
                 return page
             return page.with_count(page.count if page.count_is_exact else self._count(request))
 
-    def request_body(self, request: SearchRequest) -> Dsl:
-        """Return what ``search`` sends for a request at chunk granularity, for other senders."""
-        return self._request_body(request)[0]
+    def request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
+        """Return what ``search`` sends first for a request, and whether its matches have a
+        score."""
+        statistics = self._searcher.physical(request.granularity).statistics
+        query, scored = compile.request_query(request.query, request.scope, statistics)
+        if request.from_ordinal is not None:
+            onwards = {"range": {schema.ORDINAL: {"gte": request.from_ordinal}}}
+            query, scored = compile.filtered(None, query, onwards), False
+        return page_body(query, scored, request), scored
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
@@ -212,7 +218,7 @@ class OpenSearchEngine:
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
         with self._calls:
-            within = None if scope is None else compile.scope_filter(scope)
+            within = compile.scope_filter(scope)
             bodies = [
                 (
                     self._searcher.physical(granularity),
@@ -224,7 +230,7 @@ class OpenSearchEngine:
                 )
                 for node, granularity in queries
             ]
-            asked = [self._request_body(request) for request in requests]
+            asked = [self.request_body(request) for request in requests]
             chunks = self._searcher.physical("chunk")
             bodies += [(chunks, body) for body, _ in asked]
             scored = any(scored for _, scored in asked)
@@ -269,8 +275,7 @@ class OpenSearchEngine:
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
-            within = None if scope is None else compile.scope_filter(scope)
-            chunks = {chunk.id: chunk for chunk in self._chunks_with(schema.ID, ids, within=within)}
+            chunks = {chunk.id: chunk for chunk in self._chunks_with(schema.ID, ids, scope)}
         return [chunks.get(id) for id in ids]
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
@@ -280,7 +285,7 @@ class OpenSearchEngine:
             same = compile.any_value(DOC_ID, [chunk.doc_id])
             filters = [
                 None if self.manifest.already_chunked else same,
-                None if scope is None else compile.scope_filter(scope),
+                compile.scope_filter(scope),
             ]
             bodies = [
                 (
@@ -305,15 +310,14 @@ class OpenSearchEngine:
 
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:
         """See SearchEngine. Reads 256 chunks at a time."""
-        with self._calls:
-            query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
-        return self._scan(query)
+        query = compile.filtered(None, compile.scope_filter(scope))
+        for hit in self._in_order(query, _SCAN_BATCH, True):
+            yield schema.chunk_of(hit["_source"])
 
     def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
-            within = None if scope is None else compile.scope_filter(scope)
-            in_scope = self._chunks_with(schema.ORDINAL, ordinals, within=within)
+            in_scope = self._chunks_with(schema.ORDINAL, ordinals, scope)
             chunks = {chunk.ordinal: chunk for chunk in in_scope}
         return [chunks.get(ordinal) for ordinal in ordinals]
 
@@ -341,7 +345,7 @@ class OpenSearchEngine:
         most: int | None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
-        query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
+        query = compile.filtered(None, compile.scope_filter(scope))
         for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, most, granularity):
             yield int(hit["sort"][0])
 
@@ -385,19 +389,11 @@ class OpenSearchEngine:
 
     def _count(self, request: SearchRequest) -> int:
         """Count the chunks or sentences that match, without a limit."""
-        within = None if request.scope is None else compile.scope_filter(request.scope)
+        within = compile.scope_filter(request.scope)
         query = compile.filtered(None, compile.compiled(request.query)[0], within)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
         physical = self._searcher.physical(request.granularity)
         return count_of(self._searcher.search(physical, body, deadline=request.deadline))[0]
-
-    def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
-        statistics = self._searcher.physical(request.granularity).statistics
-        query, scored = compile.request_query(request.query, request.scope, statistics)
-        if request.from_ordinal is not None:
-            onwards = {"range": {schema.ORDINAL: {"gte": request.from_ordinal}}}
-            query, scored = compile.filtered(None, query, onwards), False
-        return page_body(query, scored, request), scored
 
     # Pages that take several requests
 
@@ -510,7 +506,7 @@ class OpenSearchEngine:
         """Return the hits of chunks, in order, with their matching sentences. Raises _MovedError if
         the index is in another state than when they were found."""
         chunks = compile.any_value(schema.CHUNK_ID, [position.chunk_id for position in shown])
-        within = None if request.scope is None else compile.scope_filter(request.scope)
+        within = compile.scope_filter(request.scope)
         body: Dsl = {
             "query": compile.filtered(None, compile.compiled(request.query)[0], chunks, within),
             "size": len(shown),
@@ -614,13 +610,9 @@ class OpenSearchEngine:
     # Reading
 
     def _chunks_with(
-        self,
-        field: str,
-        values: Sequence[str] | Sequence[int],
-        *,
-        within: Dsl | None = None,
+        self, field: str, values: Sequence[str] | Sequence[int], scope: Scope | None
     ) -> Iterator[Chunk]:
-        """Yield the chunks with these ids or ordinals, 1,000 per request."""
+        within = compile.scope_filter(scope)
         wanted = list(dict.fromkeys(values))
         for at in range(0, len(wanted), _READ_BATCH):
             batch = wanted[at : at + _READ_BATCH]
@@ -643,10 +635,6 @@ class OpenSearchEngine:
         }
         answer = self._searcher.search(self._searcher.physical("chunk"), body)
         return [hit["_source"] for hit in hits_of(answer)]
-
-    def _scan(self, query: Dsl) -> Iterator[Chunk]:
-        for hit in self._in_order(query, _SCAN_BATCH, True):
-            yield schema.chunk_of(hit["_source"])
 
     def _in_order(
         self,

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 
@@ -127,55 +127,30 @@ def exact_field(name: str) -> str:
 # Settings and mappings
 
 
-def chunk_index(
+def index_body(
+    kind: Literal["chunks", "sentences"],
     metadata: Mapping[str, MetadataType],
     *,
     k1: float,
     b: float,
     shards: int,
-    exact: bool,
+    exact: bool = True,
     forms: bool = True,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the body that creates a chunk index; keyword_search requires ``exact``, and normal
-    forms of words ``forms``."""
-    body = _index("chunks", metadata, k1, b, shards, forms, meta)
-    if not exact:
-        del body["settings"]["index"]["similarity"]["counts"]
-        for name in TEXT_FIELDS:
-            del body["mappings"]["properties"][name]["fields"]
-    return body
-
-
-def sentence_index(
-    metadata: Mapping[str, MetadataType],
-    *,
-    k1: float,
-    b: float,
-    shards: int,
-    forms: bool = True,
-    meta: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the body that creates a sentence index."""
-    return _index("sentences", metadata, k1, b, shards, forms, meta)
-
-
-def _index(
-    definition: str,
-    metadata: Mapping[str, MetadataType],
-    k1: float,
-    b: float,
-    shards: int,
-    forms: bool,
-    meta: Mapping[str, Any],
-) -> dict[str, Any]:
-    body: dict[str, Any] = orjson.loads(_definition(definition))
-    index = body["settings"]["index"]
+    """Return the body that creates an index of chunks or of sentences. keyword_search requires
+    ``exact`` in that of chunks, and normal forms of words ``forms``."""
+    body: dict[str, Any] = orjson.loads(_definition(kind))
+    index, properties = body["settings"]["index"], body["mappings"]["properties"]
     index["number_of_shards"] = shards
     index["similarity"]["default"].update(k1=k1, b=b)
+    if not exact and kind == "chunks":
+        del index["similarity"]["counts"]
+        for name in TEXT_FIELDS:
+            del properties[name]["fields"]
     for name in () if forms else FORMS.values():
-        del body["mappings"]["properties"][name]
-    body["mappings"]["properties"][METADATA]["properties"] = metadata_properties(metadata)
+        del properties[name]
+    properties[METADATA]["properties"] = metadata_properties(metadata)
     body["mappings"]["_meta"] = {META_KEY: dict(meta)}
     return body
 

@@ -85,36 +85,28 @@ class RolledBack:
 
 @reads_answers
 class OpenSearchSite:
-    """A name on a cluster, for one builder; a context manager.
+    """A name on a cluster. Nothing is locked: a builder is known by what it writes into
+    ``_meta``."""
 
-    Entering raises IndexExistsError if there is an index and ``overwrite`` is not set, or one that
-    is not ours.
-    """
-
-    def __init__(
-        self, client: Client, name: str, where: str, *, overwrite: bool, keep: int = KEPT
-    ) -> None:
+    def __init__(self, client: Client, name: str, where: str, *, keep: int = KEPT) -> None:
         """``keep`` is how many finished indexes besides the new one are kept when it is published:
         the previously live one, then the newest."""
         self._client = client
         self._keep = keep
         self._name = name
         self._where = where
-        self._overwrite = overwrite
         self._live_before: str | None = None
 
-    def __enter__(self) -> OpenSearchSite:
+    def check_name(self, *, overwrite: bool) -> None:
+        """Raise IndexExistsError if there is an index and ``overwrite`` is not set, or one that is
+        not ours."""
         self._live_before = self._live()
-        if self._live_before is not None and not self._overwrite:
+        if self._live_before is not None and not overwrite:
             raise IndexExistsError(
                 "There is an index already.",
                 where=self._where,
                 do="Add --overwrite to replace it, or name another index.",
             )
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass  # nothing is locked: a builder is known by what it writes into ``_meta``
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
         """Return the physical name to build, whether its build is resumed, and why or why not.
@@ -153,6 +145,7 @@ class OpenSearchSite:
 
     def publish(self, physical: str, has_sentences: bool) -> None:
         """Restore the replicas, wait for them, switch the aliases, and delete older indexes.
+        ``check_name`` comes first.
 
         Raises BuildError if another build was published meanwhile.
         """
@@ -180,8 +173,7 @@ class OpenSearchSite:
         """Publish the newest finished index that is older than the live one.
 
         Raises IndexNotFoundError if no index is live or none is older, IndexDamagedError for an
-        incomplete one, BuildError if the name was switched meanwhile. Not to be called between
-        entering and leaving.
+        incomplete one, BuildError if the name was switched meanwhile.
         """
         live = self._live()
         if live is None:
@@ -203,10 +195,17 @@ class OpenSearchSite:
                 do="Build it again with --overwrite; --keep N keeps more of the previous ones.",
             )
         to = older[-1]
-        if to.meta is None or to.meta.manifest is None:
-            raise self._not_whole(to.name)
-        if to.meta.sentences is not None and not to.has_sentences:
-            raise self._not_whole(to.name)
+        meta = to.meta
+        if (
+            meta is None
+            or meta.manifest is None
+            or (meta.sentences is not None and not to.has_sentences)
+        ):
+            raise IndexDamagedError(
+                f"The previous index ({to.name}) is incomplete.",
+                where=self._where,
+                do="Build it again with --overwrite.",
+            )
         refused = self._switch(live, to.name, to.has_sentences, [])
         if refused is not None:
             raise BuildError(
@@ -214,7 +213,7 @@ class OpenSearchSite:
                 where=self._where,
                 do="Check which index is live with arag-search info, then try again.",
             ) from refused
-        return RolledBack(live, to.name, to.meta.manifest)
+        return RolledBack(live, to.name, meta.manifest)
 
     def _switch(
         self, old: str | None, new: str, has_sentences: bool, actions: list[dict[str, Any]]
@@ -246,7 +245,8 @@ class OpenSearchSite:
     # Physical indexes
 
     def _live(self) -> str | None:
-        """Return the physical index behind the name; None if the name is free."""
+        """Return the physical index behind the name; None if the name is free. Raises
+        IndexExistsError if it is not ours."""
         path = f"/{self._name},{sentences_name(self._name)}/_alias"
         reply = cast(
             "dict[str, dict[str, Any]]",
@@ -267,7 +267,7 @@ class OpenSearchSite:
         return chunks[0] if chunks else None
 
     def _physical(self, budget_s: float | None = None) -> dict[str, _Physical]:
-        """Return all chunk indexes of ours for this name, in order."""
+        """Return the chunk indexes of ours for this name, oldest first."""
         reply = self._client.call(
             "GET",
             f"/{self._name}-*",
@@ -341,13 +341,6 @@ class OpenSearchSite:
                 where=self._where,
                 do="Check the nodes and their disks. Then run the same command again to resume.",
             ) from error
-
-    def _not_whole(self, physical: str) -> IndexDamagedError:
-        return IndexDamagedError(
-            f"The previous index ({physical}) is incomplete.",
-            where=self._where,
-            do="Build it again with --overwrite.",
-        )
 
     def _overtaken(self) -> BuildError:
         return BuildError(

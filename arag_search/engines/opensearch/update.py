@@ -14,7 +14,7 @@ sentences and chunks are in different states, which readers detect.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
@@ -26,12 +26,12 @@ from arag_search.corpus import Chunk, next_document, ordinal_of
 from arag_search.engines.base import Deletions, deletions_of
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.answers import ShardStatistics, shard_statistics
-from arag_search.engines.opensearch.bulk import Bulks, remove_documents
+from arag_search.engines.opensearch.answers import shard_statistics
+from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import any_value, filtered
 from arag_search.engines.opensearch.faults import reads_answers
-from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
+from arag_search.engines.opensearch.packing import BulkPacker, deletion_line
 from arag_search.engines.opensearch.physical import find_physical
 from arag_search.engines.opensearch.schema import Meta, opensearch_field, updating_alias
 from arag_search.engines.opensearch.shards import find_shard_terms
@@ -78,8 +78,7 @@ class OpenSearchUpdate:
         self._client = Client.connect(self._address)
         try:
             physical = find_physical(self._client, self._address)
-            site = OpenSearchSite(self._client, self._address.name, self.where, overwrite=True)
-            site.check_no_builder()
+            OpenSearchSite(self._client, self._address.name, self.where).check_no_builder()
             self._chunks = physical.chunks.index
             self._shards = physical.chunks.shards
             sentences = None if physical.sentences is None else physical.sentences.index
@@ -188,6 +187,8 @@ class OpenSearchUpdate:
             self._first = self.first_ordinal()
         update = {"stage": _LOADING, "record": record.to_json(), "first": self._first}
         self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
+        chunks, sentences = [*map(updating_alias, self._indexes), None][:2]
+        self._packer = BulkPacker(str(chunks), sentences, self._metadata, self.manifest.language)
         self._bulks = Bulks(self._client, self.where)
 
     def remove(self, doc_ids: Sequence[str]) -> None:
@@ -202,7 +203,7 @@ class OpenSearchUpdate:
         self._lock.renew()
         for chunk in chunks:
             self._written.append((chunk.doc_id, chunk.ordinal, len(chunk.sentence_ends)))
-        self._bulks.add_lines(self._packed(chunks).lines)
+        self._bulks.add_lines(self._packer(chunks).lines)
 
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
         if self._bulks is not None:
@@ -229,13 +230,13 @@ class OpenSearchUpdate:
         if self._is_continued:
             return
         try:
-            lines: list[tuple[str, int, str]] = []
-            for doc_id, ordinal, sentences in self._written:
-                lines.append((updating_alias(self._chunks), ordinal, doc_id))
-                for index in self._indexes[1:]:
-                    alias = updating_alias(index)
-                    lines += [(alias, ordinal + n, doc_id) for n in range(sentences)]
-            remove_documents(self._client, lines, self.where)
+            for index in self._indexes:
+                written = (
+                    (ordinal + number, doc_id)
+                    for doc_id, ordinal, sentences in self._written
+                    for number in range(1 if index == self._chunks else sentences)
+                )
+                self._delete(index, written)
             self._forget_update()
         except AragError:
             return
@@ -281,7 +282,7 @@ class OpenSearchUpdate:
         for index in self._indexes:
             self._refresh(index)
             query = {"range": {schema.ORDINAL: {"gte": first}}}
-            remove_documents(self._client, self._documents_matching(index, query), self.where)
+            self._delete(index, self._documents_matching(index, query))
             self._refresh(index)
         self._forget_update()
 
@@ -295,13 +296,22 @@ class OpenSearchUpdate:
         before = None if first is None else {"range": {schema.ORDINAL: {"lt": first}}}
         for at in range(0, len(doc_ids), _PAGE):
             query = filtered(None, any_value(DOC_ID, doc_ids[at : at + _PAGE]), before)
-            remove_documents(self._client, self._documents_matching(index, query), self.where)
+            self._delete(index, self._documents_matching(index, query))
+
+    def _delete(self, index: str, documents: Iterable[tuple[int, str]]) -> None:
+        """Delete documents, each an ordinal and a routing; those that are missing are ignored."""
+        alias = updating_alias(index)
+        bulks = Bulks(self._client, self.where)
+        try:
+            bulks.add_lines(deletion_line(alias, *document) for document in documents)
+            bulks.drain()
+        finally:
+            bulks.abort()
 
     def _documents_matching(
         self, index: str, query: Mapping[str, Any]
-    ) -> list[tuple[str, int, str]]:
-        """Return alias, ordinal and routing of the documents that match."""
-        documents: list[tuple[str, int, str]] = []
+    ) -> Iterator[tuple[int, str]]:
+        """Yield ordinal and routing of the documents that match."""
         body: dict[str, Any] = {
             "size": 10 * _PAGE,
             "query": query,
@@ -312,10 +322,9 @@ class OpenSearchUpdate:
         while True:
             hits = self._search(body, index)
             for hit in hits:
-                document = (updating_alias(index), int(hit["_id"]), str(hit["fields"][DOC_ID][0]))
-                documents.append(document)
+                yield int(hit["_id"]), str(hit["fields"][DOC_ID][0])
             if len(hits) < 10 * _PAGE:
-                return documents
+                return
             body["search_after"] = hits[-1]["sort"]
 
     def _check_counts(self, manifest: Manifest) -> None:
@@ -348,11 +357,6 @@ class OpenSearchUpdate:
 
     # Calls to the cluster
 
-    def _packed(self, chunks: Sequence[Chunk]) -> PackedChunks:
-        aliases = [updating_alias(index) for index in self._indexes]
-        sentences = aliases[1] if len(aliases) > 1 else None
-        return BulkPacker(aliases[0], sentences, self._metadata, self.manifest.language)(chunks)
-
     def _search(self, body: Mapping[str, Any], index: str = "") -> list[dict[str, Any]]:
         path = f"/{index or self._chunks}/_search"
         params = {"allow_partial_search_results": "false"}
@@ -382,7 +386,8 @@ class OpenSearchUpdate:
             ) from error
 
     def _stopped(self) -> tuple[str, int, UpdateRecord] | None:
-        """Return stage, first ordinal and record of an unfinished update in ``_meta``."""
+        """Return stage, first ordinal and record of the update in ``_meta``; None if it is
+        finished."""
         update: Any = self._meta.build.get(schema.UPDATE_KEY)
         if update is None:
             return None
@@ -450,12 +455,8 @@ _PAUSE_S = 2.0
 def deletions_on(client: Client, indexes: Sequence[str]) -> Deletions:
     """Count the deleted documents in the primary shards of the indexes. A server also counts a
     marker for each deletion, so the result is up to twice their number."""
-    return deletions_of(*_statistics(client, indexes))
-
-
-def _statistics(client: Client, indexes: Sequence[str]) -> list[ShardStatistics]:
     reply = client.call("GET", f"/{','.join(indexes)}/_stats/docs,store,segments")
-    return [shard_statistics(reply["indices"][index], 0) for index in indexes]
+    return deletions_of(*(shard_statistics(reply["indices"][index], 0) for index in indexes))
 
 
 def compact(client: Client, indexes: Sequence[str], note: Callable[[str], None]) -> Deletions:
@@ -463,9 +464,9 @@ def compact(client: Client, indexes: Sequence[str], note: Callable[[str], None])
     until = time.monotonic() + LEFT_WAIT_S
     waiting = False
     while True:
-        for index, statistics in zip(indexes, _statistics(client, indexes), strict=True):
+        for index in indexes:
             if not waiting:
-                note(f"Merging {index}, {statistics.documents:,} documents.")
+                note(f"Merging {index}.")
             _merge(client, index, note)
         left = deletions_on(client, indexes)
         if not left.documents or time.monotonic() > until:

@@ -39,9 +39,7 @@ class FieldReader:
         self._request = request
         self._metadata = metadata
         self._physical = searcher.physical("chunk")
-        scope = request.scope
-        within = None if scope is None else compile.scope_filter(scope)
-        self._query = compile.filtered(None, within)
+        self._query = compile.filtered(None, compile.scope_filter(request.scope))
 
     def page(self) -> FieldsPage:
         """Return the values of all fields. Raises QueryTimeoutError."""

@@ -250,12 +250,8 @@ class OpenSearchWriter:
         counted = [int(self._call("GET", f"/{index}/_count")["count"]) for index in self._indexes]
         return counted[0], counted[1] if len(counted) > 1 else None
 
-    def close(self) -> None:
-        """End the sending threads; all documents must have been sent."""
-        self._bulks.abort()
-
     def abort(self) -> None:
-        """Stop sending; the newest checkpoint remains. Never raises."""
+        """Stop sending, and end the threads; the newest checkpoint remains. Never raises."""
         self._bulks.abort()
 
     def _up_to_last(self) -> dict[str, Any]:
@@ -267,25 +263,23 @@ class OpenSearchWriter:
         definition = self._definition
         sentences = self._indexes[1] if definition.sentences else None
         meta = Meta(sentences, build={SIGNATURE_KEY: signature, BUILDER_KEY: this_builder()})
-        chunks = schema.chunk_index(
-            definition.metadata,
-            k1=definition.k1,
-            b=definition.b,
-            shards=definition.shards,
-            exact=definition.exact,
-            forms=bool(definition.language),
-            meta=meta.to_json(),
-        )
-        sentence_index = schema.sentence_index(
-            definition.metadata,
-            k1=definition.k1,
-            b=definition.b,
-            shards=definition.shards,
-            forms=bool(definition.language),
-            meta={"version": schema.META_VERSION, "chunks": self.physical},
-        )
-        bodies = (chunks, sentence_index)[: len(self._indexes)]
-        for index, alias, body in zip(self._indexes, self._aliases, bodies, strict=True):
+        described = {
+            "chunks": meta.to_json(),
+            "sentences": {"version": schema.META_VERSION, "chunks": self.physical},
+        }
+        for index, alias, kind in zip(
+            self._indexes, self._aliases, ("chunks", "sentences"), strict=False
+        ):
+            body = schema.index_body(
+                kind,
+                definition.metadata,
+                k1=definition.k1,
+                b=definition.b,
+                shards=definition.shards,
+                exact=definition.exact,
+                forms=bool(definition.language),
+                meta=described[kind],
+            )
             self._create(index, {**body, "aliases": {alias: {}}})
         return meta
 

@@ -71,7 +71,7 @@ def test_another_version_and_a_damaged_meta_are_different_errors() -> None:
 
 
 def test_an_index_without_exact_has_neither_subfields_nor_their_similarity() -> None:
-    body = schema.chunk_index({}, k1=0.9, b=0.4, shards=3, exact=False, meta={})
+    body = schema.index_body("chunks", {}, k1=0.9, b=0.4, shards=3, exact=False, meta={})
     assert body["settings"]["index"]["similarity"] == {
         "default": {"type": "BM25", "k1": 0.9, "b": 0.4}
     }
