@@ -131,23 +131,6 @@ def test_an_empty_index_answers_everything_with_nothing(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_without_text_a_hit_is_the_same_but_for_its_text(engine: LuceneEngine) -> None:
-    for granularity in ("chunk", "sentence"):
-        full_hits = engine.search(SearchRequest(QUERIES[0], granularity=granularity)).hits
-        bare_hits = engine.search(
-            SearchRequest(QUERIES[0], granularity=granularity, with_text=False)
-        ).hits
-        assert full_hits
-        for full, bare in zip(full_hits, bare_hits, strict=True):
-            assert full.content is not None
-            assert (bare.content, bare.sentence_ends) == (None, ())
-            assert (full.id, full.score, full.matched_sentences) == (
-                bare.id,
-                bare.score,
-                bare.matched_sentences,
-            )
-
-
 def test_a_hit_lists_all_its_matched_sentences_however_many_match(tmp_path: Path) -> None:
     chunks = [chunk(n, "opera.\nno.\n" * (50 + n)) for n in range(12)]
     engine = build(tmp_path, chunks, segments=2)
@@ -205,21 +188,6 @@ def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
         assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2", "d3"]
 
 
-def test_a_scope_of_exclusions_alone_admits_the_rest(engine: LuceneEngine) -> None:
-    scope = Scope(exclude=(KeywordEquals("lang", "de"), NumberRange("year", 1671, None)))
-    allowed = [
-        passage.id
-        for passage in CHUNKS
-        if passage.metadata["lang"] == "en" and passage.metadata["year"] == 1670
-    ]
-    assert [passage.id for passage in engine.scan(scope)] == allowed
-    assert engine.read(["d0.1", "d1.1"], scope) == [
-        passage if passage.id in allowed else None for passage in CHUNKS[:2]
-    ]
-    hits = engine.search(SearchRequest(Term("opera"), 100, scope=scope)).hits
-    assert {hit.id for hit in hits} <= set(allowed)
-
-
 def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None:
     names = [f"d{number}" for number in range(0, 10_000, 3)]
     expected_ids = [passage.id for passage in CHUNKS if passage.doc_id in set(names)]
@@ -234,65 +202,9 @@ def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None
     assert len(list(engine.scan(mixed))) == len(CHUNKS)
 
 
-def test_the_leaves_of_an_explanation_add_up_to_the_score(engine: LuceneEngine) -> None:
-    query = And(
-        (
-            Term("opera", weight=0.3),
-            Or((Phrase("born in"), Prefix("libr", weight=2.0)), weight=1.7),
-            Not(Term("winter")),
-        ),
-        weight=2.5,
-    )
-    for granularity in ("chunk", "sentence"):
-        request = SearchRequest(query, 20, granularity=granularity)
-        hits = engine.search(request).hits
-        explained = engine.explain(request, [hit.id for hit in hits])
-        assert hits
-        for hit, leaf_scores in zip(hits, explained, strict=True):
-            assert [leaf.leaf for leaf in leaf_scores] == ["opera^0.3", '"born in"', "libr*^2"]
-            total = sum(max(leaf.scores.values(), default=0.0) for leaf in leaf_scores)
-            assert total == pytest.approx(hit.score, rel=1e-6)
-
-
 def test_explaining_an_unknown_chunk_is_refused(engine: LuceneEngine) -> None:
     with pytest.raises(UnknownChunkError, match=r'^No chunk "d999\.1"\.$'):
         engine.explain(SearchRequest(Term("opera")), ["d1.1", "d999.1"])
-
-
-def test_neighbours_are_parts_of_the_document_or_of_a_pre_chunked_corpus(
-    tmp_path: Path,
-) -> None:
-    parts = [chunk(1, "a", part=part, parts=3) for part in (1, 2, 3)]
-    chunks = [chunk(0, "a"), *parts, chunk(2, "a", metadata={"lang": "en"})]
-    engine = build(tmp_path / "a", chunks)
-    assert engine.neighbours(chunks[0], None) == (None, None)
-    assert engine.neighbours(chunks[1], None) == (None, "d1.2")
-    assert engine.neighbours(chunks[2], None) == ("d1.1", "d1.3")
-    engine.close()
-    engine = build(tmp_path / "b", chunks, already_chunked=True)
-    assert engine.neighbours(chunks[0], None) == (None, "d1.1")
-    assert engine.neighbours(chunks[3], None) == ("d1.2", "d2.1")
-    scope = Scope(include=(KeywordEquals("lang", "en"),))
-    assert engine.neighbours(chunks[0], scope) == (None, "d2.1")
-    engine.close()
-
-
-def test_substring_and_token_matching_differ_inside_words(tmp_path: Path) -> None:
-    chunks = [chunk(0, "operatic opera OPERA", title="Opera"), chunk(1, "soap-opera")]
-    engine = build(tmp_path, chunks)
-    scores = {
-        matching: [
-            (hit.id, hit.score)
-            for hit in engine.keyword_search(KeywordRequest(("Opera",), matching=matching)).hits
-        ]
-        for matching in ("token", "substring")
-    }
-    assert scores == {
-        "token": [("d0.1", 15.0), ("d1.1", 5.0)],
-        "substring": [("d0.1", 20.0), ("d1.1", 5.0)],
-    }
-    assert engine.keyword_search(KeywordRequest(("...", ""))) == Page((), 0, True, 0)
-    engine.close()
 
 
 def test_threads_get_what_one_thread_gets_and_a_clear_error_after_closing(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -207,19 +205,6 @@ def test_a_second_builder_is_refused_at_once(tmp_path: Path) -> None:
     with BuildSite(location) as site:
         site.begin({})
     assert sorted(os.listdir(location)) == ["build.lock", "g1"]
-
-
-def test_a_killed_builder_leaves_no_lock(tmp_path: Path) -> None:
-    code = (
-        "import os, signal, sys\nfrom pathlib import Path\n"
-        "from arag_search.engines.lucene.location import BuildSite\n"
-        "site = BuildSite(Path(sys.argv[1])).__enter__()\nsite.begin({'a': 1})\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    child = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert child.returncode == -9
-    with BuildSite(tmp_path) as site:
-        assert site.begin({"a": 1})[1]
 
 
 def test_discarding_removes_only_generations_that_are_not_live(tmp_path: Path) -> None:

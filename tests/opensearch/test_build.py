@@ -254,30 +254,6 @@ def kill(child: "subprocess.Popen[str]") -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-def test_a_build_killed_at_any_moment_ends_like_an_uninterrupted_one(
-    opensearch: Site,
-) -> None:
-    corpus("c.jsonl", 600)
-    for moment in (100, 350):
-        kill(build_paused_at(opensearch, moment, "c.jsonl"))
-        assert opensearch.live() == []
-        assert len(opensearch.indexes()) == 2
-    report = build_index(["c.jsonl"], opensearch.address, PLAIN)
-    assert report.continued > 100
-    build_index(["c.jsonl"], Path("folder"), PLAIN)
-    generation = hold_live(Path("folder"))
-    engine = LuceneEngine.open(generation.path, "folder")
-    assert comparable(live_manifest(opensearch)) == comparable(engine.manifest)
-    assert opensearch.chunks() == list(engine.scan(None))
-    engine.close()
-    generation.release()
-    physical = report.generation
-    assert opensearch.live() == opensearch.indexes() == [physical, f"{physical}.sentences"]
-    sentences = opensearch.documents(f"{physical}.sentences")
-    assert len({sentence["_id"] for sentence in sentences}) == len(sentences) == 1800
-    assert opensearch.deleted(f"{physical}*") == 0
-
-
 def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -> None:
     corpus("c.jsonl", 300)
     child = build_paused_at(opensearch, 100, "c.jsonl")
@@ -340,23 +316,6 @@ def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag
     damaged = arag("info", opensearch.address)
     assert damaged.code == 1
     assert "The manifest says 3 chunks, the index holds 2." in damaged.err
-
-
-def test_an_index_on_a_server_answers_searches_as_one_in_a_folder_does(
-    opensearch: Site, arag: Command
-) -> None:
-    build_index([SAMPLE], opensearch.address, SAMPLE_OPTIONS)
-    build_index([SAMPLE], Path("folder"), replace(SAMPLE_OPTIONS, shards=None))
-    query = "opera AND NOT title:griselda"
-    for options in ([], ["--granularity", "sentence"], ["--explain"]):
-        on_server, in_folder = (
-            arag("search", location, query, "--json", *options).json
-            for location in (opensearch.address, "folder")
-        )
-        assert on_server["total"] == in_folder["total"] > 3
-        assert [hit["id"] for hit in on_server["hits"]] == [hit["id"] for hit in in_folder["hits"]]
-        for server_hit, folder_hit in zip(on_server["hits"], in_folder["hits"], strict=True):
-            assert server_hit["score"] == pytest.approx(folder_hit["score"], rel=1e-5)
 
 
 def test_an_invalid_address_is_rejected_before_anything_is_read() -> None:

@@ -205,16 +205,6 @@ def test_the_deepest_allowed_query_is_run(engine: OpenSearchEngine, granularity:
     assert engine.search(SearchRequest(node, granularity=granularity)).count > 0  # pyright: ignore
 
 
-@pytest.mark.parametrize("granularity", ["chunk", "sentence"])
-def test_a_page_past_the_end_reports_the_number_of_passages(
-    engine: OpenSearchEngine, granularity: str
-) -> None:
-    request = SearchRequest(tree("opera OR oper"), 5, 50, granularity)  # pyright: ignore
-    page = engine.search(request)
-    assert (page.hits, page.passages) == ((), 3)
-    assert page == MEMORY.search(request)
-
-
 def test_long_phrases_count_as_exactly_as_words(engine: OpenSearchEngine) -> None:
     request = KeywordRequest(("Zeno wrote the libretto", "is an opera", "opera", "wrote"))
     page = engine.keyword_search(request)

@@ -1,6 +1,5 @@
-"""Jobs and nodes that are killed during a build on a server, and two jobs at once."""
+"""Jobs and nodes that are killed during a build on a server."""
 
-import os
 import random
 import signal
 import threading
@@ -23,7 +22,6 @@ from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     PLAIN,
     QUERY,
-    command,
     corpus,
     in_own_folder,  # noqa: F401
     kill_build_at_random,
@@ -69,30 +67,6 @@ def test_a_job_killed_again_and_again_loses_and_duplicates_nothing(opensearch: S
     physical = report.generation
     assert opensearch.indexes() == [physical, f"{physical}.sentences"]
     assert opensearch.deleted(f"{physical}*") == 0
-
-
-class SecondBuildProgress(Progress):
-    """Progress that starts a second build after the first has begun, and keeps its output."""
-
-    def __init__(self, to: str) -> None:
-        self._to = to
-        self.output = ""
-
-    def update(self, read_bytes: int, documents: int, details: str = "") -> None:
-        if not self.output:
-            self.output = command("", 0, "c.jsonl", to=self._to).communicate()[1]
-
-
-def test_of_two_builders_at_once_the_second_is_refused_and_the_first_finishes(
-    opensearch: Site,
-) -> None:
-    corpus("c.jsonl", 300)
-    progress = SecondBuildProgress(opensearch.address)
-    report = build_index(["c.jsonl"], opensearch.address, PLAIN, progress)
-    what, where, _ = progress.output.splitlines()[-3:]
-    assert what.startswith(f"Another build is running there (process {os.getpid()} on ")
-    assert where == f"Where: {opensearch.address}"
-    assert (report.documents, len(opensearch.chunks())) == (300, 300)
 
 
 class NodeKillingProgress(Progress):
