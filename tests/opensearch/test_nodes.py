@@ -20,6 +20,7 @@ from bench import BenchError, nodes
 from bench.cluster.cluster import LocalCluster
 from tests.support.guides import ROOT
 from tests.support.opensearch_node import get_json
+from tests.support.patience import PATIENCE_S
 
 
 def test_every_jar_is_listed_once_with_checksum_and_size() -> None:
@@ -66,7 +67,7 @@ def command(word: str, data: Path) -> Sequence[str]:
 
 
 def wait_until_it_runs(data: Path, *, runs: bool = True) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + PATIENCE_S
     while not nodes.nodes_of(data) or (nodes.nodes_of(data)[0].pid is not None) != runs:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -19,7 +19,7 @@ CEILINGS = {
     ("arag_search/agent/",): 4_695,
     ("arag_search/evaluation/",): 3_491,
     ("arag_search/vectors/", "index_jobs/embedding/"): 6_243,
-    ("arag_search/engines/opensearch/",): 4_844,
+    ("arag_search/engines/opensearch/",): 4_696,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_840,
     ("arag_search/cli/",): 4_988,
@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_841,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
-    ("bench/",): 18_050,
-    ("tests/",): 60_083,
+    ("bench/",): 18_047,
+    ("tests/",): 59_855,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 147_524
+ALL = 147_145
 
 
 def _counts() -> Counter[tuple[str, ...]]:

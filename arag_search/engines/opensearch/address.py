@@ -209,7 +209,6 @@ class ConnectionOptions:
 
 
 def _check_files(ca_certs: str | None, client_cert: str | None, client_key: str | None) -> None:
-    """Raise ArgumentError for a file that is missing or cannot be used; None is no file."""
     files = {
         CA_CERTS_VARIABLE: ca_certs,
         CLIENT_CERT_VARIABLE: client_cert,
@@ -229,11 +228,8 @@ def _check_files(ca_certs: str | None, client_cert: str | None, client_key: str 
             where=client_key,
             do=f"Name the certificate too: --client-cert FILE or {CLIENT_CERT_VARIABLE}=FILE.",
         )
-    if ca_certs is not None or client_cert is not None:
-        _load(ca_certs, client_cert, client_key)
-
-
-def _load(ca_certs: str | None, client_cert: str | None, client_key: str | None) -> None:
+    if ca_certs is None and client_cert is None:
+        return
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

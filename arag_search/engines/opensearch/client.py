@@ -189,7 +189,6 @@ class Client:
             self._transport = None
 
     def _attempt(self, method: str, path: str, body: Body, params: Params, timeout_s: float) -> Any:
-        """Return the answer, or the Fault without our password, of the next host."""
         outcome = self._exchange(method, path, body, params, timeout_s)
         if isinstance(outcome, Fault):
             outcome.error.what = self._secrets.hide(outcome.error.what)
@@ -312,7 +311,6 @@ def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def _message(error: Any) -> str:
-    """Return the message of the innermost library in one line."""
     text = " ".join(str(error.error).split())
     # HTTPConnection(host='h', port=1): Failed to establish a new connection: [Errno 111] ...
     return text.rpartition("new connection: ")[2][:300]

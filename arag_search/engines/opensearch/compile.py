@@ -238,7 +238,6 @@ def _with_boost(query: Dsl, weight: float) -> Dsl:
 
 
 def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
-    """Return the query of a text leaf in these fields, with ``weight`` as its weight."""
     if isinstance(leaf, Prefix | Fuzzy):
         return _expanded(leaf, names, weight)
     slop = leaf.slop if isinstance(leaf, Phrase) else 0

@@ -285,7 +285,6 @@ def _causes(body: Any) -> Iterator[tuple[str, str]]:
 
 
 def _objects(value: Any) -> list[Any]:
-    """Return the objects of a list; nothing for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []  # pyright: ignore
 
 

@@ -188,7 +188,6 @@ class Searcher:
             raise
 
     def _removed(self, error: RefusedError) -> Exception:
-        """Return a clearer error if the index was removed since it was opened."""
         if error.kind != "index_not_found_exception":
             return error
         return IndexNotFoundError(
@@ -199,7 +198,6 @@ class Searcher:
 
 
 def _timed(body: Dsl, deadline: Deadline | None) -> Dsl:
-    """Return the body of a search that the server stops at the deadline."""
     if deadline is None:
         return body
     return {**body, "timeout": f"{max(1, int(1000 * deadline.timeout_s))}ms"}

@@ -388,7 +388,6 @@ class OpenSearchEngine:
             self._client.close()
 
     def _count(self, request: SearchRequest) -> int:
-        """Count the chunks or sentences that match, without a limit."""
         within = compile.scope_filter(request.scope)
         query = compile.filtered(None, compile.compiled(request.query)[0], within)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
@@ -398,7 +397,6 @@ class OpenSearchEngine:
     # Pages that take several requests
 
     def _settled(self, page: Callable[[], Page]) -> Page:
-        """Return the page, which is tried again while an update shows."""
         until = time.monotonic() + _SETTLING_S
         while True:
             try:
@@ -490,7 +488,6 @@ class OpenSearchEngine:
         return Page(tuple(hits), count, exact, passages)
 
     def _matched_sentences(self, request: SearchRequest) -> Dsl:
-        """Return the parts of a search that give its hits the matching sentences of a chunk."""
         matched: Dsl = {
             "name": MATCHED,
             "size": MAX_SENTENCES,
@@ -581,7 +578,6 @@ class OpenSearchEngine:
         leaves: Leaves[Dsl],
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
-        """Return, for each leaf in each field, its scores of the chunks at these ordinals."""
         physical, node = self._searcher.physical(request.granularity), request.query
         here = compile.any_value(schema.ORDINAL, ordinals)
         bodies: list[tuple[Any, Dsl]] = [
@@ -625,7 +621,6 @@ class OpenSearchEngine:
         with_text: bool,
         within: Dsl | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the documents of the chunks with these ids or ordinals, in order of ordinal."""
         body: Dsl = {
             "query": compile.filtered(None, compile.any_value(field, values), within),
             "size": max(1, len(values)),

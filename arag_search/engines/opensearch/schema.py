@@ -213,13 +213,12 @@ def sentence_documents(
 
 
 def _record(chunk: Chunk) -> dict[str, Any]:
-    """Return what chunks and their sentences store alike."""
     outline = chunk.outline.to_json()
     return {METADATA: chunk.metadata, **({OUTLINE: outline} if outline else {})}
 
 
 def _forms(title: str, content: str) -> dict[str, list[str]]:
-    """Return the fields with normal forms. Between the texts of a list, positions have a gap."""
+    # Between the texts of a list, positions have a gap.
     return {FORMS[TITLE]: title.split("\n"), FORMS[CONTENT]: content.split("\n")}
 
 
@@ -379,7 +378,6 @@ _NOTES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 
 
 def _typed(value: Any, *kinds: type) -> Any:
-    """Return the value, which must be of one of these types. Raises TypeError."""
     if type(value) not in kinds:
         raise TypeError(f"{type(value).__name__} instead of {kinds[0].__name__}")
     return value

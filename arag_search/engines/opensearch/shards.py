@@ -105,7 +105,6 @@ def _candidates(client: Client, index: str, shard: int, name: str, language: str
 def _holders(
     client: Client, index: str, shards: int, name: str, candidates: Sequence[str]
 ) -> dict[str, set[int]]:
-    """Return the shards that hold each term."""
     lines: list[dict[str, Any]] = []
     for term in candidates:
         for shard in range(shards):

@@ -300,7 +300,6 @@ class OpenSearchSite:
     # Builders
 
     def _check_builder(self, physical: _Physical) -> None:
-        """Raise IndexLockedError if the builder of a physical index is running."""
         stored: Any = {} if physical.meta is None else physical.meta.build.get(BUILDER_KEY, {})
         builder = cast("dict[str, Any]", stored)
         if not builder or not is_running(builder):
@@ -319,7 +318,7 @@ class OpenSearchSite:
                 self._check_builder(physical)
 
     def _restore_replicas(self, indexes: Sequence[str]) -> None:
-        """Add one replica if there is a node for it, and wait until all are assigned."""
+        # One, if there is a node for it.
         pattern = ",".join(indexes)
         self._client.call(
             "PUT",

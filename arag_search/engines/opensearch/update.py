@@ -56,6 +56,12 @@ _LOADING, _COMMITTING = "loading", "committing"
 _PAGE = 1_000
 _SLOW_S = 300.0
 
+LEFT_WAIT_S = 180.0
+"""How long to wait for deleted documents that shards keep for their copies."""
+_MERGE_S = 24 * 3600.0
+_SHOW_EVERY_S = 10.0
+_PAUSE_S = 2.0
+
 
 @reads_answers
 class OpenSearchUpdate:
@@ -110,7 +116,11 @@ class OpenSearchUpdate:
 
     @property
     def deletions(self) -> Deletions:
-        return deletions_on(self._client, self._indexes)
+        """See IndexUpdate. A server also counts a marker for each deletion in its primary shards,
+        so the result is up to twice the number of documents."""
+        reply = self._client.call("GET", f"/{','.join(self._indexes)}/_stats/docs,store,segments")
+        statistics = (shard_statistics(reply["indices"][index], 0) for index in self._indexes)
+        return deletions_of(*statistics)
 
     @property
     def last_update(self) -> UpdateRecord | None:
@@ -242,7 +252,42 @@ class OpenSearchUpdate:
             return
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
-        return compact(self._client, self._indexes, note)
+        """See IndexUpdate. A shard keeps recent deletions for copies that rejoin, and drops them
+        when all copies have them, which it checks every 30 seconds: merges are repeated until then.
+        Those that remain are of shards of which a copy is missing."""
+        until = time.monotonic() + LEFT_WAIT_S
+        is_waiting = False
+        while True:
+            for index in self._indexes:
+                if not is_waiting:
+                    note(f"Merging {index}.")
+                self._merge(index, note)
+            left = self.deletions
+            if not left.documents or time.monotonic() > until:
+                return left
+            if not is_waiting:
+                note("Waiting for the shards to drop deleted documents: up to a minute.")
+                is_waiting = True
+            time.sleep(_PAUSE_S)
+
+    def _merge(self, index: str, note: Callable[[str], None]) -> None:
+        began = time.monotonic()
+        self._call("POST", f"/{index}/_flush", params={"force": "true"})
+        with ThreadPoolExecutor(1) as beside:
+            merging = beside.submit(
+                self._client.call,
+                "POST",
+                f"/{index}/_forcemerge",
+                params={"max_num_segments": "1"},
+                attempt_timeout_s=_MERGE_S,
+            )
+            while True:
+                try:
+                    merging.result(timeout=_SHOW_EVERY_S)
+                    break
+                except NotYet:
+                    note(f"... merging for {time.monotonic() - began:,.0f} s")
+        self._refresh(index)
 
     # Finishing and undoing
 
@@ -436,63 +481,3 @@ class OpenSearchUpdate:
             for index in self._indexes
         ]
         self._call("POST", "/_aliases", {"actions": actions})
-
-
-# Compaction: merging each shard into one segment until no deleted document is left
-#
-# A shard keeps recent deletions for copies that rejoin, and drops them when all copies have
-# them, which it checks every 30 seconds. Merges are repeated until then.
-
-
-LEFT_WAIT_S = 180.0
-"""How long to wait for deleted documents that shards keep for their copies."""
-
-_MERGE_S = 24 * 3600.0
-_SHOW_EVERY_S = 10.0
-_PAUSE_S = 2.0
-
-
-def deletions_on(client: Client, indexes: Sequence[str]) -> Deletions:
-    """Count the deleted documents in the primary shards of the indexes. A server also counts a
-    marker for each deletion, so the result is up to twice their number."""
-    reply = client.call("GET", f"/{','.join(indexes)}/_stats/docs,store,segments")
-    return deletions_of(*(shard_statistics(reply["indices"][index], 0) for index in indexes))
-
-
-def compact(client: Client, indexes: Sequence[str], note: Callable[[str], None]) -> Deletions:
-    """Merge, and return the deletions that remain because a copy of a shard is missing."""
-    until = time.monotonic() + LEFT_WAIT_S
-    waiting = False
-    while True:
-        for index in indexes:
-            if not waiting:
-                note(f"Merging {index}.")
-            _merge(client, index, note)
-        left = deletions_on(client, indexes)
-        if not left.documents or time.monotonic() > until:
-            return left
-        if not waiting:
-            note("Waiting for the shards to drop deleted documents: up to a minute.")
-            waiting = True
-        time.sleep(_PAUSE_S)
-
-
-def _merge(client: Client, index: str, note: Callable[[str], None]) -> None:
-    """Merge all shards once, and report how long it has taken so far."""
-    began = time.monotonic()
-    client.call("POST", f"/{index}/_flush", params={"force": "true"}, attempt_timeout_s=300)
-    with ThreadPoolExecutor(1) as beside:
-        merging = beside.submit(
-            client.call,
-            "POST",
-            f"/{index}/_forcemerge",
-            params={"max_num_segments": "1"},
-            attempt_timeout_s=_MERGE_S,
-        )
-        while True:
-            try:
-                merging.result(timeout=_SHOW_EVERY_S)
-                break
-            except NotYet:
-                note(f"... merging for {time.monotonic() - began:,.0f} s")
-    client.call("POST", f"/{index}/_refresh", attempt_timeout_s=300)

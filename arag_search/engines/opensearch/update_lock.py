@@ -114,7 +114,6 @@ class UpdateLock:
 
 
 def _is_held(holder: Mapping[str, Any]) -> bool:
-    """Return whether the process that wrote a lock, possibly this one, is running."""
     own = this_builder()
     return all(holder[part] == own[part] for part in ("machine", "process", "started")) or (
         is_running(holder)

@@ -132,7 +132,6 @@ class FieldReader:
 
 
 def _aggregation(name: str, kind: str) -> Dsl:
-    """Return the aggregation of a field over the chunks that have a value."""
     if kind == "text":
         # A text without a word exists too, but has no term.
         return {"with": {"filter": {"prefix": {name: {"value": ""}}}}}

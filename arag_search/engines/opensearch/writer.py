@@ -305,7 +305,6 @@ class OpenSearchWriter:
         self._call("PUT", path, body)
 
     def _refresh(self) -> None:
-        """Make everything added visible to searches."""
         if not self._refreshed:
             with self._naming_lost_shards():
                 self._bulks.drain()
@@ -316,7 +315,6 @@ class OpenSearchWriter:
         return ",".join(self._indexes)
 
     def _call(self, method: str, path: str, body: Any = None, *, timeout_s: float = 60.0) -> Any:
-        """Call, and wait for a lost node."""
         with self._naming_lost_shards():
             return self._client.call(
                 method, path, body, budget_s=self._node_wait_s, attempt_timeout_s=timeout_s
@@ -324,7 +322,6 @@ class OpenSearchWriter:
 
     @contextmanager
     def _naming_lost_shards(self) -> Generator[None]:
-        """Name the lost shards in the error of a cluster that accepts nothing."""
         try:
             yield
         except UnavailableError as error:
