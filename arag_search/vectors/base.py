@@ -39,9 +39,9 @@ class EncoderIdentity:
 
     ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
     machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).
-    ``kind`` is "sentence-transformers" (exports of a model included), "onnx" (other ONNX files),
-    "endpoint" or "hashing". ``max_tokens`` is the length to which the model cuts a text, None if
-    unknown. ``query_instruction`` is put before queries, never before documents; "" for none.
+    ``kind`` is "sentence-transformers", "onnx", "endpoint" or "hashing". ``max_tokens`` is the
+    length to which the model cuts a text, None if unknown. ``query_instruction`` is put before
+    queries, never before documents; "" for none.
     """
 
     kind: str

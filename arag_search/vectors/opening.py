@@ -142,16 +142,13 @@ def sidecar_source(
 
 
 def _open_encoder(named: str | None, made_by: EncoderIdentity) -> Encoder:
-    """Open an encoder with the options of the one that made the vectors: by its name or, if none is
-    named, by the ONNX files that were exported from its weights, where they are."""
+    """Open an encoder, by default the one that made the vectors, with the options of that one."""
     from arag_search.vectors.encoders.choose import open_encoder
 
-    name, revision = (named, "") if named else (made_by.name, made_by.revision)
+    name = named or made_by.name
     instruction, dimension = made_by.query_instruction, made_by.dimension
     try:
-        return open_encoder(
-            name, query_instruction=instruction, dimension=dimension, revision=revision
-        )
+        return open_encoder(name, query_instruction=instruction, dimension=dimension)
     except ArgumentError as error:
         raise VectorsMismatchError(
             f"Encoder {name} cannot encode queries for vectors of {made_by.name}: {error.what}",

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -187,7 +186,6 @@ class EncoderChoice:
     batch_size: int | None
     query_instruction: str | None = None
     dimension: int | None = None
-    revision: str = ""
 
     @staticmethod
     def of(
@@ -202,7 +200,6 @@ class EncoderChoice:
             batch_size,
             encoder.query_instruction,
             encoder.dimension,
-            "" if find_spec("sentence_transformers") else encoder.revision,
         )
 
     def open(self) -> Encoder:
@@ -215,7 +212,6 @@ class EncoderChoice:
             batch_size=self.batch_size,
             query_instruction=self.query_instruction,
             dimension=self.dimension,
-            revision=self.revision,
         )
 
 

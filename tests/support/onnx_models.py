@@ -1,4 +1,4 @@
-"""Small models in ONNX files whose vectors can be worked out by hand.
+"""Models in ONNX files: small ones whose vectors can be worked out by hand, and exported ones.
 
     python -m tests.support.onnx_models FOLDER
 
@@ -8,12 +8,16 @@ writes an encoder into the folder, for an environment that has no package to mak
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+
+from arag_search.vectors.encoders.model_files import ONNX_FILE, settings_of
+from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder, quiet
 
 WORDS = ("vivaldi", "opera", "venice", "rain", "rome", "libretto")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -58,6 +62,44 @@ def write_encoder(
     _write(folder / "modules.json", listed)
     _write(folder / "1_Pooling" / "config.json", pooling)
     _write(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, **settings})
+    return folder
+
+
+def export_model(model: str, folder: Path) -> Path:
+    """Write the settings of a model of sentence-transformers, and the graph of its transformer for
+    any number of texts and of tokens."""
+    encoder = SentenceTransformerEncoder(model, device="cpu")
+    for file in settings_of(encoder.folder):
+        copy = folder / file.relative_to(encoder.folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    (folder / ONNX_FILE).parent.mkdir()
+    with quiet():
+        import torch
+
+        transformer: Any = encoder.model[0].auto_model.eval()
+        features = dict(encoder.model.tokenizer(["a b c", "d"], padding=True, return_tensors="pt"))
+
+        class Tokens(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.transformer = transformer
+
+            def forward(self, *values: Any) -> Any:
+                named = dict(zip(features, values, strict=True))
+                return self.transformer(**named, return_dict=True).last_hidden_state
+
+        of_any_size = dict.fromkeys((0, 1), cast(Any, torch).export.Dim.DYNAMIC)
+        cast(Any, torch).onnx.export(
+            Tokens().eval(),
+            tuple(features.values()),
+            str(folder / ONNX_FILE),
+            input_names=list(features),
+            output_names=["last_hidden_state"],
+            dynamic_shapes=(tuple(of_any_size for _ in features),),
+            optimize=False,  # onnxruntime does it when it loads the graph
+            verbose=False,
+        )
     return folder
 
 

@@ -138,13 +138,13 @@ def test_files_that_cannot_be_loaded_are_an_error_of_ours(
     assert raised.value.what.startswith(what)
 
 
-def test_a_folder_without_onnx_files_names_the_command_that_makes_them(tmp_path: Path) -> None:
+def test_a_folder_without_onnx_files_names_the_section_on_making_them(tmp_path: Path) -> None:
     with pytest.raises(EncoderFilesError) as raised:
         open_encoder(f"onnx:{tmp_path}")
     assert str(raised.value) == (
         f"The folder holds no ONNX files of a model.\nWhere: {tmp_path}\n"
         "Allowed: a folder with onnx/model.onnx\n"
-        "Do: Make them where torch is: arag-search embed --export MODEL --to FOLDER"
+        'Do: Make them with optimum: "Without torch" in index_jobs/README.md says how.'
     )
 
 

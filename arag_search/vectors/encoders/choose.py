@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 
 from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
@@ -26,7 +25,7 @@ from arag_search.vectors.encoders.endpoint import (
     DEFAULT_BATCH_SIZE as ENDPOINT_BATCH_SIZE,
 )
 from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
-from arag_search.vectors.encoders.onnx import PREFIX, OnnxEncoder, export_of, runs_by_onnx
+from arag_search.vectors.encoders.onnx import PREFIX, OnnxEncoder, runs_by_onnx
 from arag_search.vectors.encoders.sentence_transformer import (
     AUTO_DEVICE,
     SentenceTransformerEncoder,
@@ -51,7 +50,6 @@ def open_encoder(
     threads: int | None = None,
     on_retry: Callable[[Retry], None] | None = None,
     environment: Mapping[str, str] | None = None,
-    revision: str = "",
 ) -> Encoder:
     """Open the encoder of a name; None means the default of an option.
 
@@ -61,8 +59,8 @@ def open_encoder(
     the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
     for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS. Any other name is a model of
     sentence-transformers: a folder, an installed package with a model, or a name on the hub. It is
-    run by its ONNX files if it is written ``onnx:MODEL``, if it has no others, if nothing that runs
-    others is installed, or if there is an export of the weights with this ``revision``.
+    run by its ONNX files if it is written ``onnx:MODEL``, if it has no others, or if nothing that
+    runs others is installed.
 
     ``device`` and ``threads`` are for models of this process, ``on_retry`` for endpoints.
     Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
@@ -88,12 +86,10 @@ def open_encoder(
             max_tokens=_max_tokens(variables),
             on_retry=on_retry,
         )
-    export = export_of(revision) if revision and find_spec("onnxruntime") else None
-    if export is not None or name.startswith(PREFIX) or runs_by_onnx(name):
+    if name.startswith(PREFIX) or runs_by_onnx(name):
         _check_unused(name, device=None if device == "cpu" else device)
         return OnnxEncoder(
             name,
-            folder=export,
             batch_size=batch_size,
             query_instruction=query_instruction,
             dimension=dimension,

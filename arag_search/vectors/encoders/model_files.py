@@ -41,7 +41,6 @@ HOW_TO_GO_WITHOUT = (
 )
 ONNX_FILE = "onnx/model.onnx"
 _ONNX_FILES = f"{ONNX_FILE}*"  # weights of more than 2 GB are in files beside it
-EXPORT_FILE = "onnx/export.json"
 _CONFIG_FILE = "config.json"
 _OPENVINO = ("openvino/*", "*/openvino/*")
 _OTHER_FORMATS = ("onnx/*", "*/onnx/*", *_OPENVINO)
@@ -96,7 +95,7 @@ def onnx_revision_of(folder: Path) -> str:
             "The folder holds no ONNX files of a model.",
             where=str(folder),
             allowed=f"a folder with {ONNX_FILE}",
-            do="Make them where torch is: arag-search embed --export MODEL --to FOLDER",
+            do='Make them with optimum: "Without torch" in index_jobs/README.md says how.',
         )
     return _digest(folder, [*graph, *settings_of(folder)])
 

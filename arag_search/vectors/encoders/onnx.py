@@ -7,16 +7,14 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from arag_search.engines.jars import cache_folder
 from arag_search.errors import EncoderFilesError, EncoderUnavailableError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
 from arag_search.vectors.encoders.model_files import (
-    EXPORT_FILE,
     MODULES_FILE,
     ONNX_FILE,
     has_onnx,
@@ -54,39 +52,6 @@ _TOKEN_VECTORS = ("last_hidden_state", "token_embeddings")
 
 Pool = Callable[[Any, Any], Any]
 """Makes the rows of a batch of an output and the mask of its tokens (bool)."""
-
-
-class Exported(NamedTuple):
-    """What ``arag-search embed --export`` has recorded: the ``revision`` of the weights whose
-    vectors the ONNX files of revision ``onnx`` give, with a cosine of ``least_cosine`` at least on
-    so many ``texts``, and the instruction for its queries."""
-
-    revision: str
-    onnx: str
-    query_instruction: str
-    texts: int
-    least_cosine: float
-
-
-def read_export(folder: Path) -> Exported | None:
-    """Return the record of an export in a folder; None if there is none that can be read."""
-    try:
-        return Exported(**json.loads((folder / EXPORT_FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def exports_folder(revision: str) -> Path:
-    """Return the folder in the cache where searches look for the export of a model."""
-    return cache_folder() / "onnx" / revision[:16]
-
-
-def export_of(revision: str) -> Path | None:
-    """Return the folder in the cache with an export of the weights with this revision; None if
-    there is none."""
-    folder = exports_folder(revision)
-    exported = read_export(folder)
-    return folder if exported is not None and exported.revision == revision else None
 
 
 class OnnxModel:
@@ -133,7 +98,7 @@ class OnnxModel:
             raise EncoderFilesError(
                 f"The ONNX files of the model cannot be loaded ({type(error).__name__}: {first}).",
                 where=str(folder),
-                do="Download or export the model again.",
+                do="Download or make them again.",
             ) from error
         pad = settings.get("pad_token") or read_json(part / "special_tokens_map.json").get(
             "pad_token"
@@ -205,9 +170,8 @@ class OnnxEncoder:
     """A model by its ONNX files: in a folder, an installed package, or on the hub.
 
     Options are those of SentenceTransformerEncoder, whose vectors it gives: pooling, length and
-    prompts are read from the model's own files. ``folder`` is that of an export, if it is not the
-    model's. The identity of an export is that of the model it was made from; otherwise it is of
-    kind "onnx", and its revision is that of the ONNX files.
+    prompts are read from the model's own files. Its identity is of
+    kind "onnx", with the revision of the ONNX files.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, ArgumentError, and
     EncoderFilesError for a model with a part that is not known here.
@@ -217,7 +181,6 @@ class OnnxEncoder:
         self,
         name: str,
         *,
-        folder: Path | None = None,
         batch_size: int | None = None,
         query_instruction: str | None = None,
         dimension: int | None = None,
@@ -227,15 +190,8 @@ class OnnxEncoder:
         check_extra("onnx", "onnxruntime")
         self._where = f"encoder {name}"
         name = name.removeprefix(PREFIX)
-        folder = folder or local_folder(name) or hub_folder(name, onnx=True)
+        folder = local_folder(name) or hub_folder(name, onnx=True)
         revision = onnx_revision_of(folder)
-        exported = read_export(folder)
-        if exported is not None and exported.onnx != revision:
-            raise EncoderFilesError(
-                "The files of the model have changed since it was exported.",
-                where=str(folder),
-                do="Export it again: arag-search embed --export MODEL --to FOLDER",
-            )
         part, self._pooling, max_tokens = modules_of(folder)
         self._model: OnnxModel | None = OnnxModel(folder, part, threads)
         if max_tokens is not None:
@@ -248,12 +204,10 @@ class OnnxEncoder:
         kept = kept_dimension(dimension, full, self._where)
         if query_instruction is None:
             query_instruction = prompts.get("query") or known_instruction(name)
-            if exported is not None:
-                query_instruction = exported.query_instruction
         self._identity = EncoderIdentity(
-            kind="onnx" if exported is None else "sentence-transformers",
-            name=f"{PREFIX}{name}" if exported is None else name,
-            revision=revision if exported is None else exported.revision,
+            kind="onnx",
+            name=f"{PREFIX}{name}",
+            revision=revision,
             dimension=kept,
             max_tokens=self._model.max_tokens,
             query_instruction=query_instruction,
