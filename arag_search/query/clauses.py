@@ -106,7 +106,6 @@ class ClauseReader:
         self.has_additions = has_additions
         self.findings = findings
         self._fields: dict[str, FieldRef] = {}
-        findings.offers_patterns = has_additions
 
     def field(self, name: str) -> FieldRef:
         """Return the field of this name.
@@ -281,13 +280,6 @@ class ClauseReader:
             message = fill(problems.SIGNS, pattern=str(pattern))
         self.findings.reject(start, end, message, mended=True)
         return pattern
-
-    def dropped(self, piece: str, text: str) -> str:
-        """Return the note on a piece that was left out of a ``text`` without blanks."""
-        pattern = self._pattern_of(text, None)
-        if pattern is None:
-            return fill(problems.NOTE_DROPPED, piece=piece)
-        return fill(problems.NOTE_SIGNS_DROPPED, piece=piece, pattern=str(pattern))
 
     def _pattern_of(self, text: str, field: TextField) -> Regex | None:
         """Return the pattern that finds signs of a program, such as ``->>``; None for
@@ -465,7 +457,7 @@ class ClauseReader:
         self.findings.symbols.update(lost)
         for piece in text.split() if _MAYBE_SYMBOL.search(text) else ():
             if not has_token(piece) and self._pattern_of(piece, None):
-                self.findings.note(self.dropped(piece, piece))
+                self.findings.note(fill(problems.NOTE_DROPPED, piece=piece))
         return True
 
     # Metadata

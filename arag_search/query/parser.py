@@ -91,7 +91,6 @@ _ALL_OPERATORS: dict[str, Operator | ModifierName] = {
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
-_MAX_AROUND = 100
 _OPTION = re.compile(
     r"""(?P<option>--[^\W\d_](?:[^\s"()^~*:?]{0,60}[^\s"()^~*:?!.,;])?)
         (?P<suffix>(?:[~^][\d.]{0,9}\d)?)[?!.,;]{0,9}""",
@@ -588,7 +587,7 @@ class _Reader:
         if not name:
             if not has_token(value):
                 self.groups.group.dropped.append((lexeme.start, end))
-                self.findings.note(self.clauses.dropped(raw, raw))
+                self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
                 return
             self._note_colon(raw)
             self._plain_word(value, lexeme, self._following(index))
@@ -704,18 +703,11 @@ class _Reader:
         )
         if (before or after) and not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
-            self.findings.note(self.clauses.dropped(raw, self._around(lexeme, following)))
+            self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
             return True
         node = self.clauses.reject_signs(unescape(raw), lexeme.start, lexeme.end, None)
         self.groups.add(node, lexeme.start, lexeme.end)
         return True
-
-    def _around(self, lexeme: Lexeme, following: Lexeme | None) -> str:
-        """Return a piece, with what follows it up to a blank if that closes its parentheses."""
-        if following is None or not following.joined:
-            return lexeme.raw
-        text = self.plain[lexeme.start : lexeme.end + _MAX_AROUND].split(maxsplit=1)[0]
-        return text if text.count("(") == text.count(")") else lexeme.raw
 
     def _following(self, index: int) -> Lexeme | None:
         return self.lexemes[index + 1] if index + 1 < len(self.lexemes) else None
@@ -1090,8 +1082,8 @@ class _OpenGroups:
         findings = self._findings
         if group.dropped:
             first, last = group.dropped[0]
-            piece = findings.text[first:last]
-            findings.notes.pop(self._clauses.dropped(piece, piece), None)
+            note = fill(problems.NOTE_DROPPED, piece=findings.text[first:last])
+            findings.notes.pop(note, None)
             findings.reject(first, last, problems.NO_TOKEN, mended=True)
         elif not findings.problems or findings.text[group.start + 1 : end - 1].strip() == "":
             findings.reject(group.start, end, problems.EMPTY_GROUP, mended=True)

@@ -22,7 +22,7 @@ from arag_search.query.limits import (
     MIN_WEIGHT,
     PREFIX_SHARES,
 )
-from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S, literal
+from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S
 
 _MAX_PIECE = 40
 _MAX_VALUE = 120
@@ -82,7 +82,6 @@ class Findings:
         self.symbols: dict[str, str] = {}
         self.letters: dict[str, None] = {}
         self.mendable = True
-        self.offers_patterns = False
 
     def reject(self, start: int, end: int, message: str, *, mended: bool) -> None:
         """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it.
@@ -116,8 +115,7 @@ class Findings:
         if self.letters:
             excluded = ", ".join(f"NOT {letter}" for letter in self.letters)
             letters = [NOTE_LETTER.format(excluded=excluded, option=option_of(self.letters))]
-        symbols = symbol_note(self.symbols, patterns=self.offers_patterns)
-        return (*self.notes, *letters, *symbols)
+        return (*self.notes, *letters, *symbol_note(self.symbols))
 
 
 def option_of(letters: Iterable[str]) -> str:
@@ -143,11 +141,9 @@ def fill(template: str, *, fields: str = "", **values: object) -> str:
     return template.format(fields=fields, **short)
 
 
-def symbol_note(symbols: Mapping[str, str], *, patterns: bool = False) -> list[str]:
-    """Return the note on pieces that are searched without their symbols; none for no pieces.
-
-    The first three are named. With ``patterns``, it has the pattern that finds the first.
-    """
+def symbol_note(symbols: Mapping[str, str]) -> list[str]:
+    """Return the note on pieces that are searched without their symbols, of which the first three
+    are named; none for no pieces."""
     if not symbols:
         return []
     named = [
@@ -157,8 +153,7 @@ def symbol_note(symbols: Mapping[str, str], *, patterns: bool = False) -> list[s
     more = len(symbols) - len(named)
     if more:
         named.append(f"and {more:,} more")
-    pattern = f" As written: /{literal(next(iter(symbols)))}/." if patterns else ""
-    return [f"{', '.join(named)}: symbols are not indexed.{pattern}"]
+    return [f"{', '.join(named)}: symbols are not indexed."]
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
@@ -413,7 +408,6 @@ TEXT_IN_SCOPE = (
 )
 
 NOTE_DROPPED = '"{piece}" was left out: it holds nothing to search.'
-NOTE_SIGNS_DROPPED = '"{piece}" was left out: signs are not indexed. As written: {pattern}.'
 NOTE_OPTION = (
     '"{option}" was searched as the option of a command; to exclude the word write NOT {word}.'
 )

@@ -32,7 +32,7 @@ from arag_search.query.tree import (
     has_patterns,
     positive_leaves,
 )
-from arag_search.search.feedback import ClauseCount, exclusion_note, exclusion_queries
+from arag_search.search.feedback import ClauseCount, exclusion_note, without_exclusions
 from arag_search.search.judging import meeting
 from arag_search.search.results import BranchHit, hit_of
 from arag_search.search.snippets import Snippets
@@ -83,9 +83,10 @@ class Branches:
         self.queries: list[tuple[Node, Granularity]] = [
             (part, "chunk") for part in counted if part not in branches
         ]
-        without = exclusion_queries(query, manifest.has_sentences) if exclusions else []
-        self._exclusions = len(without)
-        self.queries += without
+        rest = without_exclusions(query) if exclusions else None
+        self._counts_rest = rest is not None
+        if rest is not None:
+            self.queries.append((rest, "chunk"))
         self.requests = [
             replace(self._request, query=searched)
             for _, searched in (*self._branches, *self._inner)
@@ -143,8 +144,9 @@ class Branches:
     def exclusion_note(self, shown: Page, counted: Sequence[int]) -> str:
         """Return the note on NOTs that remove more than half, given the page of the query and the
         answers to ``queries``; empty if they do not."""
-        counts = counted[len(counted) - self._exclusions :]
-        return exclusion_note(self._request.query, shown.count, counts)
+        if not self._counts_rest:
+            return ""
+        return exclusion_note(self._request.query, shown.count, counted[-1])
 
     def _others(
         self, parts: Sequence[Node], shown: Page, engine: SearchEngine

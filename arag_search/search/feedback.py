@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from arag_search.engines.base import MAX_TOTAL, Granularity
@@ -17,7 +17,6 @@ from arag_search.query.tree import (
     Node,
     Not,
     Or,
-    Phrase,
     Regex,
     TextLeaf,
     all_of,
@@ -59,15 +58,13 @@ class Feedback:
     ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a query
     of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at
     sentence granularity, the count of the whole query at chunk granularity, else None. ``missing``
-    are the metadata clauses without a match, each with the values that there are. ``loosened`` are
-    the phrases that match with a slop, but not without.
+    are the metadata clauses without a match, each with the values that there are.
     """
 
     alone: tuple[ClauseCount, ...]
     without: tuple[ClauseCount, ...]
     in_chunks: int | None = None
     missing: tuple[MissingValue, ...] = ()
-    loosened: tuple[ClauseCount, ...] = ()
 
     def __str__(self) -> str:
         explained = {value.clause for value in self.missing}
@@ -101,17 +98,13 @@ def count_text(count: int) -> str:
 
 
 def feedback(
-    query: Node,
-    granularity: Granularity,
-    count: Counter,
-    read_values: ValueReader,
-    loosened: Sequence[Phrase],
+    query: Node, granularity: Granularity, count: Counter, read_values: ValueReader
 ) -> Feedback:
     """Count the parts of a query that matched nothing.
 
-    ``count`` is called once, with at most 41 queries and the ``loosened`` phrases; ``read_values``
-    at most once, for the metadata clauses without a match. What a pattern matches is known only
-    where the rest of the query matches, so a part with one is counted only if it is an alternative.
+    ``count`` is called once, with at most 41 queries; ``read_values`` at most once, for the
+    metadata clauses without a match. What a pattern matches is known only where the rest of the
+    query matches, so a part with one is counted only if it is an alternative.
     """
     clauses: tuple[Node | Not, ...] = (query,)
     if isinstance(query, Or):
@@ -136,7 +129,7 @@ def feedback(
     in_chunks = [query] if granularity == "sentence" and not has_patterns(query) else []
     variants = case_variants(query)
     queries: list[tuple[Node, Granularity]] = [
-        *((node, granularity) for node in (*parts, *(node for _, node in rest), *loosened)),
+        *((node, granularity) for node in (*parts, *(node for _, node in rest))),
         *((node, "chunk") for node in (*in_chunks, *variants)),
     ]
     counts = dict(zip(queries, count(queries), strict=True))
@@ -153,49 +146,33 @@ def feedback(
     ]
     of_variants = [(variant, counts[variant, "chunk"]) for variant in variants]
     missing = missing_values(unmatched, [pair for pair in of_variants if pair[1]], read_values)
-    near = [
-        ClauseCount(str(phrase), counts[phrase, granularity], True)
-        for phrase in loosened
-        if str(replace(phrase, slop=0)) in nowhere
-    ]
     return Feedback(
         tuple(alone),
         tuple(row for row in without if row.count),
         counts[query, "chunk"] if in_chunks else None,
         missing,
-        tuple(row for row in near if row.count),
     )
 
 
-def exclusion_queries(query: Node, has_sentences: bool) -> list[tuple[Node, Granularity]]:
-    """Return what is counted to say how much the NOTs of an AND remove: the AND without those that
-    exclude words of the content, and all of it by sentence. None for other queries, and where what
-    a pattern matches is not known."""
+def without_exclusions(query: Node) -> Node | None:
+    """Return an AND without the NOTs that exclude words of the content, which is counted to say how
+    much they remove. None for other queries, and where what a pattern matches is not known."""
     if not isinstance(query, And) or has_patterns(query):
-        return []
+        return None
     kept = [node for node in query.children if node not in _excluded_words(query)]
-    if len(kept) == len(query.children):
-        return []
-    by_sentence: list[tuple[Node, Granularity]] = [(query, "sentence")] if has_sentences else []
-    return [(all_of(*kept), "chunk"), *by_sentence]
+    return None if len(kept) == len(query.children) else all_of(*kept)
 
 
-def exclusion_note(query: Node, remaining: int, counts: Sequence[int]) -> str:
-    """Return the note on NOTs that remove more than half of what the rest of a query finds, given
-    the ``counts`` of ``exclusion_queries``; empty for others."""
-    if not isinstance(query, And) or not counts or 2 * remaining >= counts[0]:
+def exclusion_note(query: Node, remaining: int, count: int) -> str:
+    """Return the note on NOTs that remove more than half of what the rest of a query finds, whose
+    ``count`` is that of ``without_exclusions``; empty for others."""
+    if not isinstance(query, And) or 2 * remaining >= count:
         return ""
     excluded = " ".join(map(str, _excluded_words(query)))
-    share = f"{counts[0] - remaining:,} of {counted(counts[0], 'passage')}"
-    if counts[0] > MAX_TOTAL:
+    share = f"{count - remaining:,} of {counted(count, 'passage')}"
+    if count > MAX_TOTAL:
         share = f"all but {remaining:,} of more than {MAX_TOTAL:,} passages"
-    sentences = [
-        f'granularity "sentence" leaves {count_text(count)} sentence{"s" * (count != 1)}'
-        for count in counts[1:]
-        if count
-    ]
-    instead = "; ".join([*sentences, "DEMOTE instead of NOT keeps and lowers them"])
-    return f"{shortened(excluded)} removes {share}: {instead}."
+    return f"{shortened(excluded)} removes {share}: DEMOTE instead of NOT keeps and lowers them."
 
 
 def _excluded_words(query: And) -> list[Not]:

@@ -1,8 +1,4 @@
-"""Notes that teach rare syntax where it would help: what descriptions of tools leave out.
-
-They are taken from what a search has found anyway, or counted together with the parts of a query
-that matched nothing, and take no request of their own.
-"""
+"""Advice on queries that took too long, and on those that rank by very frequent words alone."""
 
 from __future__ import annotations
 
@@ -13,99 +9,20 @@ from dataclasses import replace
 from arag_search.engines.base import (
     Deadline,
     Granularity,
-    Hit,
     Matching,
-    Page,
     SearchEngine,
     SearchRequest,
 )
 from arag_search.errors import QueryTimeoutError
-from arag_search.query.forms import is_code
-from arag_search.query.matching import Words, patterns_of
 from arag_search.query.problems import shortened
 from arag_search.query.tree import (
-    And,
     Node,
-    Or,
     Phrase,
     Prefix,
     Term,
     TextLeaf,
     leaves,
-    positive_leaves,
-    scores,
 )
-from arag_search.search.feedback import Feedback, count_text
-
-SLOP = 5
-"""The slop of a phrase that is tried if the phrase as it stands occurs nowhere."""
-WEIGHT = 3
-MAX_LOOSENED = 4
-_MAX_CHARACTERS = 60
-"""A longer phrase is not repeated in a note."""
-
-BY_SENTENCE = (
-    'granularity "sentence" finds only passages with one sentence that meets all the conditions.'
-)
-
-
-def loosened_phrases(query: Node) -> list[Phrase]:
-    """Return the exact phrases of several words that a query looks for, each with a slop; the first
-    MAX_LOOSENED."""
-    phrases = [
-        replace(leaf, slop=SLOP, weight=1.0)
-        for leaf in positive_leaves(query)
-        if isinstance(leaf, Phrase)
-        and not leaf.slop
-        and len(leaf.spellings[0]) > 1
-        and len(leaf.text) <= _MAX_CHARACTERS
-    ]
-    return list(dict.fromkeys(phrases))[:MAX_LOOSENED]
-
-
-def loosening_hints(feedback: Feedback) -> list[str]:
-    """Return the notes on the phrases of a query without a match that match only if loosened."""
-    return [
-        f"{phrase.clause} (words near each other) finds {count_text(phrase.count)}."
-        for phrase in feedback.loosened
-    ]
-
-
-def narrowing_hints(request: SearchRequest, page: Page, has_sentences: bool) -> list[str]:
-    """Return the notes on a first page of more than 1,000 matches. O(text of the page)."""
-    query = request.query
-    if page.total_is_exact or request.offset or request.granularity != "chunk":
-        return []
-    if isinstance(query, And) and has_sentences and sum(map(scores, query.children)) > 1:
-        return [BY_SENTENCE]
-    has_words = isinstance(query, Or) and any(isinstance(child, Term) for child in query.children)
-    if isinstance(query, Or) and has_words and request.with_text:
-        for child in query.children:
-            if isinstance(child, Phrase) and _is_crowded_out(child, page.hits):
-                weighted = replace(child, weight=float(WEIGHT))
-                return [f"no passage here has {child}: {weighted} would weigh more."]
-    return []
-
-
-def _is_crowded_out(phrase: Phrase, hits: Sequence[Hit]) -> bool:
-    """Return whether a phrase, which has no weight yet, is in none of the hits."""
-    if phrase.weight != 1 or len(phrase.text) > _MAX_CHARACTERS:
-        return False
-    return not any(_occurs(phrase, hit) for hit in hits)
-
-
-def _occurs(leaf: TextLeaf, hit: Hit) -> bool:
-    texts = {"title": hit.heading, "content": hit.content or ""}
-    return any(
-        Words(text, is_code(hit.doc_id)).match(pattern)
-        for field, text in texts.items()
-        if leaf.field in (None, field)
-        for pattern in patterns_of(leaf)
-    )
-
-
-# Advice on a query that took too long
-
 
 KEYWORD_NARROWING: Mapping[Matching, str] = {
     "token": "Give fewer keywords, and shorter phrases.",

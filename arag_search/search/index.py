@@ -89,10 +89,7 @@ from arag_search.search.hints import (
     KEYWORD_NARROWING,
     FrequentWords,
     advising_on_timeout,
-    loosened_phrases,
-    loosening_hints,
     narrowing,
-    narrowing_hints,
 )
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.lines import DocumentLines, LinesCache, is_current
@@ -272,10 +269,9 @@ class Index:
 
         ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. ``filter`` is a query of
         metadata clauses, which narrows the scope of the index for this call. Without ``snippets``
-        no text is read. ``feedback`` counts the parts of a query that matches nothing, names the
-        nearest values of a field (in one more request), and adds notes on rarer syntax that would
-        help: a slop, a weight, the granularity. ``full_text`` reads whole passages even at sentence
-        granularity, which takes a second request to a server.
+        no text is read. ``feedback`` counts the parts of a query that matches nothing, and names
+        the nearest values of a field (in one more request). ``full_text`` reads whole passages even
+        at sentence granularity, which takes a second request to a server.
 
         ``sort`` orders passages by a metadata field instead: ``year`` or ``year:asc`` (least value
         first) or ``year:desc``. Passages without a value come last; equal values are in order of
@@ -374,10 +370,6 @@ class Index:
             note = self._frequent_words.note(parsed.wanted, granularity, deadline)
             notes += [note] if note else []
         notes += self._preference_notes(request, page) if chooser and not offset else []
-        if feedback:
-            has_sentences = self.manifest.has_sentences
-            notes += [] if lists else narrowing_hints(request, page, has_sentences)
-            notes += loosening_hints(clause_counts) if clause_counts is not None else []
         if feedback and (snippets or (lists and not page.hits)) and not offset:
             is_told = clause_counts is not None
             notes += self._spelling.notes(request, page.hits, is_told=is_told)
@@ -478,13 +470,8 @@ class Index:
             return counted
 
         if options.feedback:
-            done.feedback = feedback_on(
-                request.query,
-                request.granularity,
-                counts,
-                self._value_reader(request),
-                loosened_phrases(request.query),
-            )
+            reader = self._value_reader(request)
+            done.feedback = feedback_on(request.query, request.granularity, counts, reader)
         elif relaxed:
             counts(())
         if pages:

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_457,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_318,
     ("arag_search/tools/",): 5_179,
     ("arag_search/agent/",): 4_695,
     ("arag_search/evaluation/",): 3_491,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 17_944,
-    ("tests/",): 59_758,
+    ("tests/",): 59_650,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 146_654
+ALL = 146_407
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -154,44 +154,43 @@ NOTED = [
     (
         "C++ opera",
         "(C++ OR opera)",
-        '"C++" is searched as "c": symbols are not indexed. As written: /C\\+\\+/.',
+        '"C++" is searched as "c": symbols are not indexed.',
     ),
     (
         '"the C# book"',
         '"the C# book"',
-        '"C#" is searched as "c": symbols are not indexed. As written: /C#/.',
+        '"C#" is searched as "c": symbols are not indexed.',
     ),
-    (".NET", ".NET", r'".NET" is searched as "net": symbols are not indexed. As written: /\.NET/.'),
+    (".NET", ".NET", '".NET" is searched as "net": symbols are not indexed.'),
     (
         "title:A&B",
         "title:A&B",
-        '"A&B" is searched as "a b": symbols are not indexed. As written: /A&B/.',
+        '"A&B" is searched as "a b": symbols are not indexed.',
     ),
     (
         "@handle",
         "@handle",
-        '"@handle" is searched as "handle": symbols are not indexed. As written: /@handle/.',
+        '"@handle" is searched as "handle": symbols are not indexed.',
     ),
     (
         '"%(asctime)s"',
         '"%(asctime)s"',
-        '"%(asctime)s" is searched as "asctime s": symbols are not indexed. As written: '
-        r"/%\(asctime\)s/.",
+        '"%(asctime)s" is searched as "asctime s": symbols are not indexed.',
     ),
     (
         "logging %(asctime)s",
         "(logging OR asctime OR s)",
-        r'"%" was left out: signs are not indexed. As written: /%\(asctime\)s/.',
+        '"%" was left out: it holds nothing to search.',
     ),
     (
         "jsonb ->>",
         "jsonb",
-        '"->>" was left out: signs are not indexed. As written: /->>/.',
+        '"->>" was left out: it holds nothing to search.',
     ),
     (
         '"jsonb ->> text"',
         '"jsonb ->> text"',
-        '"->>" was left out: signs are not indexed. As written: /->>/.',
+        '"->>" was left out: it holds nothing to search.',
     ),
     (
         "pg_dump -j",
@@ -214,7 +213,7 @@ NOTED = [
         "C# F# #tag $100 5%",
         "(C# OR F# OR #tag OR $100 OR 5%)",
         '"C#" is searched as "c", "F#" as "f", "#tag" as "tag", and 2 more: symbols are not '
-        "indexed. As written: /C#/.",
+        "indexed.",
     ),
     (
         "“four seasons” opera",
