@@ -16,13 +16,19 @@ from arag_search.agent.models.base import Message
 from arag_search.agent.record import ContextEvent, ContextEventKind, Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import DocumentSettings, ToolResult
+from arag_search.tools.base import ToolResult
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.rendering import PassageSpan, names, shown_title
 
 SUMMARIZE = "summarize"
 NOTE = "Note: the conversation has "
 """The beginning of the line that warns of a long conversation."""
+WARNING_SHARE = 0.9
+"""The share of the maximum at which a line warns."""
+KEPT_SHARE = 0.5
+"""The share of the maximum that kept content may take."""
+REPLY_RESERVE = 4_000
+"""The tokens that are kept free for the next reply of the model."""
 _MAX_NAMED_TOKENS = 400
 _MAX_FALLBACK = 8
 
@@ -36,11 +42,11 @@ class _ShownStep(NamedTuple):
 
 
 class Context:
-    """The bounds of a conversation with document tools. ``schema_tokens`` are sent with every
-    request."""
+    """The bounds of a conversation with document tools. At ``max_tokens``, summarize is forced;
+    ``schema_tokens`` are sent with every request."""
 
-    def __init__(self, settings: DocumentSettings, schema_tokens: int) -> None:
-        self.settings = settings
+    def __init__(self, max_tokens: int, schema_tokens: int) -> None:
+        self.max_tokens = max_tokens
         self.schema_tokens = schema_tokens
 
     def tokens(self, state: State) -> int:
@@ -53,22 +59,21 @@ class Context:
         return self._is_full(self.tokens(state))
 
     def _is_full(self, tokens: int) -> bool:
-        return tokens + self.settings.reply_reserve >= self.settings.context_threshold
+        return tokens + REPLY_RESERVE >= self.max_tokens
 
     def warned(self, state: State, result: ToolResult) -> ToolResult:
         """Return the last result of a turn, with a warning line if the conversation has become
         long. The model is warned once until something is removed, and not if summarize is demanded
         anyway."""
         tokens = self.tokens(state) + result.result_tokens
-        limit = self.settings.context_threshold
-        is_long = tokens >= self.settings.context_warning * limit
+        is_long = tokens >= WARNING_SHARE * self.max_tokens
         if state.context_warned or not is_long or self._is_full(tokens):
             return result
         state.context_warned = True
         self._note(state, "warning", tokens, tokens)
         text = (
-            f"{result.text}\n{NOTE}{tokens:,} of {limit:,} tokens. Call summarize now with what "
-            "you know and the references to keep, or answer."
+            f"{result.text}\n{NOTE}{tokens:,} of {self.max_tokens:,} tokens. Call summarize now "
+            "with what you know and the references to keep, or answer."
         )
         return replace(result, text=text, result_tokens=count_tokens(text))
 
@@ -96,7 +101,7 @@ class Context:
         those that were shown last, as many as fit."""
         results = [shown for shown in _shown_steps(state) if shown.references]
         reads = [shown for shown in results if _kind(shown.step) == "read"]
-        room = self.settings.context_keep * self.settings.context_threshold
+        room = KEPT_SHARE * self.max_tokens
         kept: dict[str, None] = {}
         for shown in [*reversed(reads), *reversed(results)]:
             room -= shown.step.result_tokens
@@ -116,7 +121,7 @@ class Context:
     def _remove_windows(self, state: State, kept: Iterable[str]) -> list[str]:
         """Remove the oldest windows of kept references while the kept content exceeds its share;
         return the references. O(messages)."""
-        limit = self.settings.context_keep * self.settings.context_threshold
+        limit = KEPT_SHARE * self.max_tokens
         results = [
             shown for shown in _shown_steps(state) if set(shown.references).intersection(kept)
         ]

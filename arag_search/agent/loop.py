@@ -41,10 +41,16 @@ from arag_search.agent.models.base import (
     Usage,
     Verdict,
 )
-from arag_search.agent.presets import Preset, read_route, route_by_rules
-from arag_search.agent.prompts import PASSAGES_ABOVE, QUESTION_BELOW, prompt_text
+from arag_search.agent.presets import preset_fingerprint
+from arag_search.agent.prompts import (
+    PASSAGES_ABOVE,
+    QUESTION_BELOW,
+    prompt_text,
+    system_prompt,
+)
 from arag_search.agent.record import MemoryState, Outcome, Record, Route, Step
 from arag_search.agent.state import PendingCall, State, message_tokens
+from arag_search.agent.switcher import read_route, route_by_rules
 from arag_search.agent.toolbox import (
     Evidence,
     Given,
@@ -60,6 +66,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult, no_such_tool
 from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import meant_tool
 
 OnStep = Callable[[Step], None]
@@ -119,16 +126,17 @@ class Agent:
         )
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
-        documents = preset.document_settings
-        self._context = Context(documents, self._schema_tokens) if preset.manages_context else None
+        self._context = (
+            Context(preset.token_budget, self._schema_tokens) if preset.manages_context else None
+        )
         self._calls_a_turn = preset.calls_a_turn
         self._cites_documents = preset.cites_documents
-        self._system = preset.system_prompt
+        self._system = system_prompt(preset)
         self._given = given_by(preset, index)
         self.reader = MemoryReader(index, preset) if preset.memory_tokens else None
         self.encoder = encoder_of(preset, index)
         self.fingerprints: dict[str, str] = {
-            "preset": preset.fingerprint,
+            "preset": preset_fingerprint(preset),
             "index": _index_fingerprint(index),
             "model": model.fingerprint,
             "code": version("arag-search"),
@@ -144,7 +152,7 @@ class Agent:
         evidence: Sequence[Evidence] = (),
     ) -> Record:
         """Answer a question. ``on_step`` is called after each step. ``evidence`` are the texts that
-        a preset with ``given_evidence`` shows with the question; others do not use them.
+        a preset with ``given: evidence`` shows with the question; others do not use them.
 
         A question that fails has a record with status "failed". Raises ArgumentError for an empty
         question, and for a question without evidence if the preset needs it.
@@ -158,7 +166,7 @@ class Agent:
         question = checked_question(question)
         state = State(question_id, question)
         state.add(Message("system", self._system))
-        if self.preset.document_settings.given_evidence:
+        if self.preset.given == "evidence":
             question = self._with_evidence(state, question, evidence)
         state.add(Message("user", question))
         return state
@@ -181,7 +189,7 @@ class Agent:
         if not evidence:
             raise ArgumentError(
                 "The question has no evidence to be given.",
-                where=f"preset {self.preset.name}, key documents.given_evidence",
+                where=f"preset {self.preset.name}, key given",
                 allowed="questions with supporting passages, from a file (arag-search run)",
                 do="Use another preset, or add the passages to the file of questions.",
             )
@@ -208,7 +216,7 @@ class Agent:
             return self._end_of(self._reply(state, ()), "answered")
         if self._given is not None and not state.steps:
             yield self._add_given(state, self._given)
-        if self.preset.document_settings.switcher is not None:
+        if self.preset.documents.switcher is not None:
             answer = yield from self._switch(state)
             if answer is not None:
                 return answer
@@ -294,7 +302,7 @@ class Agent:
 
     def _route(self, state: State) -> Route:
         """Decide how to answer a question, by rules or by a call of the model."""
-        if self.preset.document_settings.switcher == "rules":
+        if self.preset.documents.switcher == "rules":
             return route_by_rules(state.question)
         asked = (
             Message("system", prompt_text("switcher")),
@@ -429,7 +437,7 @@ class Agent:
                 result = context.summarized(state, result, "voluntary")
             elif is_last:
                 result = context.warned(state, result)
-        turn = state.loops if self.preset.documents is not None else None
+        turn = state.loops if most > 1 else None
         step = _step_of(
             number, pending.call.name, ran.arguments, pending.reasoning, result, began, turn
         )
@@ -521,7 +529,7 @@ class Agent:
         After a context-length error, the newest tool result is left out, then the older half of the
         results too, then all of them. Raises the last error if even that is too long.
         """
-        demand = "forced_answer" if self.preset.answer_form else "forced_answer_free"
+        demand = "forced_answer" if self.preset.asks_for_form else "forced_answer_free"
         state.add(Message("user", prompt_text(demand)))
         if too_long is None:
             try:

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from itertools import islice
 
 from arag_search.agent.models.base import ModelReply, Usage
-from arag_search.agent.presets import Preset
-from arag_search.agent.prompts import prompt_text
+from arag_search.agent.prompts import prompt_text, system_prompt
 from arag_search.query.analysis import terms
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.preset import Preset
 
 NOTHING = "(nothing yet)"
 _UPDATE = re.compile(r"<update>(.*?)</update>", re.DOTALL)
@@ -73,7 +73,7 @@ class MemoryReader:
         """Return the tokens of a question whose memory is full from the second passage on. Thoughts
         of the model are not included."""
         passages = [result.result_tokens for result in self.results]
-        frame = count_tokens(self._preset.system_prompt) + _QUESTION_TOKENS
+        frame = count_tokens(system_prompt(self._preset)) + _QUESTION_TOKENS
         frame += count_tokens(prompt_text("memory_update"))
         mean = sum(passages) / max(len(passages), 1)
         recalled = sum(min(at, self._preset.recall_examples) for at in range(len(passages)))

@@ -1,4 +1,4 @@
-"""Presets: which tools, which prompt and which bounds, read from a YAML file and checked.
+"""Files of presets: which tools, which prompt and which bounds, read from YAML and checked.
 
 A file has every key that has no default, or names with ``extends`` the preset from which it takes
 the keys that it leaves out. Models and endpoints are not part of a preset.
@@ -8,38 +8,19 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import orjson
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-)
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
-from arag_search.agent.record import Route
-from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.base import (
-    MAX_CALLS_A_TURN,
-    MIN_RESULT_TOKENS,
-    Description,
-    DocumentSettings,
-    Paper,
-    ReplyPaper,
-    allowed_text,
-)
-from arag_search.tools.registry import DOCUMENT_TOOLS, OTHER_NAMES, TOOLS
-from arag_search.vectors.base import VectorUnit
+from arag_search.tools.base import allowed_text
+from arag_search.tools.preset import DocumentSettings, Preset
 
 DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"
@@ -49,207 +30,23 @@ REPLIES_VERSION = 3
 differently."""
 _BLOCK = "documents"
 _ENDINGS = (".yaml", ".yml")
-_MAX_LOOPS = 1_000
-_MIN_BUDGET = 1_000
-_MAX_GIVEN = 20
 _COMPARE = f"Compare with a complete one: arag-search presets {DEFAULT_PRESET} --yaml"
 _EXTEND = f'Write "{EXTENDS}: {DEFAULT_PRESET}" to take the missing keys from there.'
 _ABSENT = object()
 
 
-def _check_tool_name(name: str) -> str:
-    name = OTHER_NAMES.get(name, name)
-    if name not in TOOLS:
-        raise ValueError(f"there is no tool {name!r}")
-    return name
-
-
-ToolName = Annotated[
-    str, AfterValidator(_check_tool_name), WithJsonSchema({"type": "string", "enum": list(TOOLS)})
-]
-
-
-class Preset(BaseModel):
-    """The checked content of a preset file: how a question is answered.
-
-    A file may leave out a key that has a default here; a key with its default does not enter
-    fingerprints.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    name: str = Field(min_length=1, description="The name of the preset in records.")
-    description: str = Field(description="What the preset is for, in a sentence.")
-    tools: Annotated[tuple[ToolName, ...], Field(strict=False)] = Field(
-        description="The tools that the model may call; none for an answer without a search."
-    )
-    prompt: str = Field(
-        description="The system prompt: a name, or a file ending in .md beside the preset."
-    )
-    plan_first: bool = Field(description="Whether to ask for a short plan before the first search.")
-    max_loops: int = Field(
-        ge=1, le=_MAX_LOOPS, description="Turns with tools before an answer is forced."
-    )
-    token_budget: int = Field(
-        ge=_MIN_BUDGET, description="Tokens of all messages before an answer is forced."
-    )
-    loop_guards: bool = Field(
-        description="Whether a repeated call is answered with a nudge, and steps that show nothing "
-        "new with a note."
-    )
-    max_result_tokens: int = Field(
-        ge=MIN_RESULT_TOKENS, description="The maximum tokens of one tool result."
-    )
-    full_text: bool = Field(description="Whether searches show whole passages, not snippets.")
-    operators: bool = Field(description="Whether logical_search takes AND, OR and NOT.")
-    tool_description: Description = Field(
-        description="What logical_search describes: its syntax and advice, or its syntax alone."
-    )
-    matching: Matching = Field(
-        description="What keyword_search counts: whole tokens, or substrings as A-RAG's code does."
-    )
-    vectors: VectorUnit = Field(
-        description="Which vectors hybrid_search ranks by: of passages, or of sentences."
-    )
-    given_passages: int = Field(
-        ge=0,
-        le=_MAX_GIVEN,
-        description="Passages nearest to the question, by passage vectors, that are given with "
-        "it; 0 for none.",
-    )
-    refinements: bool = Field(
-        default=False,
-        description="Whether logical_search takes sort, per_document, show and after, and "
-        "keyword_search show.",
-    )
-    whole_up_to_tokens: int = Field(
-        default=0,
-        ge=0,
-        description="Searches show passages of up to this many tokens whole; 0 for none.",
-    )
-    relax: bool = Field(
-        default=False,
-        description="Whether a logical search that finds nothing shows the passages that miss the "
-        "fewest of its conditions.",
-    )
-    where: bool = Field(
-        default=False,
-        description="Whether searches by vectors take where, a logical query that passages must "
-        "match.",
-    )
-    meaning: bool = Field(
-        default=False,
-        description="Whether hybrid_search takes a logical query and, as meaning, a sentence for "
-        "vectors, instead of one text for both.",
-    )
-    reproduces: Paper | None = Field(
-        default=None,
-        description="The paper whose tool descriptions, arguments and query language this preset "
-        "keeps.",
-    )
-    replies: ReplyPaper | None = Field(
-        default=None,
-        description="The paper whose replies searches and chunk_read give: ids and text, without "
-        "counts, notes or mended queries, and only the paper's arguments; null for ours.",
-    )
-    answer_form: bool = Field(
-        default=True,
-        description="Whether the answer is asked for in lines: answer, explanation, sources.",
-    )
-    documents: DocumentSettings | None = Field(
-        default=None,
-        description="How document tools work, and the loop around them: a block of keys.",
-    )
-    memory_tokens: int = Field(
-        default=0,
-        ge=0,
-        description="The maximum tokens of a memory that is carried through max_loops passages in "
-        "the order of the corpus, instead of tools; 0 for none.",
-    )
-    recall_examples: int = Field(
-        default=0,
-        ge=0,
-        le=_MAX_GIVEN,
-        description="Passages read before that are shown again beside each passage, with "
-        "memory_tokens.",
-    )
-
-    @property
-    def needed_vectors(self) -> dict[str, VectorUnit]:
-        """The tools and keys that need vectors, with the unit of the vectors."""
-        needed: dict[str, VectorUnit] = {}
-        for name in self.tools:
-            unit = TOOLS[name].vectors
-            if unit is not None:
-                needed[name] = self.vectors if unit == "chosen" else unit
-        if self.given_passages:
-            needed["given_passages"] = "passage"
-        searches = "search" in self.tools or self.document_settings.first_search
-        if searches and self.document_settings.search_backend in ("hybrid", "semantic"):
-            needed["search"] = self.vectors
-        return needed
-
-    @property
-    def uses_documents(self) -> bool:
-        """Whether the preset has document tools, so that answers cite references."""
-        return not DOCUMENT_TOOLS.isdisjoint(self.tools)
-
-    @property
-    def cites_documents(self) -> bool:
-        """Whether answers cite references, with scores."""
-        settings = self.document_settings
-        return self.uses_documents or settings.first_search or settings.given_evidence
-
-    @property
-    def document_settings(self) -> DocumentSettings:
-        """The block ``documents``, or its defaults."""
-        return self.documents or DocumentSettings()
-
-    @property
-    def manages_context(self) -> bool:
-        """Whether a long conversation is summarized; the preset then needs the tool summarize."""
-        settings = self.documents
-        return settings is not None and settings.context_management and "summarize" in self.tools
-
-    @property
-    def calls_a_turn(self) -> int:
-        """The maximum number of tool calls of one reply that are run."""
-        if self.documents is None:
-            return 1
-        return self.documents.calls_a_turn or MAX_CALLS_A_TURN
-
-    @property
-    def system_prompt(self) -> str:
-        """The first message of every question."""
-        return system_prompt(
-            self.prompt,
-            plan_first=self.plan_first,
-            tools=self.tools,
-            answer_form=self.answer_form,
-            max_loops=self.max_loops,
-            calls_a_turn=self.calls_a_turn,
-            scored=self.cites_documents,
-        )
-
-    @property
-    def fingerprint(self) -> str:
-        """Name and hash, which are equal for two presets with the same requests to a model. The
-        hash leaves out the description, the place of the prompt, and settings of vectors where none
-        are used, and includes the version of the replies."""
-        settings = self.model_dump(mode="json", exclude={"description", "prompt"})
-        if not self.cites_documents and not any(
-            TOOLS[name].vectors == "chosen" for name in self.tools
-        ):
-            del settings["vectors"]
-        if not self.given_passages:
-            del settings["given_passages"]
-        for key, field in type(self).model_fields.items():
-            if not field.is_required() and getattr(self, key) == field.default:
-                settings.pop(key, None)
-        settings["replies"] = REPLIES_VERSION
-        settings["system_prompt"] = self.system_prompt
-        digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        return f"{self.name}-{digest[:16]}"
+def preset_fingerprint(preset: Preset) -> str:
+    """Return name and hash, which are equal for two presets with the same requests to a model. The
+    hash leaves out the description and the place of the prompt, and includes the version of the
+    replies."""
+    keys = preset.model_dump(mode="json", exclude={"description", "prompt"})
+    for key, field in type(preset).model_fields.items():
+        if not field.is_required() and getattr(preset, key) == field.default:
+            del keys[key]
+    keys["replies"] = REPLIES_VERSION
+    keys["system_prompt"] = system_prompt(preset)
+    digest = hashlib.sha256(orjson.dumps(keys, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return f"{preset.name}-{digest[:16]}"
 
 
 def preset_folder() -> Path:
@@ -359,7 +156,7 @@ def _with_block(preset: Preset, changes: Mapping[str, object]) -> dict[str, obje
     """Return the keys of a preset with changes; within a block, only the given keys change."""
     values: dict[str, object] = {**preset.model_dump(), **changes}
     block = changes.get(_BLOCK)
-    if preset.documents is not None and isinstance(block, Mapping):
+    if isinstance(block, Mapping):
         values[_BLOCK] = {**preset.documents.model_dump(), **cast(Mapping[str, object], block)}
     return values
 
@@ -477,67 +274,10 @@ def allowed_values(key: str) -> str:
     if key == "prompt":
         return f"{', '.join(SYSTEM_PROMPTS)}, or the name of an .md file beside the preset"
     if key == _BLOCK:
-        return f"a block of keys, any of {', '.join(DocumentSettings.model_fields)}; or null"
+        return f"a block of keys, any of {', '.join(DocumentSettings.model_fields)}"
     block, _, inner = key.rpartition(".")
     kind = DocumentSettings if block else Preset
     schema: dict[str, Any] = kind.model_json_schema()["properties"][inner]
     if schema.get("type") == "array":
         return f"a list of any of {', '.join(schema['items']['enum'])}, each once"
     return f"{allowed_text(schema)}{' that is not empty' if schema.get('minLength') else ''}"
-
-
-# The switcher: simple questions get one search, complex ones the loop (AgenticRAG, section 5.5)
-#
-# The paper specifies no algorithm and gives no figures; both of our switchers are proposals.
-
-
-MAX_SIMPLE_WORDS = 40
-_COMPARISON = re.compile(
-    r"\b(?:both|compare[ds]?|comparison|differences?|versus|vs|rather than|same|than|more|less|"
-    r"fewer|older|younger|earlier|later|first|last|most|least|largest|smallest|highest|lowest|"
-    r"longest|shortest|best|worst|average|total|trend|change[ds]?)\b",
-    re.IGNORECASE,
-)
-_JOINED = re.compile(
-    r"\b(?:and|or|then|also)\s+(?:who|what|when|where|which|why|how|was|were|is|are|did|does|do)\b",
-    re.IGNORECASE,
-)
-_RANGE = re.compile(
-    r"\b(?:between|from)\s+\D{0,20}\d{4}\b.{0,20}\b\d{4}\b|\b\d{4}\s*(?:-|–|to|until)\s*\d{4}\b",
-    re.IGNORECASE,
-)
-_NAME = r"(?:[A-Z][\w'’.-]*(?:\s+(?:of|the|de|von|van|la)\s+|\s+)?)+"
-_RELATED = re.compile(
-    rf"(?<=\s){_NAME}\s*(?:,\s*)?(?:and|or|of|with|by|in|'s|’s)\s+(?:the\s+)?{_NAME}"
-)
-_RELATION = re.compile(
-    r"\b(?:of|whose|by)\s+the\s+\w+\s+(?:of|who|that|which|whose)\b|\b(?:who|that|which)\s+\w+ed\b",
-    re.IGNORECASE,
-)
-_ROUTE = re.compile(r"route\W*(simple|complex)\W*(.*)", re.IGNORECASE)
-_MAX_WHY = 200
-
-
-def route_by_rules(question: str) -> Route:
-    """Return the route of a question, judged by its wording. O(its length)."""
-    words = len(question.split())
-    reasons = {
-        "several question marks": question.count("?") > 1,
-        "questions joined by and": _JOINED.search(question) is not None,
-        "a comparison": _COMPARISON.search(question) is not None,
-        "names in a relation": _RELATED.search(question) is not None,
-        "one fact leads to another": _RELATION.search(question) is not None,
-        "a range of dates": _RANGE.search(question) is not None,
-        f"more than {MAX_SIMPLE_WORDS} words": words > MAX_SIMPLE_WORDS,
-    }
-    why = next((reason for reason, holds in reasons.items() if holds), "")
-    return Route("complex", why) if why else Route("simple", "one short question")
-
-
-def read_route(reply: str) -> Route:
-    """Return the route that a model names; a reply without one is complex, to be safe."""
-    named = _ROUTE.search(reply)
-    if named is None:
-        return Route("complex", "the model named no route")
-    why = " ".join(named[2].split())[:_MAX_WHY] or "as the model says"
-    return Route("simple" if named[1].lower() == "simple" else "complex", why)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from arag_search.agent.presets import Preset
 from arag_search.errors import ConfigError, NotServedError, VectorsNotFoundError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.tokens import cut_to
-from arag_search.tools.base import Tool
+from arag_search.tools.base import Tool, tool_class
 from arag_search.tools.document_search import DocumentSearch
 from arag_search.tools.document_tool import reference_line
+from arag_search.tools.preset import GIVEN_PASSAGES, Preset
 from arag_search.tools.references import References
 from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
 from arag_search.tools.vector_search import NaiveEmbeddingSearch
@@ -37,7 +37,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
             do=f"Build it again without --without {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
-    return {name: TOOLS[name].tool_class.of(index, preset) for name in preset.tools}
+    return {name: tool_class(name).of(index, preset) for name in preset.tools}
 
 
 def check_for_agent(preset: Preset) -> None:
@@ -94,20 +94,20 @@ class Given:
 
 def given_by(preset: Preset, index: Index) -> Given | None:
     """Return the search whose result accompanies every question; None if there is none."""
-    if preset.given_passages:
+    if preset.given == "passages":
         return Given(
             NaiveEmbeddingSearch.of(index, preset),
             lambda question: {
                 "query": question[:MAX_CHARACTERS],
-                "top_k": preset.given_passages,
+                "top_k": GIVEN_PASSAGES,
             },
         )
-    return one_search(preset, index) if preset.document_settings.first_search else None
+    return one_search(preset, index) if preset.given == "search" else None
 
 
 def one_search(preset: Preset, index: Index) -> Given:
     """Return the search for documents with a question as its query."""
-    several = preset.document_settings.multi_query
+    several = preset.documents.multi_query
     return Given(
         DocumentSearch.of(index, preset),
         lambda question: (

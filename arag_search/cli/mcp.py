@@ -20,13 +20,13 @@ from arag_search.errors import AragError, ArgumentError
 from arag_search.system.progress import PlainProgress
 
 if TYPE_CHECKING:
-    from arag_search.agent.presets import Preset
     from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.live import Coming, LiveIndexes
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
     from arag_search.search.index import Index
+    from arag_search.tools.preset import Preset
     from index_jobs.updates.folder_index import FolderIndex
 
 

@@ -8,18 +8,20 @@ import typer
 
 from arag_search.agent.presets import (
     DEFAULT_PRESET,
-    Preset,
     allowed_values,
     load_preset,
+    preset_fingerprint,
     preset_folder,
     preset_names,
     preset_yaml,
 )
+from arag_search.agent.prompts import system_prompt
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.parser import suggest_presets
 from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.errors import ArgumentError
 from arag_search.search.index import open_index
+from arag_search.tools.preset import DocumentSettings, Preset
 
 
 def presets_command(
@@ -87,13 +89,17 @@ def presets_command(
 def _explained(preset: Preset, location: str | None) -> str:
     """Explain every key with its value and meaning, then show the prompt, and the tools over an
     index."""
-    lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
+    lines = [
+        f"{preset.name}: {preset.description}",
+        f"fingerprint {preset_fingerprint(preset)}",
+        "",
+    ]
     for key, field in Preset.model_fields.items():
         if key in ("name", "description"):
             continue
         lines.append(f"{key}: {_written(getattr(preset, key))}")
         lines.append(f"    {field.description} ({allowed_values(key)})")
-    lines += ["", "The first message of every question:", "", preset.system_prompt]
+    lines += ["", "The first message of every question:", "", system_prompt(preset)]
     if location is not None:
         with open_index(location) as index:
             for name, tool in tools_of(preset, index).items():
@@ -104,6 +110,9 @@ def _explained(preset: Preset, location: str | None) -> str:
 
 def _written(value: object) -> str:
     """Format a value as in a file."""
+    if isinstance(value, DocumentSettings):
+        keys = ", ".join(f"{key}: {_written(inner)}" for key, inner in value)
+        return f"{{{keys}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(str(entry) for entry in cast(tuple[object, ...], value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

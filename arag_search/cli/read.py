@@ -15,7 +15,7 @@ from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import counted, open_progress
-from arag_search.tools.base import DocumentSettings, ReadSet
+from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import chunk_header
 from arag_search.tools.open_lines import OpenLines
 from arag_search.tools.references import NamedDocuments
@@ -148,7 +148,7 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
         return
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
-    tool = OpenLines(index, DocumentSettings(open_lines=count), max_result_tokens=sys.maxsize)
+    tool = OpenLines(index, most_lines=count, max_result_tokens=sys.maxsize)
     result = tool.run({"reference_id": whole.doc_id, "line_number": first}, read_set)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")

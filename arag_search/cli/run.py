@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE, REPLAY_PREFIX
-from arag_search.agent.presets import DEFAULT_PRESET, Preset, load_preset
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.cli.options.index import Opening
 from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
@@ -25,6 +25,7 @@ from arag_search.runs.prices import Prices
 from arag_search.runs.run import RunOptions, RunOutcome, run
 from arag_search.system.progress import Progress, counted, duration, open_progress
 from arag_search.tools.base import vector_units
+from arag_search.tools.preset import Preset
 
 if TYPE_CHECKING:
     from arag_search.search.index import Index

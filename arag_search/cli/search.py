@@ -19,10 +19,10 @@ from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     FULL_TEXT_RESULT_TOKENS,
     MAX_TOOL_TOP_K,
-    DocumentSettings,
     ReadSet,
 )
 from arag_search.tools.document_search import DocumentSearch
+from arag_search.tools.preset import DocumentSettings
 from arag_search.tools.references import NamedDocuments
 from arag_search.tools.registry import SEARCH_TOOLS
 from arag_search.tools.search import WHOLE_UP_TO_TOKENS, ReplyStyle, reply
@@ -286,14 +286,12 @@ def _run_documents(
 ) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
-    settings = DocumentSettings(
-        search_backend=backends.get(options.tool, "logical"), results_per_query=options.top_k
-    )
+    settings = DocumentSettings(search_backend=backends.get(options.tool, "logical"))
     unit = "sentence" if options.tool == "semantic" else "passage"
     read_set = ReadSet(references=NamedDocuments())
     query = " ".join(words)
     with opening.open(location) as index:
-        search = DocumentSearch(index, settings, vectors=unit)
+        search = DocumentSearch(index, settings, results_per_query=options.top_k, vectors=unit)
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         result = search.run({"queries": [query]}, read_set)
     if options.json:

@@ -25,13 +25,13 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 
-from arag_search.agent.presets import Preset
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.listening import MIN_TOKEN_CHARACTERS
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
 from arag_search.system.yaml_file import numbered, read_mapping
+from arag_search.tools.preset import Preset
 
 MAX_PARTS = 256
 """The number of parts whose tools are cached; those of other parts are made again on use."""

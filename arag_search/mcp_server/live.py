@@ -7,13 +7,13 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from arag_search.agent.presets import Preset
 from arag_search.errors import UnavailableError
 from arag_search.mcp_server.access import Parts
 from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import Follower
 from arag_search.tools.base import ReadSet, Tool, ToolResult
+from arag_search.tools.preset import Preset
 
 PAGE_ARGUMENTS = ("offset", "after")
 """The arguments of tools that ask for a further page of a result."""

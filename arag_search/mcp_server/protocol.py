@@ -25,7 +25,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from arag_search.agent.presets import Preset
+from arag_search.agent.prompts import system_prompt
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -38,6 +38,7 @@ from arag_search.mcp_server.catalogue import OfferedTool
 from arag_search.mcp_server.live import Coming, LiveIndexes, Session
 from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult, error_result
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS
 
 NAME = "arag-search"
@@ -264,7 +265,7 @@ class _Answers:
                 f'The prompt has no argument "{unknown[0][:80]}".', allowed=QUESTION
             )
         question = arguments.get(QUESTION, "").strip()
-        text = "\n\n".join(part for part in (self.preset.system_prompt, question) if part)
+        text = "\n\n".join(part for part in (system_prompt(self.preset), question) if part)
         message = types.PromptMessage(
             role="user", content=types.TextContent(type="text", text=text)
         )

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.agent.presets import DEFAULT_PRESET, Preset, changed_preset, load_preset
+from arag_search.agent.presets import DEFAULT_PRESET, changed_preset, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.search.index import Index
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, Tool
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS, READ_TOOLS, TOOLS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -89,9 +90,6 @@ def served_preset(
         loaded = changed_preset(loaded, changes, "--tools")
     if max_result_tokens is not None:
         changes = {"max_result_tokens": max_result_tokens}
-        if (documents := loaded.documents) is not None:
-            bound = min(max_result_tokens, documents.find_result_tokens)
-            changes["documents"] = {"find_result_tokens": bound}
         loaded = changed_preset(loaded, changes, "--max-result-tokens")
     return loaded
 

@@ -8,9 +8,10 @@ from typing import Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from arag_search.agent.presets import Preset, changed_preset
+from arag_search.agent.presets import changed_preset
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
+from arag_search.tools.preset import Preset
 
 INDEX_NAME = "arag-search"
 """The name of our index in A-RAG's ``index_dir``, which may hold A-RAG's own."""

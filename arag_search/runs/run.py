@@ -19,7 +19,6 @@ from typing import Literal
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
-from arag_search.agent.presets import Preset
 from arag_search.agent.record import Record
 from arag_search.agent.toolbox import Evidence
 from arag_search.errors import ArgumentError, ModelAccessError
@@ -29,6 +28,7 @@ from arag_search.runs.prices import Prices, check_cost_limit
 from arag_search.search.index import Index
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted
+from arag_search.tools.preset import Preset
 
 MAX_WORKERS = 256
 

@@ -12,12 +12,12 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from importlib.resources import files
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag_search.engines.base import Matching
 from arag_search.errors import (
     ArgumentError,
     NotServedError,
@@ -29,21 +29,17 @@ from arag_search.search.index import Index
 from arag_search.search.results import MAX_REACH
 from arag_search.tokens import count_tokens
 from arag_search.tools.lenient import taken
+from arag_search.tools.preset import MIN_RESULT_TOKENS, DocumentSettings, Preset, SearchBackend
 from arag_search.tools.references import References, ShownReference
+from arag_search.tools.registry import TOOLS
 from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_apart
 from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
-Description = Literal["full", "syntax"]
-Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG"]
-"""The papers whose systems presets reproduce."""
-ReplyPaper = Literal["A-RAG", "LogicalRAG"]
-"""The papers in whose style tools can reply."""
 
 DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
 """The maximum tokens of a result if whole passages are shown instead of snippets."""
-MIN_RESULT_TOKENS = 200
 DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
 MAX_TITLES = 200
@@ -146,27 +142,6 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ToolSettings(Protocol):
-    """The keys of a preset that set up tools."""
-
-    tools: tuple[str, ...]
-    max_result_tokens: int
-    full_text: bool
-    operators: bool
-    tool_description: Description
-    matching: Matching
-    vectors: VectorUnit
-    refinements: bool
-    whole_up_to_tokens: int
-    relax: bool
-    where: bool
-    meaning: bool
-    reproduces: Paper | None
-    replies: ReplyPaper | None
-    loop_guards: bool
-    documents: DocumentSettings | None
-
-
 class Tool(ABC):
     """A tool over one index. ``hidden`` arguments are left out of the schema and rejected.
     ``max_result_tokens`` bounds the text of a result (o200k tokens, hard).
@@ -196,8 +171,8 @@ class Tool(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, index: Index, settings: ToolSettings) -> Tool:
-        """Set the tool up over an index with the settings of a preset."""
+    def of(cls, index: Index, preset: Preset) -> Tool:
+        """Set the tool up over an index with the keys of a preset."""
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
@@ -295,6 +270,12 @@ class Tool(ABC):
         return list(lines.values())
 
 
+def tool_class(name: str) -> type[Tool]:
+    """Return the class of a registered tool, imported here so that ``--help`` stays fast."""
+    tool = TOOLS[name]
+    return getattr(import_module(f"{__package__}.{tool.module or name}"), tool.class_name)
+
+
 @functools.cache
 def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     """Return a JSON schema. It is cached, because servers set tools up for every address."""
@@ -388,87 +369,7 @@ def _preview(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# The keys of a preset for document tools, and for the loop around them (AgenticRAG)
-
-
-SearchBackend = Literal["auto", "words", "hybrid", "semantic", "logical"]
-MAX_CALLS_A_TURN = 8
-
-
-class DocumentSettings(BaseModel):
-    """The block ``documents`` of a preset. Its defaults are those of the paper or, where it gives
-    none, our choice."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    search_backend: SearchBackend = Field(
-        default="auto",
-        description="How search ranks: by BM25 of the words, vectors, both merged, or logical "
-        "queries; auto is hybrid where there are vectors, else words.",
-    )
-    multi_query: bool = Field(
-        default=True, description="Whether search takes up to five queries at once, or one."
-    )
-    results_per_query: int = Field(
-        default=10, ge=1, le=20, description="Documents that each query of search may add."
-    )
-    results_per_call: int = Field(
-        default=0, ge=0, le=100, description="The most documents that a search shows; 0: no bound."
-    )
-    reuse_references: bool = Field(
-        default=True, description="Whether a document that is found again keeps its reference."
-    )
-    semantic_find: bool = Field(
-        default=True, description="Whether find can compare by meaning, where there are vectors."
-    )
-    find_context_lines: int = Field(
-        default=2, ge=0, le=20, description="Lines that find shows before and after a match."
-    )
-    find_result_tokens: int = Field(
-        default=11_000, ge=200, description="The maximum tokens of a reply of find."
-    )
-    open_lines: int = Field(
-        default=1_800, ge=1, le=20_000, description="The most lines that open shows."
-    )
-    calls_a_turn: int = Field(
-        default=0,
-        ge=0,
-        le=MAX_CALLS_A_TURN,
-        description="Tool calls of one reply that are run; 0 runs all, at most 8.",
-    )
-    context_management: bool = Field(
-        default=True,
-        description="Whether a long conversation leads to a warning and a summary; token_budget "
-        "then has no effect.",
-    )
-    context_threshold: int = Field(
-        default=128_000, ge=2_000, description="Tokens at which summarize is forced."
-    )
-    context_warning: float = Field(
-        default=0.9, gt=0, le=1, description="The share of the threshold at which a line warns."
-    )
-    context_keep: float = Field(
-        default=0.5,
-        gt=0,
-        le=1,
-        description="The share of the threshold that kept content may take.",
-    )
-    reply_reserve: int = Field(
-        default=4_000, ge=0, description="Tokens kept free for the next reply of the model."
-    )
-    given_evidence: bool = Field(
-        default=False,
-        description="Whether the passages that a question file names as evidence are given with "
-        "the question, instead of tools.",
-    )
-    first_search: bool = Field(
-        default=False, description="Whether one search for the question itself comes first."
-    )
-    switcher: Literal["rules", "model"] | None = Field(
-        default=None,
-        description="What sends simple questions to one search without a loop: rules, or a call of "
-        "the model; null for neither.",
-    )
+# Vectors
 
 
 def vector_units(index: Index) -> frozenset[VectorUnit]:

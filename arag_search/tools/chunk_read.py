@@ -18,17 +18,15 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     Arguments,
-    Paper,
     ReadSet,
-    ReplyPaper,
     Tool,
     ToolResult,
-    ToolSettings,
     error_result,
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
 from arag_search.tools.paper_replies import read_reply
+from arag_search.tools.preset import Paper, Preset, ReplyPaper
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
     NOT_SHOWN,
@@ -96,12 +94,12 @@ class ChunkRead(Tool):
         self.replies: ReplyPaper | None = replies
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> ChunkRead:
+    def of(cls, index: Index, preset: Preset) -> ChunkRead:
         return cls(
             index,
-            max_result_tokens=settings.max_result_tokens,
-            reproduces=settings.reproduces,
-            replies=settings.replies,
+            max_result_tokens=preset.max_result_tokens,
+            reproduces=preset.reproduces,
+            replies=preset.replies,
         )
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:

@@ -34,10 +34,10 @@ from arag_search.tools.base import (
     Status,
     Tool,
     ToolResult,
-    ToolSettings,
     error_result,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Preset
 from arag_search.tools.rendering import cut_to, one_line, shown_heading, shown_path, shown_title
 
 AddressKind = Literal["chunk", "document"]
@@ -95,8 +95,8 @@ class ConnectorTool(Tool):
         self.index_name = index_name
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> Self:
-        return cls(index, max_result_tokens=settings.max_result_tokens)
+    def of(cls, index: Index, preset: Preset) -> Self:
+        return cls(index, max_result_tokens=preset.max_result_tokens)
 
     def served_as(self, name: str) -> Self:
         return type(self)(self.index, index_name=name, max_result_tokens=self.max_result_tokens)

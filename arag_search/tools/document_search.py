@@ -23,12 +23,9 @@ from arag_search.tokens import CUT_MARK, count_tokens, count_up_to, cut_to
 from arag_search.tools.base import (
     FULL_TEXT_RESULT_TOKENS,
     Arguments,
-    DocumentSettings,
     ReadSet,
-    SearchBackend,
     Tool,
     ToolResult,
-    ToolSettings,
     chosen_backend,
     error_result,
     vector_units,
@@ -36,6 +33,7 @@ from arag_search.tools.base import (
 from arag_search.tools.document_tool import reference_line
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import SHOWN_BEFORE, checksum
+from arag_search.tools.preset import DocumentSettings, Preset, SearchBackend
 from arag_search.tools.references import Reference, ShownReference
 from arag_search.tools.rendering import (
     Block,
@@ -50,6 +48,8 @@ from arag_search.vectors.base import VectorUnit
 _LONG_TOKENS = 100
 """A longer sentence, such as a table, is shown by its lines with most words of the query."""
 _GAP = "... "
+RESULTS_PER_QUERY = 10
+"""The documents that each query of a search may add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +326,12 @@ class DocumentSearch(Tool):
         index: Index,
         settings: DocumentSettings,
         *,
+        results_per_query: int = RESULTS_PER_QUERY,
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
         vectors: VectorUnit = "passage",
         published: bool = False,
     ) -> None:
-        self.settings = settings
+        self.results_per_query = results_per_query
         self.published = published
         self.backend: SearchBackend = chosen_backend(settings, index)
         self.advice = GO_DEEPER
@@ -343,21 +344,19 @@ class DocumentSearch(Tool):
                 several=settings.multi_query,
                 logical=self.backend == "logical",
                 meaning=self.backend in ("hybrid", "semantic"),
-            ).replace("<results_per_query>", str(settings.results_per_query)),
+            ).replace("<results_per_query>", str(results_per_query)),
             max_result_tokens=max_result_tokens,
         )
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> DocumentSearch:
-        documents = settings.documents or DocumentSettings()
-        if cls is DocumentSearch and not documents.multi_query:
+    def of(cls, index: Index, preset: Preset) -> DocumentSearch:
+        if cls is DocumentSearch and not preset.documents.multi_query:
             cls = SingleDocumentSearch
         return cls(
             index,
-            documents,
-            max_result_tokens=settings.max_result_tokens,
-            vectors=settings.vectors,
-            published=settings.reproduces is not None,
+            preset.documents,
+            max_result_tokens=preset.max_result_tokens,
+            published=preset.reproduces is not None,
         )
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
@@ -376,7 +375,7 @@ class DocumentSearch(Tool):
 
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
         """Return the result of one query, or what is wrong with the query."""
-        index, wanted = self.index, self.settings.results_per_query
+        index, wanted = self.index, self.results_per_query
         shared: Any = {"filter": filter}
         try:
             if self.backend == "logical":
@@ -420,15 +419,14 @@ class DocumentSearch(Tool):
         for number, result in enumerate(results):
             ranking: dict[str, int] = {}
             for hit in result.hits if isinstance(result, SearchResult) else ():
-                if hit.doc_id not in ranking and len(ranking) == self.settings.results_per_query:
+                if hit.doc_id not in ranking and len(ranking) == self.results_per_query:
                     continue
                 document = by_id.setdefault(hit.doc_id, _Found(len(by_id), hit.doc_id, hit.title))
                 ranking[hit.doc_id] = document.place
                 document.note(hit, number, queries[number])
             rankings.append(list(ranking.values()))
         documents = list(by_id.values())
-        ordered = [documents[item.ordinal] for item in fuse(*rankings)]
-        return ordered[: self.settings.results_per_call or None]
+        return [documents[item.ordinal] for item in fuse(*rankings)]
 
     def _reply(
         self,
@@ -441,7 +439,7 @@ class DocumentSearch(Tool):
     ) -> ToolResult:
         search = read_set.references.begin_search()
         share = self.max_result_tokens // _SHARE_OF_QUERIES // len(queries)
-        most = max(self.settings.results_per_query, len(documents) if len(queries) == 1 else 0)
+        most = max(self.results_per_query, len(documents) if len(queries) == 1 else 0)
         head = _lines_on_queries(results, most, share)
         head += [f"Note: {note}" for note in notes]
         if not documents:
@@ -486,9 +484,7 @@ class DocumentSearch(Tool):
         for document, lines in zip(documents, all_lines, strict=True):
             if lines is None:  # deleted since it was found
                 continue
-            reference = read_set.references.of_document(
-                document.doc_id, document.title, search, reuse=self.settings.reuse_references
-            )
+            reference = read_set.references.of_document(document.doc_id, document.title, search)
             by = document.queries if queries > 1 else ()
             parts = [
                 part_of(

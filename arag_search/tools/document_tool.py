@@ -11,7 +11,6 @@ from arag_search.search.lines import DocumentLines
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
-    DocumentSettings,
     Status,
     Tool,
     ToolResult,
@@ -32,7 +31,6 @@ class DocumentTool(Tool):
     def __init__(
         self,
         index: Index,
-        settings: DocumentSettings,
         *,
         description: str,
         max_result_tokens: int = DEFAULT_RESULT_TOKENS,
@@ -42,7 +40,6 @@ class DocumentTool(Tool):
         super().__init__(
             index, description=description, max_result_tokens=max_result_tokens, hidden=hidden
         )
-        self.settings = settings
         self.guarded = guarded
 
     def document(

@@ -22,11 +22,8 @@ from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     Arguments,
-    DocumentSettings,
-    Paper,
     ReadSet,
     ToolResult,
-    ToolSettings,
     error_result,
     not_run,
     vector_units,
@@ -42,6 +39,7 @@ from arag_search.tools.document_tool import (
     reference_line,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Paper, Preset
 from arag_search.tools.references import Reference
 from arag_search.tools.rendering import NOT_SHOWN, one_line
 
@@ -57,6 +55,9 @@ Lines = tuple[int, int]
 """A range of lines: the first and the last."""
 
 Pattern = Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_CHARACTERS)]
+
+FIND_RESULT_TOKENS = 11_000
+_CONTEXT_LINES = 2
 
 
 class FindArguments(Arguments):
@@ -75,7 +76,7 @@ class FindArguments(Arguments):
         PASSAGES_A_PATTERN, ge=1, le=MAX_PLACES, description="Places to show of each pattern."
     )
     context: int = Field(
-        DocumentSettings().find_context_lines,
+        _CONTEXT_LINES,
         ge=0,
         le=MAX_CONTEXT_LINES,
         description="Lines to show before and after a place.",
@@ -103,20 +104,20 @@ class Find(DocumentTool):
     def __init__(
         self,
         index: Index,
-        settings: DocumentSettings,
         *,
+        compares: bool = True,
+        max_result_tokens: int = FIND_RESULT_TOKENS,
         guarded: bool = False,
         reproduces: Paper | None = None,
     ) -> None:
         self.takes_regexes = reproduces is None
-        can_compare = settings.semantic_find and "sentence" in vector_units(index)
+        can_compare = compares and "sentence" in vector_units(index)
         super().__init__(
             index,
-            settings,
             description=described(
                 self.name, index, semantic=can_compare, regexes=self.takes_regexes
             ),
-            max_result_tokens=settings.find_result_tokens,
+            max_result_tokens=max_result_tokens,
             hidden=(
                 *(() if can_compare else ("mode",)),
                 *(("matches", "context") if reproduces else ()),
@@ -125,12 +126,13 @@ class Find(DocumentTool):
         )
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> Find:
+    def of(cls, index: Index, preset: Preset) -> Find:
         return cls(
             index,
-            settings.documents or DocumentSettings(),
-            guarded=settings.loop_guards,
-            reproduces=settings.reproduces,
+            compares=preset.documents.semantic_find,
+            max_result_tokens=min(preset.max_result_tokens, FIND_RESULT_TOKENS),
+            guarded=preset.loop_guards,
+            reproduces=preset.reproduces,
         )
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
@@ -140,9 +142,7 @@ class Find(DocumentTool):
             return named
         reference, lines = named
         patterns = list(dict.fromkeys(arguments.patterns))
-        places, context = arguments.matches, self.settings.find_context_lines
-        if "context" in arguments.model_fields_set:
-            context = arguments.context
+        places, context = arguments.matches, arguments.context
         if arguments.mode == "semantic":
             try:
                 all_matches = [

@@ -15,7 +15,8 @@ from arag_search.query.printing import quoted
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import Paper, describe
+from arag_search.tools.base import describe
+from arag_search.tools.preset import Paper
 
 MAX_DESCRIPTION_TOKENS = 340
 """The bound of a description that names fields."""

@@ -17,14 +17,13 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    Paper,
     ReadSet,
     ToolResult,
-    ToolSettings,
     error_result,
     not_run,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Paper, Preset
 from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
@@ -77,14 +76,14 @@ class KeywordSearch(SearchTool):
         self.matching: Matching = matching
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> KeywordSearch:
-        kind = cls if settings.reproduces is None else PaperKeywordSearch
+    def of(cls, index: Index, preset: Preset) -> KeywordSearch:
+        kind = cls if preset.reproduces is None else PaperKeywordSearch
         return kind(
             index,
-            matching=settings.matching,
-            style=ReplyStyle.of(settings),
-            refinements=settings.refinements,
-            reproduces=settings.reproduces,
+            matching=preset.matching,
+            style=ReplyStyle.of(preset),
+            refinements=preset.loop_guards,
+            reproduces=preset.reproduces,
         )
 
     def _search(self, arguments: KeywordSearchArguments) -> SearchResult:

@@ -17,15 +17,13 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    Description,
-    Paper,
     ReadSet,
     ToolResult,
-    ToolSettings,
     error_result,
     not_run,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Description, Paper, Preset
 from arag_search.tools.rendering import meant_id
 from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
 
@@ -98,14 +96,14 @@ class LogicalSearch(SearchTool):
         self.published = reproduces is not None
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> LogicalSearch:
+    def of(cls, index: Index, preset: Preset) -> LogicalSearch:
         return cls(
             index,
-            description=settings.tool_description,
-            operators=settings.operators,
-            style=ReplyStyle.of(settings),
-            refinements=settings.refinements,
-            reproduces=settings.reproduces,
+            description=preset.tool_description,
+            operators=preset.operators,
+            style=ReplyStyle.of(preset),
+            refinements=preset.loop_guards,
+            reproduces=preset.reproduces,
         )
 
     def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:

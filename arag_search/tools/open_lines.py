@@ -14,10 +14,8 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     FULL_TEXT_RESULT_TOKENS,
     Arguments,
-    DocumentSettings,
     ReadSet,
     ToolResult,
-    ToolSettings,
     Window,
     error_result,
 )
@@ -32,7 +30,11 @@ from arag_search.tools.document_tool import (
     reference_line,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Preset
 from arag_search.tools.references import Reference
+
+OPEN_LINES = 1_800
+"""The most lines that open shows."""
 
 
 class OpenArguments(Arguments):
@@ -51,28 +53,26 @@ class OpenLines(DocumentTool):
     def __init__(
         self,
         index: Index,
-        settings: DocumentSettings,
         *,
+        most_lines: int,
         max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
         guarded: bool = False,
     ) -> None:
         super().__init__(
             index,
-            settings,
-            description=described(self.name, index).replace(
-                "<open_lines>", f"{settings.open_lines:,}"
-            ),
+            description=described(self.name, index).replace("<open_lines>", f"{most_lines:,}"),
             max_result_tokens=max_result_tokens,
             guarded=guarded,
         )
+        self.most_lines = most_lines
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> OpenLines:
+    def of(cls, index: Index, preset: Preset) -> OpenLines:
         return cls(
             index,
-            settings.documents or DocumentSettings(),
-            max_result_tokens=settings.max_result_tokens,
-            guarded=settings.loop_guards,
+            most_lines=OPEN_LINES,
+            max_result_tokens=preset.max_result_tokens,
+            guarded=preset.loop_guards,
         )
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
@@ -89,7 +89,7 @@ class OpenLines(DocumentTool):
                 f"Tool not run: line_number is {first}. The document [{reference.id}] has "
                 f"{len(lines)} lines; {last}."
             )
-        wanted = min(first + self.settings.open_lines, len(lines)) - 1
+        wanted = min(first + self.most_lines, len(lines)) - 1
         result, last = self._window(reference, lines, first, wanted, started)
         above = read_set.window(reference.id, first, last)
         if self.guarded and read_set.is_kept and above is not None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from arag_search.corpus import Chunk, split_at
 from arag_search.search.results import SearchHit, join_sentences
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet, ReplyPaper, ToolResult, error_result
+from arag_search.tools.base import ReadSet, ToolResult, error_result
+from arag_search.tools.preset import ReplyPaper
 from arag_search.tools.rendering import (
     Block,
     PassageSpan,

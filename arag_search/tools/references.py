@@ -66,17 +66,16 @@ class References:
             self.searches += 1
             return self.searches - 1
 
-    def of_document(self, doc_id: str, title: str, search: int, *, reuse: bool = True) -> Reference:
-        """Return the reference of a document, or a new one for this search if it has none or
-        without ``reuse``."""
+    def of_document(self, doc_id: str, title: str, search: int) -> Reference:
+        """Return the reference of a document, or a new one for this search if it has none."""
         with _CHANGING:
-            if reuse and doc_id in self.by_document:
+            if doc_id in self.by_document:
                 return self.known[self.by_document[doc_id]]
             reference = Reference(
                 f"turn{search}search{len(self.known)}", doc_id, title, self.question
             )
             self.known[reference.id] = reference
-            self.by_document.setdefault(doc_id, reference.id)
+            self.by_document[doc_id] = reference.id
             return reference
 
     def get(self, id: str) -> Reference | None:
@@ -88,9 +87,9 @@ class References:
 class NamedDocuments(References):
     """References that are the ids of documents."""
 
-    def of_document(self, doc_id: str, title: str, search: int, *, reuse: bool = True) -> Reference:
+    def of_document(self, doc_id: str, title: str, search: int) -> Reference:
         """Return the reference of a document, which is its id."""
-        del search, reuse
+        del search
         return self.known.setdefault(doc_id, Reference(doc_id, doc_id, title))
 
     def get(self, id: str) -> Reference | None:

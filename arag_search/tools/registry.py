@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal
 
-if TYPE_CHECKING:
-    from arag_search.tools.base import Tool
-    from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.base import VectorUnit
 
 Kind = Literal["search", "read", "control"]
 QueryForm = Literal["logical", "keywords", "words", "meaning"]
@@ -31,10 +28,10 @@ class RegisteredTool:
     of one form. A tool for ``documents`` needs a conversation that remembers references; a tool
     that ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module,
     if that is not the name of the tool. ``part`` is the part of an index that the tool needs and a
-    build may leave out; ``vectors`` are those that it ranks by, "chosen" if the preset chooses
-    them. ``connector_name`` is the name that clients of the MCP server see, for the tools that
-    connectors require: these reply in JSON, and our agent does not use them. A tool ``of_loop``
-    changes the conversation, which servers leave to their clients.
+    build may leave out; ``vectors`` are those that it ranks by. ``connector_name`` is the name that
+    clients of the MCP server see, for the tools that connectors require: these reply in JSON, and
+    our agent does not use them. A tool ``of_loop`` changes the conversation, which servers leave to
+    their clients.
     """
 
     name: str
@@ -42,7 +39,7 @@ class RegisteredTool:
     query_form: QueryForm | None
     kind: Kind = "search"
     part: Literal["sentences", "exact"] | None = None
-    vectors: VectorUnit | Literal["chosen"] | None = None
+    vectors: VectorUnit | None = None
     documents: bool = False
     knows_repeats: bool = False
     module: str | None = None
@@ -65,12 +62,6 @@ class RegisteredTool:
         is_logical = self.query_form == "words" and "meaning" in arguments
         return "logical" if is_logical else self.query_form
 
-    @property
-    def tool_class(self) -> type[Tool]:
-        """The class, imported here so that ``--help`` stays fast."""
-        module = import_module(f"{__package__}.{self.module or self.name}")
-        return cast("type[Tool]", getattr(module, self.class_name))
-
 
 _TOOLS = (
     RegisteredTool("logical_search", "LogicalSearch", "logical"),
@@ -79,7 +70,7 @@ _TOOLS = (
         "semantic_search", "SemanticSearch", "meaning", vectors="sentence", module="vector_search"
     ),
     RegisteredTool(
-        "hybrid_search", "HybridSearch", "words", vectors="chosen", module="vector_search"
+        "hybrid_search", "HybridSearch", "words", vectors="passage", module="vector_search"
     ),
     RegisteredTool(
         "naive_embedding_search",

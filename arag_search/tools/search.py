@@ -19,10 +19,8 @@ from arag_search.tools.base import (
     MAX_TITLES,
     MAX_TOOL_OFFSET,
     ReadSet,
-    ReplyPaper,
     Tool,
     ToolResult,
-    ToolSettings,
     error_result,
 )
 from arag_search.tools.marked import (
@@ -37,6 +35,7 @@ from arag_search.tools.marked import (
     note_seen,
 )
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, PaperBlock
+from arag_search.tools.preset import Preset, ReplyPaper
 from arag_search.tools.rendering import (
     Block,
     Fitted,
@@ -79,14 +78,14 @@ class ReplyStyle:
     paper: ReplyPaper | None = None
 
     @staticmethod
-    def of(settings: ToolSettings) -> ReplyStyle:
+    def of(preset: Preset) -> ReplyStyle:
         """Return the style of a preset."""
         return ReplyStyle(
-            full_text=settings.full_text,
-            max_result_tokens=settings.max_result_tokens,
-            whole_up_to_tokens=settings.whole_up_to_tokens,
-            relax=settings.relax,
-            paper=settings.replies,
+            full_text=preset.full_text,
+            max_result_tokens=preset.max_result_tokens,
+            whole_up_to_tokens=preset.whole_up_to_tokens,
+            relax=preset.relax,
+            paper=preset.replies,
         )
 
     @property

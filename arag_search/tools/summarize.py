@@ -16,11 +16,11 @@ from arag_search.tools.base import (
     ReadSet,
     Tool,
     ToolResult,
-    ToolSettings,
     describe,
     error_result,
 )
 from arag_search.tools.document_tool import unknown_reference
+from arag_search.tools.preset import Preset
 
 MAX_KEPT = 50
 MAX_SUMMARY_CHARACTERS = 8_000
@@ -48,11 +48,11 @@ class Summarize(Tool):
     arguments = SummarizeArguments
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> Summarize:
+    def of(cls, index: Index, preset: Preset) -> Summarize:
         return cls(
             index,
             description=describe(cls.name),
-            max_result_tokens=settings.max_result_tokens,
+            max_result_tokens=preset.max_result_tokens,
         )
 
     def _call(self, arguments: SummarizeArguments, read_set: ReadSet) -> ToolResult:

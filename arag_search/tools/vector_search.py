@@ -18,12 +18,10 @@ from arag_search.tools.base import (
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    Paper,
-    ToolSettings,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Paper, Preset
 from arag_search.tools.search import ReplyStyle, SearchTool
-from arag_search.vectors.base import VectorUnit
 
 QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
 WHERE = "A logical query that every passage must match; it does not rank. Empty for none."
@@ -67,12 +65,12 @@ class VectorSearchTool(SearchTool):
         )
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> VectorSearchTool:
+    def of(cls, index: Index, preset: Preset) -> VectorSearchTool:
         return cls(
             index,
-            style=ReplyStyle.of(settings),
-            where=settings.where,
-            reproduces=settings.reproduces,
+            style=ReplyStyle.of(preset),
+            where=preset.meaning,
+            reproduces=preset.reproduces,
         )
 
     def _shared(self, arguments: Any) -> dict[str, Any]:
@@ -142,25 +140,21 @@ class LogicalHybridSearchArguments(HybridSearchArguments):
 
 
 class HybridSearch(VectorSearchTool):
-    """A search by words and vectors. ``vectors`` are those of passages, or of sentences
-    (Eq. 3)."""
+    """A search by words and vectors of passages."""
 
     name = "hybrid_search"
     arguments: ClassVar[type[Arguments]] = HybridSearchArguments
     of_paper = ("query", "max_results")
-    vectors: VectorUnit = "passage"
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> HybridSearch:
-        kind = LogicalHybridSearch if settings.meaning else cls
-        tool = kind(
+    def of(cls, index: Index, preset: Preset) -> HybridSearch:
+        kind = LogicalHybridSearch if preset.meaning else cls
+        return kind(
             index,
-            style=ReplyStyle.of(settings),
-            where=settings.where,
-            reproduces=settings.reproduces,
+            style=ReplyStyle.of(preset),
+            where=preset.meaning,
+            reproduces=preset.reproduces,
         )
-        tool.vectors = settings.vectors
-        return tool
 
     def _search(self, arguments: HybridSearchArguments) -> SearchResult:
         return self.index.hybrid_search(
@@ -169,7 +163,6 @@ class HybridSearch(VectorSearchTool):
             offset=arguments.offset,
             filter=none_if_empty(arguments.filter),
             meaning=getattr(arguments, "meaning", None),
-            vectors=self.vectors,
             full_text=self.style.full_text,
             **self._shared(arguments),
         )

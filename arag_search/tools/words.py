@@ -21,11 +21,11 @@ from arag_search.tools.base import (
     ReadSet,
     Tool,
     ToolResult,
-    ToolSettings,
     error_result,
     not_run,
 )
 from arag_search.tools.index_description import described
+from arag_search.tools.preset import Preset
 from arag_search.tools.rendering import one_line
 
 MAX_FIELDS_TOKENS = 800
@@ -57,8 +57,8 @@ class Words(Tool):
         )
 
     @classmethod
-    def of(cls, index: Index, settings: ToolSettings) -> Words:
-        return cls(index, max_result_tokens=settings.max_result_tokens)
+    def of(cls, index: Index, preset: Preset) -> Words:
+        return cls(index, max_result_tokens=preset.max_result_tokens)
 
     def _call(self, arguments: WordsArguments, read_set: ReadSet) -> ToolResult:
         names, filter = arguments.fields, arguments.filter.strip() or None

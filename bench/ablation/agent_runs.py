@@ -18,7 +18,8 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.choose import MODEL_VARIABLE, choose_model
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import Preset, changed_preset, load_preset
+from arag_search.agent.presets import changed_preset, load_preset
+from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record
 from arag_search.endpoints.calls import first_set
 from arag_search.errors import AragError, ConfigError
@@ -40,7 +41,8 @@ from arag_search.runs.run import RunOptions, run
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
-from arag_search.tools.registry import TOOLS
+from arag_search.tools.base import tool_class
+from arag_search.tools.preset import Preset
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Folders, Key
 from bench.ablation.estimate import Estimate, estimate, estimate_judge
@@ -136,7 +138,7 @@ class AgentExperiment:
         return {
             **self._of_run(key, self._seeds(key)[0]),
             "seeds": ", ".join(map(str, self._seeds(key))),
-            "prompt": prompt_fingerprint(preset.system_prompt),
+            "prompt": prompt_fingerprint(system_prompt(preset)),
             "code": code_fingerprint(),
             **self._of_measures(),
         }
@@ -415,7 +417,7 @@ class AgentExperiment:
             for tool, arguments in entry.arguments.items()
             for name, why in _argument_problems(tool, arguments, preset).items()
         ]
-        if preset.document_settings.given_evidence and self._runs.withholds:
+        if preset.given == "evidence" and self._runs.withholds:
             problems.append(f"{place}: it is given the evidence, which is withheld.")
         if preset.needed_vectors and self._runs.encoder is None:
             using = ", ".join(preset.needed_vectors)
@@ -441,7 +443,7 @@ def _argument_problems(
     if tool not in preset.tools:
         named = ", ".join(preset.tools) or "none"
         return dict.fromkeys(arguments, f"the preset has no such tool. Tools: {named}.")
-    fields = TOOLS[tool].tool_class.arguments
+    fields = tool_class(tool).arguments
     known = {name: value for name, value in arguments.items() if name in fields.model_fields}
     problems = {
         name: f"there is no such argument. Arguments: {', '.join(fields.model_fields)}."

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from arag_search.agent.models.base import Usage
-from arag_search.agent.presets import Preset
+from arag_search.agent.prompts import system_prompt
 from arag_search.evaluation.judging.failures import MAX_CASES
 from arag_search.runs.prices import Prices
 from arag_search.tokens import count_tokens
+from arag_search.tools.preset import Preset
 
 USUAL_CALLS = 5
 REPLY_TOKENS = 1_000
@@ -45,8 +46,8 @@ class Estimate:
 
 def estimate(preset: Preset, model: str, answers: int) -> Estimate:
     """Return the estimate of a number of answers with a preset."""
-    given = preset.given_passages * REPLY_TOKENS
-    fixed = count_tokens(preset.system_prompt) + len(preset.tools) * TOOL_TOKENS
+    given = REPLY_TOKENS if preset.given != "none" else 0
+    fixed = count_tokens(system_prompt(preset)) + len(preset.tools) * TOOL_TOKENS
     fixed += QUESTION_TOKENS + given
     most_calls = preset.max_loops if preset.tools else 0
     usual_calls = min(most_calls, USUAL_CALLS)

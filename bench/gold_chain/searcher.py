@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from arag_search.agent.loop import Agent
-from arag_search.agent.presets import Preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
@@ -18,6 +17,7 @@ from arag_search.tools.base import (
     FULL_TEXT_RESULT_TOKENS,
     ReadSet,
 )
+from arag_search.tools.preset import Preset
 from arag_search.tools.rendering import shown_title
 from arag_search.tools.reply_text import offers_more, passages_at
 from bench import BenchError
@@ -193,7 +193,6 @@ def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
             "operators": interface != "no operators",
             "tool_description": "full",
             "matching": "token",
-            "vectors": "passage",
-            "given_passages": 0,
+            "given": "none",
         }
     )

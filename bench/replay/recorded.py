@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, cast
 
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import Preset, changed_preset
+from arag_search.agent.presets import changed_preset
 from arag_search.agent.record import Record
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
@@ -23,6 +23,7 @@ from arag_search.runs.folder import RunDescription, read_description, read_recor
 from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import TOOLS, QueryForm
 from bench import BenchError
 from bench.quality.question_words import words_query

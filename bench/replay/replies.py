@@ -20,7 +20,8 @@ from typing import Any, cast
 import numpy as np
 import orjson
 
-from arag_search.agent.presets import DEFAULT_PRESET, Preset, changed_preset, load_preset
+from arag_search.agent.presets import DEFAULT_PRESET, changed_preset, load_preset
+from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record, Step
 from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.bootstrap import resampled_means
@@ -32,6 +33,7 @@ from arag_search.search.index import Index, open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.marked import checksum
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import READ_TOOLS, TOOLS
 from bench import BenchError
 from bench.arguments import BenchParser, positive, whole_from
@@ -213,7 +215,7 @@ class _Asked:
         self.searches: list[Step] = []
         self.by_searches: dict[str, set[int]] = {}
         schemas = sum(count_tokens(str(tool.openai_schema())) for tool in tools.values())
-        self.context = count_tokens(preset.system_prompt) + count_tokens(record.question) + schemas
+        self.context = count_tokens(system_prompt(preset)) + count_tokens(record.question) + schemas
         self.spent = 0
 
     def repeat(self, step: Step, index: Index, run: Replayed | None) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.agent.models.base import ChatModel
-from arag_search.agent.presets import Preset
+from arag_search.agent.presets import preset_fingerprint
+from arag_search.agent.prompts import system_prompt
 from arag_search.questions.files import Question, questions_fingerprint
+from arag_search.tools.preset import Preset
 from arag_search.vectors.base import EncoderIdentity
 
 ROOT = Path(__file__).parents[2]
@@ -47,8 +49,8 @@ def prompt_fingerprint(prompt: str) -> str:
 def preset_fingerprints(preset: Preset) -> dict[str, Any]:
     """Return the preset and the prompt that it yields."""
     return {
-        "preset": {"name": preset.name, "fingerprint": preset.fingerprint},
-        "prompt": prompt_fingerprint(preset.system_prompt),
+        "preset": {"name": preset.name, "fingerprint": preset_fingerprint(preset)},
+        "prompt": prompt_fingerprint(system_prompt(preset)),
     }
 
 

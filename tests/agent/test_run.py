@@ -17,7 +17,7 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import Preset, load_preset
+from arag_search.agent.presets import load_preset, preset_fingerprint
 from arag_search.errors import (
     ArgumentError,
     ConfigError,
@@ -30,6 +30,7 @@ from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
+from arag_search.tools.preset import Preset
 from tests.support.patience import PATIENCE_S
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 from tests.support.scripted_model import ScriptedModel
@@ -169,8 +170,8 @@ def test_another_preset_model_index_or_question_file_is_refused_and_both_are_nam
         run(index, questions(2), other, model(), tmp_path)
     assert str(caught.value) == (
         "The folder holds a run with another preset.\n"
-        f"Where: {tmp_path / 'run.json'}: preset logical_read ({preset.fingerprint}), "
-        f"now logicalrag ({other.fingerprint})\n"
+        f"Where: {tmp_path / 'run.json'}: preset logical_read ({preset_fingerprint(preset)}), "
+        f"now logicalrag ({preset_fingerprint(other)})\n"
         "Allowed: records of one preset, index, model, question file and encoder in a folder\n"
         "Do: Name another folder, or use the same settings as that run."
     )

@@ -15,7 +15,7 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ToolCall
 from arag_search.agent.models.replay import RecordingModel
-from arag_search.agent.presets import load_preset
+from arag_search.agent.presets import load_preset, preset_fingerprint
 from arag_search.cli.app import run
 from arag_search.errors import ModelAccessError
 from arag_search.search.index import open_index
@@ -246,7 +246,7 @@ def test_show_prints_a_trajectory_step_by_step(arag: Command, records: str) -> N
         "",
     ]
     assert lines[start + 6].startswith("2 steps, ")
-    assert lines[-1] == f"Preset {load_preset('logical_read').fingerprint}, answered."
+    assert lines[-1] == f"Preset {preset_fingerprint(load_preset('logical_read'))}, answered."
 
 
 def test_show_says_why_a_question_failed_and_what_was_refused(arag: Command, records: str) -> None:

@@ -251,7 +251,7 @@ class Part:
             ("chunk_read", {"chunk_ids": random.sample(self.ids, min(len(self.ids), 20))}),
         ]
         for name in ("logical_read", "arag_full"):
-            changes = {"tools": _TOOLS, "refinements": name == "logical_read"}
+            changes = {"tools": _TOOLS, "loop_guards": name == "logical_read"}
             preset = changed_preset(load_preset(name), changes, "test")
             tools, wanted = tools_of(preset, self.part), tools_of(preset, self.alone)
             for tool in _TOOLS:
@@ -274,7 +274,7 @@ class Part:
         words = random.sample(WORDS, 2)
         for backend in _BACKENDS:
             preset = load_preset("agentic_rag")
-            block = {"search_backend": backend, "results_per_query": 20}
+            block = {"search_backend": backend}
             preset = changed_preset(preset, {"documents": block}, "test")
             tools, wanted = tools_of(preset, self.part), tools_of(preset, self.alone)
             seen, seen_alone = ReadSet(), ReadSet()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 
 from arag_search.tools.index_description import with_features
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import TOOLS
 
 SYSTEM_PROMPTS = (
@@ -37,33 +37,21 @@ def prompt_text(name: str) -> str:
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
 
 
-def system_prompt(
-    name: str,
-    *,
-    plan_first: bool,
-    tools: Collection[str],
-    max_loops: int,
-    calls_a_turn: int = 1,
-    scored: bool = False,
-    answer_form: bool = True,
-) -> str:
-    """Return the first message of a question. The part about tools is left out if there are none.
-    With ``scored``, the message asks for documents with scores as sources; without ``answer_form``,
-    for no form of the answer. A prompt of this package may have parts for single tools, in the
-    notation of tool descriptions."""
-    text = prompt_text(name)
-    if name in SYSTEM_PROMPTS:
-        text = with_features(text, {tool: tool in tools for tool in TOOLS})
+def system_prompt(preset: Preset) -> str:
+    """Return the first message of every question. The part about tools is left out if there are
+    none. A prompt of this package may have parts for single tools, in the notation of tool
+    descriptions."""
+    text = prompt_text(preset.prompt)
+    if preset.prompt in SYSTEM_PROMPTS:
+        text = with_features(text, {tool: tool in preset.tools for tool in TOOLS})
     parts = [text]
-    if tools and plan_first:
+    if preset.tools and preset.plan_first:
         parts.append(prompt_text("plan"))
-    if not answer_form:
-        return "\n\n".join(parts)
-    if scored:
+    if preset.asks_for_form and preset.cites_documents:
         parts.append(prompt_text("answer_form_scored"))
-    elif tools:
-        budget = f"{max_loops} tool calls"
-        if calls_a_turn > 1:
-            budget = f"{max_loops} turns of tool calls, up to {calls_a_turn} calls in each"
+    elif preset.asks_for_form and preset.tools:
+        budget = f"{preset.max_loops} tool calls"
+        if (calls := preset.calls_a_turn) > 1:
+            budget = f"{preset.max_loops} turns of tool calls, up to {calls} calls in each"
         parts.append(prompt_text("answer_form").replace("{budget}", budget))
     return "\n\n".join(parts)

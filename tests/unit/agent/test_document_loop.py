@@ -8,14 +8,17 @@ from typing import Any
 import orjson
 import pytest
 
+from arag_search.agent import context
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from arag_search.agent.presets import Preset, changed_preset, load_preset
+from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools import open_lines
+from arag_search.tools.preset import Preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document, report
 from tests.support.scripted_model import ScriptedModel
@@ -111,7 +114,7 @@ def test_a_turn_has_at_most_as_many_calls_as_the_preset_allows(index: Index) -> 
     assert [message.content for message in model.requests[1].messages[-2:]] == [
         "At most 8 tool calls a turn: this call was not run."
     ] * 2
-    record, model = ask(index, agentic({"calls_a_turn": 1}), calls(*many[:2]), FINAL)
+    record, model = ask(index, agentic(reproduces="LogicalRAG"), calls(*many[:2]), FINAL)
     assert len(record.trajectory) == 1
     assert model.requests[1].messages[-1].content == "One tool a step: this call was not run."
     assert not model.requests[0].parallel_calls
@@ -149,16 +152,34 @@ def test_a_reference_that_no_search_gave_is_a_wrong_citation(index: Index) -> No
 
 # Context
 
-SMALL = {"context_threshold": 9_000, "reply_reserve": 0, "open_lines": 120}
+SMALL = 9_000
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let windows have 120 lines, and a context nothing in reserve."""
+    monkeypatch.setattr(open_lines, "OPEN_LINES", 120)
+    monkeypatch.setattr(context, "REPLY_RESERVE", 0)
+
+
+@pytest.fixture
+def unwarned(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "WARNING_SHARE", 1)
 
 
 def windows(count: int, reference: str = "turn0search0") -> list[ModelReply]:
     return [calls(open_at(120 * number, reference, f"w{number}")) for number in range(count)]
 
 
+@pytest.mark.usefixtures("small")
 def test_the_model_is_warned_once_at_nine_tenths(index: Index) -> None:
     record, model = ask(
-        index, agentic(SMALL), calls(search("property")), *windows(5), calls(summarize()), FINAL
+        index,
+        agentic(token_budget=SMALL),
+        calls(search("property")),
+        *windows(5),
+        calls(summarize()),
+        FINAL,
     )
     warned = [
         step for step in record.trajectory if "Note: the conversation has" in step.tool_output
@@ -185,10 +206,11 @@ def tokens_of(request: ModelRequest, first: ModelRequest) -> int:
     return state.context_tokens + sum(count_tokens(str(schema)) for schema in first.tools)
 
 
+@pytest.mark.usefixtures("unwarned")
 def test_summarize_is_demanded_at_the_threshold_and_leaves_what_is_kept(index: Index) -> None:
     record, model = ask(
         index,
-        agentic({**SMALL, "context_warning": 1}),
+        agentic(token_budget=SMALL),
         calls(search("property")),
         *windows(3),
         *windows(2, "turn0search1"),
@@ -215,10 +237,11 @@ def test_summarize_is_demanded_at_the_threshold_and_leaves_what_is_kept(index: I
     assert record.citation == "cited"  # a removed reference can be cited
 
 
+@pytest.mark.usefixtures("small")
 def test_a_voluntary_summarize_counts_as_a_turn_and_allows_repeats(index: Index) -> None:
     record, model = ask(
         index,
-        agentic({**SMALL, "search_backend": "logical"}, "agentic_logical"),
+        agentic({"search_backend": "logical"}, "agentic_logical", token_budget=SMALL),
         calls(search("property")),
         calls(open_at(0)),
         calls(summarize()),
@@ -233,10 +256,11 @@ def test_a_voluntary_summarize_counts_as_a_turn_and_allows_repeats(index: Index)
     assert "The others can be opened again" in model.requests[3].messages[-1].content
 
 
+@pytest.mark.usefixtures("unwarned")
 def test_a_demand_that_is_not_met_twice_keeps_what_was_opened_last(index: Index) -> None:
     record, _ = ask(
         index,
-        agentic({**SMALL, "context_warning": 1}),
+        agentic(token_budget=SMALL),
         calls(search("property")),
         *windows(3),
         *windows(2, "turn0search1"),
@@ -252,10 +276,11 @@ def test_a_demand_that_is_not_met_twice_keeps_what_was_opened_last(index: Index)
     assert record.status == "answered"
 
 
+@pytest.mark.usefixtures("unwarned")
 def test_an_answer_to_the_demand_is_the_answer(index: Index) -> None:
     record, _ = ask(
         index,
-        agentic({**SMALL, "context_warning": 1}),
+        agentic(token_budget=SMALL),
         calls(search("property")),
         *windows(6),
         FINAL,
@@ -263,10 +288,14 @@ def test_an_answer_to_the_demand_is_the_answer(index: Index) -> None:
     assert (record.status, record.answer_short) == ("answered", "1,577")
 
 
-def test_kept_windows_beyond_their_share_are_removed_from_the_oldest(index: Index) -> None:
+@pytest.mark.usefixtures("unwarned")
+def test_kept_windows_beyond_their_share_are_removed_from_the_oldest(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "KEPT_SHARE", 0.4)
     record, model = ask(
         index,
-        agentic({**SMALL, "context_warning": 1, "context_keep": 0.4}),
+        agentic(token_budget=SMALL),
         calls(search("property")),
         *windows(6),
         calls(summarize("turn0search0")),
@@ -280,10 +309,11 @@ def test_kept_windows_beyond_their_share_are_removed_from_the_oldest(index: Inde
     assert record.context[-1].removed == ("turn0search1", "turn0search0")
 
 
+@pytest.mark.usefixtures("unwarned")
 def test_a_context_that_stays_full_forces_the_answer(index: Index) -> None:
     record, model = ask(
         index,
-        agentic({**SMALL, "context_warning": 1, "context_threshold": 2_000}),
+        agentic(token_budget=2_000),
         calls(search("property"), text="A long thought. " * 900),
         calls(summarize()),
         FINAL,
@@ -296,11 +326,13 @@ def test_a_context_that_stays_full_forces_the_answer(index: Index) -> None:
 # Resuming
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("stop_after", range(1, 12))
 def test_a_state_written_after_any_step_resumes_to_the_same_record(
-    index: Index, stop_after: int
+    index: Index, stop_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    preset = agentic({**SMALL, "context_warning": 0.8})
+    monkeypatch.setattr(context, "WARNING_SHARE", 0.8)
+    preset = agentic(token_budget=SMALL)
     script = [
         calls(search("property", id="a"), open_at(0, id="b"), open_at(120, id="c")),
         calls(open_at(0, "turn0search1", id="d"), open_at(120, "turn0search1", id="e")),

@@ -14,7 +14,6 @@ from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import DocumentSettings
 from arag_search.tools.reply_text import CALLS_LEFT, read_spans
 from tests.support.asking import FINAL, QUESTION, Ask, call, calls, read, search
 from tests.support.scripted_model import ScriptedModel
@@ -28,7 +27,7 @@ def test_of_several_calls_the_first_is_run_and_the_others_are_answered(ask: Ask)
         call("chunk_read", "b", chunk_ids=["venice.1"]),
         ToolCall("d", "logical_search", "{broken"),
     )
-    session = ask(reply, FINAL, documents=DocumentSettings(calls_a_turn=1))
+    session = ask(reply, FINAL, reproduces="LogicalRAG")
     assert len(session.steps) == 1
     assert session.last[2].tool_calls == (
         *reply.tool_calls[:2],

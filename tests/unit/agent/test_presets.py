@@ -12,12 +12,12 @@ from pydantic import Field
 
 from arag_search.agent.presets import (
     DEFAULT_PRESET,
-    Preset,
     load_preset,
+    preset_fingerprint,
     preset_folder,
     preset_names,
 )
-from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
+from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text, system_prompt
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.app import run
 from arag_search.cli.ask import ask_command
@@ -26,15 +26,16 @@ from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
 from arag_search.tools.base import DocumentSettings, Tool
+from arag_search.tools.preset import Preset
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
-    "max_result_tokens, full_text, operators, tool_description, matching, vectors, "
-    "given_passages, refinements, whole_up_to_tokens, relax, where, meaning, "
-    "reproduces, replies, answer_form, documents"
+    "max_result_tokens, full_text, operators, tool_description, matching, "
+    "given, whole_up_to_tokens, relax, meaning, "
+    "reproduces, replies, documents"
 )
 ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
 TOOLS = (
@@ -82,7 +83,7 @@ EXTENDING = {
     "logicalrag_syntax_only": "logicalrag_paper",
 }
 STRICT = {*EXTENDING, "arag_paper", "logicalrag_paper", "naive_rag"}
-SEVERAL_CALLS = {"arag_logical", "logical_hybrid", "logical_read"}
+SEVERAL_CALLS = {"arag_logical", "connector", "logical_hybrid", "logical_read"}
 DOCUMENTS = {name for name in SHIPPED if name.startswith(("agentic_", "oracle", "single"))} - {
     "agentic_hybrid"
 }
@@ -118,24 +119,23 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
-    left_out = set[str]() if name in SEVERAL_CALLS else {"documents"}
-    left_out |= {"replies"} if name not in STRICT else set[str]()
-    left_out |= {"answer_form"} if name != "arag_paper" else set[str]()
+    left_out = {"documents"} | ({"replies"} if name not in STRICT else set[str]())
     assert keys == ", ".join(key for key in KEYS.split(", ") if key not in left_out)
-    assert load_preset(name).calls_a_turn == (8 if name in SEVERAL_CALLS else 1)
+    preset = load_preset(name)
+    assert not preset.tools or (preset.calls_a_turn == 8) is (name in SEVERAL_CALLS)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_only_a_preset_of_single_calls_asks_for_one_call_at_a_time(name: str) -> None:
     preset = load_preset(name)
-    asks = re.search(r"\bone (tool call|search) at a time\b", preset.system_prompt)
+    asks = re.search(r"\bone (tool call|search) at a time\b", system_prompt(preset))
     assert asks is None or preset.calls_a_turn == 1
 
 
 def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
     lines = (preset_folder() / "agentic_rag.yaml").read_text("utf-8").splitlines()
     keys = [line.split(":")[0] for line in lines if not line.startswith(("#", " "))]
-    assert ", ".join(keys) == KEYS.replace("replies, answer_form, ", "")
+    assert ", ".join(keys) == KEYS.replace("replies, ", "")
     inner = [line.split(":")[0].strip() for line in lines if line.startswith(" ")]
     assert inner == list(DocumentSettings.model_fields)
     assert load_preset("agentic_rag").documents == DocumentSettings()
@@ -150,7 +150,7 @@ def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
     changed = {
         name: {
             key: value
-            for key, value in preset.document_settings
+            for key, value in preset.documents
             if value != getattr(DocumentSettings(), key)
         }
         for name, preset in presets.items()
@@ -162,9 +162,11 @@ def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
         "agentic_rag_single_query": {"multi_query": False},
         "agentic_rag_without_summarize": {"context_management": False},
         "agentic_switched": {"switcher": "rules"},
-        "oracle_evidence": {"given_evidence": True},
-        "single_shot_search": {"first_search": True, "multi_query": False},
+        "oracle_evidence": {},
+        "single_shot_search": {"multi_query": False},
     }
+    given = {name: preset.given for name, preset in presets.items() if preset.given != "none"}
+    assert given == {"oracle_evidence": "evidence", "single_shot_search": "search"}
     for name, preset in presets.items():
         is_ours = name in ("agentic_logical", "agentic_switched")
         assert preset.reproduces == (None if is_ours else "AgenticRAG")
@@ -210,15 +212,14 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         shows_text = preset.full_text or name == "connector"
         of_arag = name == "arag_paper" or EXTENDING.get(name) == "arag_paper"
         assert preset.max_result_tokens == (32_000 if of_arag else 12_000 if shows_text else 4_000)
-        assert preset.answer_form is not of_arag
+        assert preset.asks_for_form is not (of_arag or name == "naive_rag")
         assert preset.matching == ("substring" if of_arag else "token")
         assert preset.replies == (preset.reproduces if name in STRICT else None)
         assert preset.token_budget == 128_000
-        assert preset.vectors == "passage"
-        assert preset.given_passages == (5 if name == "naive_rag" else 0)
+        assert preset.given == ("passages" if name == "naive_rag" else "none")
         newest = name in ("logical_hybrid", "logical_read")
-        assert preset.loop_guards is preset.refinements is newest
-        assert preset.where is preset.meaning is (name == "logical_hybrid")
+        assert preset.loop_guards is newest
+        assert preset.meaning is (name == "logical_hybrid")
 
 
 def test_the_conditions_of_a_paper_differ_in_what_they_leave_out_or_change() -> None:
@@ -240,13 +241,13 @@ def test_the_conditions_of_a_paper_differ_in_what_they_leave_out_or_change() -> 
 def test_a_prompt_names_only_the_tools_of_its_preset() -> None:
     for name in sorted(STRICT - {"naive_rag"}):
         preset = load_preset(name)
-        named = {tool for tool in registry.TOOLS if f"- {tool} " in preset.system_prompt}
+        named = {tool for tool in registry.TOOLS if f"- {tool} " in system_prompt(preset)}
         assert named <= {*preset.tools}, name
         assert (named == {*preset.tools}) is (preset.replies == "A-RAG")
-        assert ("Answer:" in preset.system_prompt) is (preset.replies == "LogicalRAG")
-        assert not re.search(r"[{}]", preset.system_prompt)
-    assert "apart" not in load_preset("arag_naive").system_prompt
-    assert "apart" in load_preset("arag_paper").system_prompt
+        assert ("Answer:" in system_prompt(preset)) is (preset.replies == "LogicalRAG")
+        assert not re.search(r"[{}]", system_prompt(preset))
+    assert "apart" not in system_prompt(load_preset("arag_naive"))
+    assert "apart" in system_prompt(load_preset("arag_paper"))
 
 
 def test_a_tool_may_have_the_name_of_a_rag(tmp_path: Path) -> None:
@@ -288,7 +289,7 @@ def test_arguments_of_metadata_are_offered_where_the_index_has_metadata() -> Non
         assert ("metadata" in tools["words"].description) is bool(metadata)
 
 
-def test_presets_without_refinements_lack_their_arguments(tmp_path: Path) -> None:
+def test_presets_without_guards_lack_the_arguments_that_help_on() -> None:
     index = Index(MemoryEngine([], metadata={"year": "number"}), "memory")
     tool = tools_of(load_preset("logicalrag"), index)["logical_search"]
     assert list(tool.parameters["properties"]) == [
@@ -298,9 +299,6 @@ def test_presets_without_refinements_lack_their_arguments(tmp_path: Path) -> Non
         "offset",
         "granularity",
     ]
-    with_key = load_preset(user_preset(tmp_path, ("refinements", "refinements: false")))
-    without_key = load_preset(user_preset(tmp_path, drop="refinements"))
-    assert with_key.fingerprint == without_key.fingerprint
 
 
 def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:
@@ -311,7 +309,7 @@ def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:
 def test_a_prompt_of_a_user_is_found_beside_the_preset(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Search well.\n", "utf-8")
     preset = load_preset(user_preset(tmp_path, ("prompt", "prompt: mine.md")))
-    assert preset.system_prompt.startswith(
+    assert system_prompt(preset).startswith(
         "Search well.\n\nYou may make at most 15 turns of tool calls, up to 8 calls in each."
     )
 
@@ -369,8 +367,8 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "refinements", "whole_up_to_tokens", "relax", "where", "meaning",
-        "reproduces", "replies", "answer_form", "documents",
+        "whole_up_to_tokens", "relax", "meaning",
+        "reproduces", "replies", "documents",
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
@@ -399,7 +397,7 @@ def test_a_preset_that_extends_another_takes_the_keys_that_it_leaves_out(tmp_pat
     assert preset == base.model_copy(update={"name": "short", "max_loops": 3})
     same_name = "extends: logical_read\nname: logical_read\n"
     copy = load_preset(written(tmp_path / "copy.yaml", same_name))
-    assert (copy, copy.fingerprint) == (base, base.fingerprint)
+    assert (copy, preset_fingerprint(copy)) == (base, preset_fingerprint(base))
 
 
 def test_a_chain_of_presets_is_followed_by_paths_relative_to_their_files(tmp_path: Path) -> None:
@@ -410,7 +408,7 @@ def test_a_chain_of_presets_is_followed_by_paths_relative_to_their_files(tmp_pat
     written(tmp_path / "middle.yaml", "extends: prompts/lowest.yml\nname: middle\nmax_loops: 3\n")
     written(tmp_path / "mine" / "top.yaml", "extends: ../middle.yaml\noperators: false\n")
     preset = load_preset(tmp_path / "mine" / "top.yaml")
-    assert preset.system_prompt.startswith("Search well.")
+    assert system_prompt(preset).startswith("Search well.")
     assert (preset.name, preset.max_loops, preset.operators, preset.plan_first) == (
         "top", 3, False, True,
     )  # fmt: skip
@@ -460,8 +458,9 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
 
     preset = load_preset("logical_read")
     later = Later(**preset.model_dump())
-    assert later.fingerprint == preset.fingerprint
-    assert later.model_copy(update={"order": "date"}).fingerprint != preset.fingerprint
+    assert preset_fingerprint(later) == preset_fingerprint(preset)
+    changed = later.model_copy(update={"order": "date"})
+    assert preset_fingerprint(changed) != preset_fingerprint(preset)
 
 
 @pytest.mark.parametrize(
@@ -473,8 +472,8 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         ("token_budget: 128k", '"128k". Allowed: a whole number, 1000 or more.'),
         ("max_result_tokens: 100", "100. Allowed: a whole number, 200 or more."),
         ("operators: 1", "1. Allowed: true or false."),
-        ("vectors: words", '"words". Allowed: "sentence" or "passage".'),
-        ("given_passages: 21", "21. Allowed: a whole number from 0 to 20."),
+        ("recall_examples: 21", "21. Allowed: a whole number from 0 to 20."),
+        ("given: words", '"words". Allowed: "none" or "evidence" or "search" or "passages".'),
         ("matching: words", '"words". Allowed: "token" or "substring".'),
         ("name:", "null. Allowed: a string that is not empty."),
         ('name: ""', '"". Allowed: a string that is not empty.'),
@@ -544,28 +543,24 @@ def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
 
 def test_the_fingerprint_covers_what_a_model_is_asked(tmp_path: Path) -> None:
     first = load_preset("logical_read")
-    assert first.fingerprint.startswith("logical_read-")
+    assert preset_fingerprint(first).startswith("logical_read-")
     same = user_preset(tmp_path, ("description", "description: Another sentence."))
-    assert load_preset(same).fingerprint == first.fingerprint
+    assert preset_fingerprint(load_preset(same)) == preset_fingerprint(first)
     (tmp_path / "copy.md").write_text(prompt_text("logical_read"), "utf-8")
-    assert load_preset(user_preset(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint == (
-        first.fingerprint
-    )
-    unused = user_preset(tmp_path, ("vectors", "vectors: sentence"))  # there is no hybrid_search
-    assert load_preset(unused).fingerprint == first.fingerprint
-    others = {load_preset(user_preset(tmp_path, ("max_loops", "max_loops: 14"))).fingerprint}
+    copied = load_preset(user_preset(tmp_path, ("prompt", "prompt: copy.md")))
+    assert preset_fingerprint(copied) == preset_fingerprint(first)
+    shorter = load_preset(user_preset(tmp_path, ("max_loops", "max_loops: 14")))
+    others = {preset_fingerprint(shorter)}
     (tmp_path / "copy.md").write_text("Another prompt.", "utf-8")
-    others.add(load_preset(user_preset(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint)
-    assert len({first.fingerprint, *others}) == 3
+    others.add(preset_fingerprint(copied))
+    assert len({preset_fingerprint(first), *others}) == 3
 
 
 @pytest.mark.parametrize("name", SYSTEM_PROMPTS)
 def test_a_prompt_asks_the_model_to_admit_ignorance(name: str) -> None:
-    preset = Preset.model_construct(
-        prompt=name, plan_first=False, tools=("chunk_read",), max_loops=5
-    )
-    assert "rather than a guess" in preset.system_prompt
-    assert "{max_loops}" not in preset.system_prompt
+    preset = load_preset("logical_read").model_copy(update={"prompt": name, "max_loops": 5})
+    assert "rather than a guess" in system_prompt(preset)
+    assert "{max_loops}" not in system_prompt(preset)
 
 
 # arag-search presets
@@ -620,7 +615,7 @@ def test_the_command_explains_a_preset_key_by_key_with_its_prompt(presets: Prese
     assert "\nmax_loops: 8\n    Turns with tools before an answer is forced." in text
     assert "\ntools: [logical_search]\n" in text
     assert "\nloop_guards: false\n" in text
-    assert text.endswith(f"\n\n{load_preset('logicalrag').system_prompt}\n")
+    assert text.endswith(f"\n\n{system_prompt(load_preset('logicalrag'))}\n")
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -628,7 +623,10 @@ def test_a_preset_printed_as_yaml_can_be_saved_and_used(
     tmp_path: Path, presets: PresetsCommand, name: str
 ) -> None:
     saved = load_preset(written(tmp_path / "saved.yaml", presets(name, "--yaml")))
-    assert (saved, saved.fingerprint) == (load_preset(name), load_preset(name).fingerprint)
+    assert (saved, preset_fingerprint(saved)) == (
+        load_preset(name),
+        preset_fingerprint(load_preset(name)),
+    )
 
 
 def test_a_preset_with_odd_characters_and_a_prompt_of_its_own_survives_yaml(
@@ -664,7 +662,7 @@ def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:
         elif name not in ("connector", "agentic_logical", "agentic_switched"):
             assert (preset.prompt, preset.plan_first) == ("logical_read", False)
             for words in ("counts as read", "join them with OR", "(implied)", "contradict"):
-                assert words in preset.system_prompt
+                assert words in system_prompt(preset)
 
 
 def test_the_command_shows_the_tools_over_an_index_as_a_model_gets_them(

@@ -56,9 +56,8 @@ def test_documents_are_ranked_by_score_and_by_place_without_one() -> None:
     references = References()
     for number in range(4):
         references.of_document(f"d{number}", "", 0)
-    references.of_document("d0", "", 1, reuse=False)
-    cited = ("turn0search0", "turn0search1", "turn0search2", "turn1search4", "turn9search9")
-    ranked = cited_documents(cited, {"turn0search1": 0.6, "turn1search4": 0.2}, references)
+    cited = ("turn0search0", "turn0search1", "turn0search2", "turn9search9")
+    ranked = cited_documents(cited, {"turn0search1": 0.6}, references)
     assert [(document.doc_id, round(document.score, 2)) for document in ranked] == [
         ("d0", 1.0),
         ("d1", 0.6),

@@ -6,15 +6,11 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import (
-    Preset,
-    changed_preset,
-    load_preset,
-    read_route,
-    route_by_rules,
-)
+from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.record import Record, Route
+from arag_search.agent.switcher import read_route, route_by_rules
 from arag_search.search.index import Index
+from arag_search.tools.preset import Preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document
 from tests.support.scripted_model import ScriptedModel

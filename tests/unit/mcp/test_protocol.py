@@ -11,6 +11,7 @@ import pytest
 from mcp import ClientSession, MCPError, types
 
 from arag_search.agent.presets import changed_preset, load_preset
+from arag_search.agent.prompts import system_prompt
 from arag_search.mcp_server.http import IDLE_SESSION_S, MAX_CONNECTIONS
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Session
@@ -475,7 +476,7 @@ def test_the_instructions_of_the_preset_are_a_prompt() -> None:
         for arguments, end in (({}, ""), ({"question": "Who wrote it?"}, "\n\nWho wrote it?")):
             (message,) = (await client.get_prompt("logical_read", arguments)).messages
             assert isinstance(message.content, types.TextContent)
-            assert message.content.text == PRESET.system_prompt + end
+            assert message.content.text == system_prompt(PRESET) + end
         with pytest.raises(MCPError) as raised:
             await client.get_prompt("other")
         assert raised.value.message == 'There is no prompt "other".\nAllowed: logical_read'

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
 from arag_search.errors import ArgumentError, ConfigError, NotServedError
 from arag_search.mcp_server.catalogue import merged_description
 from arag_search.mcp_server.served import ServedIndex, named_locations, served_preset
@@ -73,8 +74,8 @@ def test_tools_come_from_a_preset_or_a_list_and_show_whole_passages_without_a_re
     assert (named.full_text, named.max_result_tokens) == (True, 12_000)
     named = served_preset(None, "keyword_search", 9_000)
     assert (named.full_text, named.max_result_tokens) == (True, 9_000)
-    agentic = served_preset("agentic_rag", None, 9_000)
-    assert agentic.document_settings.find_result_tokens == agentic.max_result_tokens == 9_000
+    agentic = tools_of(served_preset("agentic_rag", None, 9_000), index_of(*VIVALDI))
+    assert agentic["find"].max_result_tokens == 9_000
     with pytest.raises(ConfigError, match="max_result_tokens"):
         served_preset(None, None, 10)
     with pytest.raises(ConfigError, match='There is no preset ""'):

@@ -13,14 +13,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from arag_search.agent.presets import Preset, changed_preset, load_preset
+from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
 from arag_search.query.parser import parse_scope
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
+from arag_search.tools import open_lines
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.find import matches_of
+from arag_search.tools.preset import Preset
 from arag_search.tools.references import FORM, References
 from arag_search.tools.rendering import check_spans
 from tests.support.examples import examples
@@ -100,14 +102,6 @@ def test_a_document_that_is_found_again_keeps_its_reference() -> None:
     again = ask("search", queries=["ford report", "note"])
     assert "2 queries, 3 documents (1 seen before)." in again.text
     assert again.references[0].reference == "turn0search0"
-    fresh = Tools(documents(), preset(block={"reuse_references": False}))
-    fresh("search", queries=["ford"])
-    assert fresh("search", queries=["ohio"]).references[0].reference == "turn1search1"
-    references = fresh.read_set.references
-    again_named = references.get("[turn1search1]")
-    assert again_named is not None
-    same = [other.id for other in references if other.doc_id == again_named.doc_id]
-    assert same == ["turn0search0", "turn1search1"]
 
 
 def test_queries_that_differ_in_case_and_blanks_alone_are_one() -> None:
@@ -314,8 +308,9 @@ def test_windows_are_those_of_a_naive_choice(seed: int, places: int, context: in
 # open
 
 
-def test_open_shows_lines_from_a_number_on() -> None:
-    ask = Tools(documents(), preset(block={"open_lines": 3}))
+def test_open_shows_lines_from_a_number_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_lines, "OPEN_LINES", 3)
+    ask = Tools(documents())
     ask("search", queries=["equipment"])
     result = ask("open", reference_id="turn0search0", line_number=19)
     assert result.text == (
@@ -465,8 +460,7 @@ def test_replies_keep_their_bound_and_say_where_passages_are(
             for number in range(random.choice([1, 4, 15]))
         )
     )
-    block: dict[str, object] = {"find_result_tokens": bound}
-    ask = Tools(index, preset(name, block, max_result_tokens=bound))
+    ask = Tools(index, preset(name, max_result_tokens=bound))
     for _ in range(2):
         queries = [" ".join(random.sample(WORDS[:6], 2)) for _ in range(random.choice([1, 5]))]
         result = ask("search", queries=[*queries, "opera"][:5])

@@ -197,7 +197,7 @@ def test_of_many_fields_the_values_go_first_and_then_the_last_fields() -> None:
 def test_a_preset_that_reproduces_a_paper_keeps_its_descriptions(name: str) -> None:
     preset = load_preset(name)
     tools = tuple(tool for tool in preset.tools if TOOLS[tool].vectors is None)
-    preset = preset.model_copy(update={"tools": tools, "given_passages": 0})
+    preset = preset.model_copy(update={"tools": tools, "given": "none"})
     for tool in tools_of(preset, index_of(*VIVALDI)).values():
         assert "{" not in tool.description
         if tool.name == "chunk_read":

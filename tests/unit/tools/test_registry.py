@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.tools.base import describe
+from arag_search.tools.base import describe, tool_class
 from arag_search.tools.registry import (
     CONNECTOR_TOOLS,
     READ_TOOLS,
@@ -17,8 +17,8 @@ from arag_search.tools.search import SearchTool
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 def test_a_registered_tool_has_a_class_with_its_name(tool: RegisteredTool) -> None:
-    assert tool.tool_class.name == tool.name
-    assert issubclass(tool.tool_class, SearchTool) == (tool.name in SEARCH_TOOLS)
+    assert tool_class(tool.name).name == tool.name
+    assert issubclass(tool_class(tool.name), SearchTool) == (tool.name in SEARCH_TOOLS)
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS.keys() - {"logical_search"}))

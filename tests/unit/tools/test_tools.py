@@ -6,10 +6,10 @@ import pytest
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import Description
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import Description
 from arag_search.tools.search import ReplyStyle
 from tests.support.passages import VIVALDI, chunk, index_of
 

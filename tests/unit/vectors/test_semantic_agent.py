@@ -13,13 +13,11 @@ from arag_search.agent.models.choose import choose_model
 from arag_search.agent.presets import load_preset, preset_names
 from arag_search.agent.record import hits_text
 from arag_search.agent.state import State
-from arag_search.agent.toolbox import tools_of
 from arag_search.errors import NotServedError, RunError
 from arag_search.questions.files import Question
 from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.run import run
 from arag_search.search.index import Index
-from arag_search.tools.vector_search import HybridSearch
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.scripted_model import ScriptedModel
@@ -57,7 +55,7 @@ def test_these_presets_need_vectors() -> None:
         "arag_without_chunk_read": {"semantic_search": "sentence"},
         "arag_without_keyword": {"semantic_search": "sentence"},
         "logical_hybrid": {"hybrid_search": "passage"},
-        "naive_rag": {"given_passages": "passage"},
+        "naive_rag": {"given: passages": "passage"},
     }
 
 
@@ -86,16 +84,6 @@ def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, show
     gap = "left out)" if preset in ("arag_full", "arag_logical") else "..."
     assert (gap in step.tool_output) is (shows == "sentences")
     assert hits_text(step) == "5 nearest"
-
-
-def test_hybrid_search_ranks_by_the_vectors_that_the_preset_names(index: Index) -> None:
-    preset = load_preset("agentic_hybrid")
-    for unit in ("passage", "sentence"):
-        tool = tools_of(preset.model_copy(update={"vectors": unit}), index)["hybrid_search"]
-        assert isinstance(tool, HybridSearch)
-        assert tool.vectors == unit
-    other = preset.model_copy(update={"vectors": "sentence"})
-    assert other.fingerprint != preset.fingerprint
 
 
 # One retrieval without a loop

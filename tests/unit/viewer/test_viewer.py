@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from arag_search.agent import context
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.presets import changed_preset, load_preset
@@ -20,6 +21,7 @@ from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
+from arag_search.tools import open_lines
 from arag_search.viewer.overview import difference
 from arag_search.viewer.questions import Steps, Texts, utf16_places
 from arag_search.viewer.reading import reading_of
@@ -577,11 +579,14 @@ def test_a_record_with_another_question_text_shows_that_text(tmp_path: Path) -> 
 # Documents
 
 
-def test_documents_are_shown_by_their_references_with_scores_and_removals(tmp_path: Path) -> None:
+def test_documents_are_shown_by_their_references_with_scores_and_removals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     long = report("3M", 400, {20: "Purchases of property (1,577)"})
     index = index_of_documents(long_document(0, "3m", "3M annual report", long))
-    settings = {"documents": {"context_threshold": 6_000, "reply_reserve": 0, "open_lines": 150}}
-    preset = changed_preset(load_preset("agentic_rag"), settings, "test")
+    monkeypatch.setattr(context, "REPLY_RESERVE", 0)
+    monkeypatch.setattr(open_lines, "OPEN_LINES", 150)
+    preset = changed_preset(load_preset("agentic_rag"), {"token_budget": 6_000}, "test")
     script = [
         calls(call("search", queries=["property"])),
         calls(call("open", reference_id="turn0search0")),
