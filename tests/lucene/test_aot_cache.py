@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_jars
+from arag_search.engines.jars import CLASSPATH_VARIABLE, lucene_jars
 from arag_search.engines.lucene import jvm
+from arag_search.system.cache import CACHE_VARIABLE
 from tests.support.examples import some_of
 from tests.support.patience import PATIENCE_S
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.jars import CACHE_VARIABLE, cache_folder, resolve
+from arag_search.engines.jars import resolve
 from arag_search.engines.lucene.compile import any_of, chunk_ids, compiled, filtered
 from arag_search.engines.lucene.java import jar
 from arag_search.engines.lucene.jvm import CLASSES_JAR, LUCENE_CORE, java, java_error
@@ -17,6 +17,7 @@ from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
+from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from tests.support.patience import PATIENCE_S
 
 

@@ -17,6 +17,7 @@ from arag_search.engines import jars
 from arag_search.engines.jars import PinnedJar
 from arag_search.engines.lucene import jvm
 from arag_search.errors import JvmError
+from arag_search.system.cache import cache_folder
 from tests.support.patience import PATIENCE_S
 
 JAR = PinnedJar("org.example", "opera", "1.2", hashlib.sha256(b"libretto").hexdigest(), 8)
@@ -77,7 +78,7 @@ def test_the_cache_folder_is_the_one_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARAG_CACHE_DIR", str(tmp_path))
-    assert jars.cache_folder() == tmp_path
+    assert cache_folder() == tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="the rules of XDG are not those of macOS")
@@ -85,9 +86,9 @@ def test_the_cache_folder_else_follows_xdg(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("ARAG_CACHE_DIR")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert jars.cache_folder() == tmp_path / "xdg" / "arag_search"
+    assert cache_folder() == tmp_path / "xdg" / "arag_search"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert jars.cache_folder() == tmp_path / ".cache" / "arag_search"
+    assert cache_folder() == tmp_path / ".cache" / "arag_search"
 
 
 def test_a_jar_is_downloaded_once_and_no_other_file_is_left(tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_class_path_that_does_not_exist_is_refused(
 def test_the_pinned_jar_is_the_one_that_is_used() -> None:
     if os.environ.get(jars.CLASSPATH_VARIABLE):
         pytest.skip(f"{jars.CLASSPATH_VARIABLE} is set")
-    content = jars.resolve(jvm.LUCENE_CORE, jars.cache_folder()).read_bytes()
+    content = jars.resolve(jvm.LUCENE_CORE, cache_folder()).read_bytes()
     assert hashlib.sha256(content).hexdigest() == jvm.LUCENE_CORE.sha256
     assert len(content) == jvm.LUCENE_CORE.size
     assert replace(jvm.LUCENE_CORE, version="9").file_name == "lucene-core-9.jar"

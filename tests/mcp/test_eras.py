@@ -23,9 +23,9 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from arag_search.agent.presets import load_preset
-from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS
+from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client
 from tests.support.mcp_servers import LocalServer, text_of

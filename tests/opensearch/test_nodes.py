@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from arag_search.engines import jars
-from arag_search.engines.jars import CACHE_VARIABLE, PinnedJar
+from arag_search.engines.jars import PinnedJar
+from arag_search.system.cache import CACHE_VARIABLE
 from arag_search.system.processes import start_of, this_process
 from bench import BenchError, nodes
 from bench.cluster.cluster import LocalCluster

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.jars import PinnedJar, cache_folder, resolve
+from arag_search.engines.jars import PinnedJar, resolve
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import SourceError
+from arag_search.system.cache import cache_folder
 
 OLDER_FORMATS = PinnedJar(
     group="org.apache.lucene",

@@ -27,7 +27,6 @@ from typing import Any, cast
 from arag_search.engines.jars import (
     CLASSPATH_VARIABLE,
     PinnedJar,
-    cache_folder,
     first_line,
     heap_megabytes,
     java_home,
@@ -35,6 +34,7 @@ from arag_search.engines.jars import (
     lucene_jars,
 )
 from arag_search.errors import JvmError
+from arag_search.system.cache import cache_folder
 
 LUCENE_VERSION = "10.5.0"
 HEAP_VARIABLE = "ARAG_JVM_HEAP"

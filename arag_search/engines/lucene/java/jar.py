@@ -13,9 +13,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from arag_search.engines.jars import PinnedJar, cache_folder, java_command, resolve
+from arag_search.engines.jars import PinnedJar, java_command, resolve
 from arag_search.engines.lucene.jvm import LUCENE_CORE
 from arag_search.errors import JvmError
+from arag_search.system.cache import cache_folder
 
 COMPILER = PinnedJar(
     group="org.frgaal",
