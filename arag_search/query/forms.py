@@ -31,7 +31,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from arag_search.corpus import HEADING_MARK, Chunk, heading_of
-from arag_search.query import analysis, endings
+from arag_search.query import analysis, dictionaries, endings
 from arag_search.query.analysis import Spellings
 from arag_search.query.limits import MAX_SLOP
 
@@ -45,13 +45,7 @@ GAP = MAX_SLOP + 2
 """The number of holes: no loose phrase reaches over them."""
 
 _MAX_KNOWN = 200_000
-_MANY_WORDS = 2_000
-"""After how many words the dictionary of a language is read whole, which makes a form three times
-as fast to find."""
-
-_SMALL_DICTIONARY = 300_000
-"""The most words of a dictionary that is read whole; this one takes 30 MB."""
-
+_MAX_PIECE = 60
 _MAX_DOTTED = 5
 _CODE = frozenset(
     """
@@ -93,7 +87,7 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
     """Return the normal form of each word of a text, in order; then for each symbol and identifier
     GAP holes, and what it also is. ``code`` says that two capitalised parts are an identifier too.
 
-    O(len(text)). The first call for a language reads its dictionary, which can take seconds.
+    O(len(text)). The first call for a language on a machine takes seconds (see ``dictionaries``).
     """
     if HEADING_MARK in text:
         return _forms_apart(text, language, code)
@@ -108,21 +102,43 @@ def _read(
     text: str, language: str, code: bool
 ) -> tuple[list[analysis.Token], list[Form], list[list[Form]]]:
     """Return the words of a text without HEADING_MARK, the form of each, and the groups of forms
-    that stand behind them."""
-    known = _known(language)
-    tokens = analysis.tokens(text)
+    that stand behind them. No word, symbol or identifier reaches over white space."""
     if not _UNUSUAL.search(text):
+        known = _known(language)
+        tokens = analysis.tokens(text)
+        return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
+    words: list[analysis.Token] = []
+    forms: list[Form] = []
+    groups: list[list[Form]] = []
+    for piece in _PIECE.finditer(text):
+        at = piece.start()
+        tokens, its_forms, its_groups = _read_piece(piece[0], language, code)
+        words += [analysis.Token(term, at + start, at + end) for term, start, end in tokens]
+        forms += [Form(term, at + start, at + end) for term, start, end in its_forms]
+        groups += [
+            [Form(term, at + start, at + end) for term, start, end in group] for group in its_groups
+        ]
+    return words, forms, groups
+
+
+def _read_piece(
+    piece: str, language: str, code: bool
+) -> tuple[list[analysis.Token], list[Form], list[list[Form]]]:
+    """Return what ``_read`` does, of a text without white space."""
+    known = _known(language)
+    tokens = analysis.tokens(piece)
+    if not _UNUSUAL.search(piece):  # most
         return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
     forms: list[Form] = []
     groups: list[list[Form]] = []
-    cut = _cut_names(text)
+    cut = _cut_names(piece)
     name_end = 0
     for term, start, end in tokens:
-        if sign := _SIGNS.match(text, end) if _is_language(term, text, start) else None:
+        if sign := _SIGNS.match(piece, end) if _is_language(term, piece, start) else None:
             forms.append(Form(term + sign[0], start, sign.end()))
             continue
         forms.append(Form(known[term], start, end))
-        word = cut.get(start, text[start:end])
+        word = cut.get(start, piece[start:end])
         if start < name_end or (word.islower() and not ("." in word or "_" in word)):  # most words
             continue
         name_end = start + len(word)
@@ -130,10 +146,10 @@ def _read(
         if parts and (code or not _is_name(word)):
             groups.append([Form(known[part], start, name_end) for part in parts])
             groups += [
-                [Form(known[piece], start, name_end) for piece in analysis.terms(name)]
+                [Form(known[inner], start, name_end) for inner in analysis.terms(name)]
                 for name in _within(word)
             ]
-    groups += [[Form(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(text)]
+    groups += [[Form(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(piece)]
     return tokens, forms, groups
 
 
@@ -151,49 +167,68 @@ def _forms_apart(text: str, language: str, code: bool) -> list[Form]:
 
 def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
     """Return only the terms of ``normal_forms``, in less time."""
-    if not _UNUSUAL.search(text):
-        return list(map(_known(language).__getitem__, analysis.terms(text)))
-    return [form.term for form in normal_forms(text, language, code=code)]
+    words, *groups = indexed(text, language, code=code).split("\n")
+    terms = words.split()
+    for group in groups:
+        terms += [HOLE] * GAP
+        terms += group.split()
+    return terms
 
 
 def indexed(text: str, language: str, *, code: bool = False, written: bool = False) -> str:
     """Return the terms of a text as engines read them: with blanks between them, and a line feed
     for holes. If ``written``, see ``forms_of_chunk``."""
-    if not (language and _UNUSUAL.search(text)):
-        return " ".join(map(_words(language, written).__getitem__, analysis.terms(text)))
-    first, *others = text.split(HEADING_MARK)
-    tokens, forms, groups = _read(first, language, code)
-    terms = [
-        form.term if form.term == token.term or not written else f"{token.term}\t{form.term}"
-        for token, form in zip(tokens, forms, strict=True)
-    ]
-    behind = [" ".join([form.term for form in group]) for group in groups]
-    behind += [indexed(other, language, code=code) for other in others]
-    return "\n".join([" ".join(terms), *filter(None, behind)])
+    if HEADING_MARK in text:
+        parts = text.split(HEADING_MARK)
+        first, *others = [indexed(part, language, code=code, written=written) for part in parts]
+        return "\n".join([first, *filter(None, others)])
+    return _joined(list(map(_pieces(language, code, written).__getitem__, text.split())))
 
 
-_BETWEEN = "0z0q0"
-"""A word that hardly any text has, and that is its own form: it stands between texts. It is
-ASCII, as most texts are, because Python reads a text faster if all of it is."""
+def _joined(pieces: list[str]) -> str:
+    """Return the terms of pieces that follow each other, with the groups of all behind them."""
+    terms = " ".join(filter(None, pieces))
+    if "\n" not in terms:
+        return terms
+    split = [piece.split("\n") for piece in pieces]
+    words = " ".join([piece[0] for piece in split if piece[0]])
+    return "\n".join([words, *(group for piece in split for group in piece[1:])])
 
 
-def forms_of_texts(texts: Sequence[str], language: str, *, code: bool = False) -> list[list[str]]:
-    """Return the ``normal_terms`` of texts that follow each other, in less time."""
-    plain = _plain_forms(texts, language, written=False)
-    if plain is None:
-        return [normal_terms(text, language, code=code) for text in texts]
-    return [terms.split() for terms in plain]
+class _Pieces(dict[str, str]):
+    """What ``indexed`` returns for what stands between white space, which is kept, up to a
+    number. Most of a text has been read before."""
+
+    def __init__(self, language: str, code: bool, written: bool) -> None:
+        super().__init__()
+        self._language, self._code, self._written = language, code, written
+
+    def __missing__(self, piece: str) -> str:
+        read = self._read(piece)
+        if len(piece) <= _MAX_PIECE:  # Chinese and others have no blanks
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[piece] = read
+        return read
+
+    def _read(self, piece: str) -> str:
+        if plain := _PLAIN_PIECE.fullmatch(piece):  # most
+            word = plain[1].lower()
+            form = _known(self._language)[word] if self._language else word
+            return f"{word}\t{form}" if self._written and form != word else form
+        if not self._language:
+            return " ".join(analysis.terms(piece))
+        tokens, forms, groups = _read_piece(piece, self._language, self._code)
+        terms = [
+            f"{word}\t{form}" if self._written and form != word else form
+            for (word, *_), (form, *_) in zip(tokens, forms, strict=True)
+        ]
+        return "\n".join(
+            [" ".join(terms), *(" ".join([form.term for form in group]) for group in groups)]
+        )
 
 
-def _plain_forms(texts: Sequence[str], language: str, written: bool) -> list[str] | None:
-    """Return the terms of each text with blanks between them, read in one piece; None if one has a
-    symbol, an identifier or the word that stands between them."""
-    marked = f" {_BETWEEN} ".join(texts)
-    if language and _UNUSUAL.search(marked):
-        return None
-    terms = " ".join(map(_words(language, written).__getitem__, analysis.terms(marked)))
-    pieces = terms.split(_BETWEEN)
-    return [piece.strip() for piece in pieces] if len(pieces) == len(texts) else None
+_pieces = cache(_Pieces)
 
 
 class ChunkForms(NamedTuple):
@@ -209,19 +244,12 @@ class ChunkForms(NamedTuple):
     @property
     def content(self) -> str:
         """The forms of the content."""
-        if self.own_content is not None:
-            return self.own_content
-        content = " ".join(filter(None, self.sentences))
-        if "\n" in content:
-            pieces = [sentence.split("\n") for sentence in self.sentences]
-            words = " ".join([piece[0] for piece in pieces if piece[0]])
-            content = "\n".join([words, *(group for piece in pieces for group in piece[1:])])
-        return content
+        return _joined(self.sentences) if self.own_content is None else self.own_content
 
 
 def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> ChunkForms:
     """Return the normal forms of a chunk. Those of its content are those of its sentences, unless a
-    word goes on in the next one. Most chunks are read in one piece.
+    word goes on in the next one.
 
     If ``written``, a form stands behind the word as StandardAnalyzer finds it, with a tab between,
     unless they are the same; only words as written for the language "".
@@ -229,9 +257,7 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
     texts = chunk.sentences()
     code = is_code(chunk.doc_id)
     read = partial(indexed, language=language, code=code, written=written)
-    title, *sentences = _plain_forms((chunk.title, *texts), language, written) or map(
-        read, (chunk.title, *texts)
-    )
+    title, *sentences = map(read, (chunk.title, *texts))
     titles: list[str] = []
     if language and (heading := chunk.heading) != chunk.title:
         title = read(heading)
@@ -299,6 +325,9 @@ _UNUSUAL = re.compile(
 )
 """A text without any of these has neither symbols nor identifiers. It begins with a set of rare
 characters, so that texts are searched fast."""
+_PLAIN_PIECE = re.compile(r"[(\"'\[]?([A-Za-z0-9][a-z0-9]{0,99})[]).,;:!?\"']*")
+"""One word between signs, and no identifier."""
+_PIECE = re.compile(r"\S+")
 _SIGNS = re.compile(r"\+\+(?!\+)|#(?!#)")
 _LANGUAGE = re.compile(r"[cfj](?:\+\+|#)", re.IGNORECASE)
 _SYMBOL = re.compile(
@@ -382,32 +411,6 @@ def _known(language: str) -> _Known:
     return _Known(language)
 
 
-class _Written(dict[str, str]):
-    """Words in lower case, each with its form behind it if that is another; kept as the forms
-    are."""
-
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        self._known = _known(language) if language else None
-
-    def __missing__(self, word: str) -> str:
-        form = word if self._known is None else self._known[word]
-        if len(self) >= _MAX_KNOWN:
-            self.clear()
-        self[word] = both = word if form == word else f"{word}\t{form}"
-        return both
-
-
-@cache
-def _written(language: str) -> _Written:
-    return _Written(language)
-
-
-def _words(language: str, written: bool) -> Mapping[str, str]:
-    """Return the mapping of words in lower case to what engines read."""
-    return _written(language) if written else _known(language)
-
-
 _POSSESSIVE = re.compile("(?<=\\w)'s$")
 _ELIDED = re.compile(
     "^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|all|coll|dall|dell|nell|sull|un|quest|bell)'"
@@ -433,21 +436,25 @@ def languages() -> tuple[str, ...]:
     return tuple(sorted(dictionary_factory.SUPPORTED_LANGUAGES))
 
 
+class _Dictionaries:
+    """The dictionaries, as simplemma asks for them."""
+
+    def get_dictionary(self, lang: str) -> Mapping[str, str]:
+        return dictionaries.lemmas(lang)
+
+
+_DICTIONARIES = _Dictionaries()
+
+
 class _Lemmas:
     """The lemmas of the words of a language, which are in lower case."""
 
     def __init__(self, language: str) -> None:
-        from simplemma import is_known, lemmatize
-        from simplemma.strategies import DictionaryLookupStrategy
-        from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
+        from simplemma import Lemmatizer
+        from simplemma.strategies import DefaultStrategy, DictionaryLookupStrategy
 
         self._language = language
-        self._is_known, self._lemmatize = is_known, lemmatize
-        words = LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)
-        self._dictionary = DictionaryLookupStrategy(LOW_MEMORY_DICTIONARY_FACTORY)
-        self._is_small = len(words) <= _SMALL_DICTIONARY
-        self._frugal = True
-        self._left = _MANY_WORDS
+        self._dictionary = DictionaryLookupStrategy(_DICTIONARIES)
         self._of_unknown, self._of_lemmas, self._of_nouns, self._regular = (
             [
                 (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
@@ -462,13 +469,14 @@ class _Lemmas:
         )
         self._uninflected = endings.UNINFLECTED.get(language, frozenset())
         self._has_parts = language in _LAST_PART
-        self._is_capitalised = language in _CAPITALISED  # and has compounds, which are looked up
-        self._spellings = (str.capitalize, str) if self._is_capitalised else (str,)
+        is_capitalised = language in _CAPITALISED  # and has compounds, which are looked up
+        self._spellings = (str.capitalize, str) if is_capitalised else (str,)
+        self._lemmatizer = Lemmatizer(
+            lemmatization_strategy=DefaultStrategy(is_capitalised, _DICTIONARIES)
+        )
 
     def __call__(self, word: str) -> str:
         """Return the lemma of a word, or the word itself."""
-        self._left -= 1
-        self._frugal = self._left > 0 or not self._is_small
         if self._language in _ELIDING:
             word = _ELIDED.sub("", word)
         head, spelling = "", self._inflected(word)
@@ -499,9 +507,7 @@ class _Lemmas:
         if self._has_parts:
             return self._noun_or_lemma(word)
         lemmas = (
-            self._lemmatize(
-                spelt(word), self._language, greedy=self._is_capitalised, low_memory=self._frugal
-            ).lower()
+            self._lemmatizer.lemmatize(spelt(word), self._language).lower()
             for spelt in self._spellings
         )
         return next((lemma for lemma in lemmas if lemma != word), word)
@@ -520,7 +526,7 @@ class _Lemmas:
 
     def _known(self, word: str) -> str | None:
         """Return a word if the dictionary has it."""
-        is_in = len(word) > 2 and self._is_known(word, self._language, low_memory=self._frugal)
+        is_in = len(word) > 2 and self._dictionary.get_lemma(word, self._language) is not None
         return word if is_in else None
 
     def _known_spelling(self, word: str) -> str | None:
@@ -561,10 +567,14 @@ def _first(words: Iterable[str], known: Callable[[str], str | None]) -> str | No
 @cache
 def _accented(language: str) -> Mapping[str, str]:
     """Return the words of a dictionary with accents, by their letters without."""
-    from simplemma.strategies.dictionaries import LOW_MEMORY_DICTIONARY_FACTORY
-
-    words = LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)
-    return {_accents_off(word.lower()): word for word in words if not word.isascii()}
+    return dictionaries.table(
+        f"{language}-accents",
+        lambda: {
+            _accents_off(word.lower()): word
+            for word in dictionaries.lemmas(language)
+            if not word.isascii()
+        },
+    )
 
 
 _OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",

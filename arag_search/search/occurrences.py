@@ -14,7 +14,7 @@ from typing import Literal
 from arag_search.corpus import split_at
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
-from arag_search.query.forms import Form, forms_of_texts, normal_forms
+from arag_search.query.forms import Form, normal_forms, normal_terms
 from arag_search.query.matching import Pattern, Words, patterns_of
 from arag_search.query.regexes import SlowPatternError, places
 from arag_search.query.tree import Regex, TextLeaf
@@ -112,7 +112,7 @@ class Sentences:
 def _forms(text: str, ends: tuple[int, ...], language: str, code: bool) -> list[list[str]]:
     """Return the normal forms of the sentences of a text. Searches find the same passages again, so
     that the last ones are cached."""
-    return forms_of_texts(split_at(text, ends), language, code=code)
+    return [normal_terms(sentence, language, code=code) for sentence in split_at(text, ends)]
 
 
 def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:

@@ -14,9 +14,9 @@ from arag_search.query.forms import (
     GAP,
     HOLE,
     NONE,
+    _pieces,
     folded,
     forms_of_chunk,
-    forms_of_texts,
     indexed,
     is_code,
     languages,
@@ -146,7 +146,7 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
         ("run --dry-run -j 4", "run dry run j 4\n--dry-run\n-j"),
         (
             "$HOME, @app.route and .NET",
-            "home app.route and net\napp route\n$home\n@app.route\n.net",
+            "home app.route and net\n$home\napp route\n@app.route\n.net",
         ),
         ("a-b a--b user@example.com", "a b a b user example.com\nexample com"),
         ("", ""),
@@ -246,10 +246,17 @@ def test_the_forms_of_a_chunk_are_those_of_its_texts(pieces: list[str], code: bo
     assert sorted(made[1:]) == sorted(whole[1:])
 
 
-@pytest.mark.parametrize("word", ["0z0q0", "0Z0Q0", "x0z0q0z0q0", "0z0q0 0z0q0", "\uff10z0q0"])
-def test_the_word_that_stands_between_texts_may_be_in_a_text(word: str) -> None:
-    texts = [f"Reading {word}. ", "The end."]
-    assert forms_of_texts(texts, NONE) == [normal_terms(text, NONE) for text in texts]
+@given(st.text(alphabet="aB1 _.-+#@$\n\u3000é", max_size=40), st.booleans())
+def test_a_text_is_read_as_its_pieces_between_white_space_are(text: str, code: bool) -> None:
+    pieces = [normal_forms(piece, "en", code=code) for piece in text.split()]
+    whole = [form.term for form in normal_forms(text, "en", code=code) if form.term]
+    assert sorted(whole) == sorted(form.term for piece in pieces for form in piece if form.term)
+
+
+def test_long_pieces_without_white_space_are_not_kept() -> None:
+    text = "北京" * 100
+    assert indexed(text, NONE) == " ".join(text)
+    assert text not in _pieces(NONE, False, False)
 
 
 def test_a_beginning_is_folded_and_has_no_lemma() -> None:

@@ -1,0 +1,53 @@
+"""The dictionaries of languages that simplemma ships, as tables that are mapped.
+
+To unpack a dictionary takes up to seconds, and a hundred megabytes. So each is made a table once, a
+trie of marisa-trie in the cache folder, which opens in less than a millisecond, and whose memory
+all processes share. Where the cache cannot be written, a process has tables of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from arag_search.system.cache import cache_folder
+from arag_search.system.durable import replacing
+
+_FORMAT = 1
+"""Increase it when a table of the same name holds something else."""
+
+
+@cache
+def lemmas(language: str) -> Mapping[str, str]:
+    """Return the words of a language (ISO 639), each with its lemma, as simplemma has them.
+
+    The first call on a machine takes seconds. Raises ValueError for a language without a
+    dictionary.
+    """
+    from simplemma.strategies import DefaultDictionaryFactory
+
+    return table(language, lambda: DefaultDictionaryFactory().get_dictionary(language))
+
+
+def table(name: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """Return a mapping that is made once on a machine, and kept in the cache by its name."""
+    from simplemma.strategies.dictionaries.trie_dictionary_factory import TrieWrapDict
+
+    folder = cache_folder() / "words"
+    path = folder / f"{name}-{version('simplemma')}-{_FORMAT}.trie"
+    kind: Any = import_module("marisa_trie").BytesTrie  # it has no types
+    trie = kind()
+    try:
+        trie.mmap(str(path))
+    except (OSError, RuntimeError):  # there is none, or it is damaged
+        trie = kind((word, value.encode()) for word, value in make().items())
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path, shared=True) as new:
+                trie.save(str(new))
+        except (OSError, RuntimeError):
+            pass
+    return TrieWrapDict(trie)
