@@ -100,7 +100,7 @@ def index_bare(chunks: Iterable[PreparedChunk], folder: Path) -> None:
     stored_text = make.stored(schema.TEXT, "")
     chunk_fields = _fields(make, schema.ID)
     chunk_document = _document(make, [record, *chunk_fields, stored_text])
-    sentence_fields = _fields(make, schema.CHUNK_ID)
+    sentence_fields = _fields(make, "chunk_id")
     sentence_document = _document(make, sentence_fields)
     set_record, set_stored = record.setBytesValue, stored_text.setStringValue
     set_id, set_doc_id, set_column, set_point, set_title, set_text = _setters(chunk_fields)

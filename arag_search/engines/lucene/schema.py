@@ -7,7 +7,7 @@ Declared metadata are exact terms (keyword), doubles (number) or the first milli
 ``record`` is a column of JSON with everything that a hit shows except its text: reading it costs a
 third of a stored field, which Lucene unpacks block by block. ``text`` is stored.
 
-``sentences/`` has one document per sentence: ``chunk_id``, ``doc_id``, ``ordinal``, the title and
+``sentences/`` has one document per sentence: ``doc_id``, ``ordinal``, the title and
 metadata of the chunk, the sentence as ``content``. Nothing is stored: a hit's chunk is found by
 ordinal.
 
@@ -48,7 +48,6 @@ CHUNKS_FOLDER = "chunks"
 SENTENCES_FOLDER = "sentences"
 
 ID = "id"
-CHUNK_ID = "chunk_id"
 ORDINAL = "ordinal"
 RECORD = "record"
 TEXT = "text"

@@ -195,7 +195,6 @@ class LuceneWriter:
         """Return the Java object that converts packed chunks to documents of the indexes."""
         names = java("arag.Documents$Names")(
             schema.ID,
-            schema.CHUNK_ID,
             DOC_ID,
             schema.ORDINAL,
             TITLE,

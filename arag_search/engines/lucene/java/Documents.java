@@ -49,10 +49,10 @@ public final class Documents {
         this.sentences = sentences;
         this.record = new BinaryDocValuesField(names.record(), new BytesRef());
         this.text = new StoredField(names.text(), "");
-        this.chunk = new Kind(names.id(), names);
+        this.chunk = new Kind(names, true);
         this.chunk.fields.add(record);
         this.chunk.fields.add(text);
-        this.sentence = new Kind(names.chunkId(), names);
+        this.sentence = new Kind(names, false);
         for (int i = 0; i < metadataNames.length; i++) {
             metadata.add(new Metadata(metadataNames[i], metadataKinds.charAt(i)));
         }
@@ -121,7 +121,6 @@ public final class Documents {
     /** The names of the Lucene fields, which Python defines; the last two may be null. */
     public record Names(
             String id,
-            String chunkId,
             String documentId,
             String ordinal,
             String title,
@@ -142,12 +141,14 @@ public final class Documents {
         private final List<Words.Stream> titles = new ArrayList<>();
         private final List<Words.Stream> contents = new ArrayList<>();
 
-        Kind(String idName, Names names) {
-            id = new StringField(idName, "", Field.Store.NO);
+        Kind(Names names, boolean hasId) {
+            id = new StringField(names.id(), "", Field.Store.NO);
             documentId = new KeywordField(names.documentId(), "", Field.Store.NO);
             column = new NumericDocValuesField(names.ordinal(), 0L);
             point = new LongPoint(names.ordinal(), 0L);
-            fields.add(id);
+            if (hasId) {
+                fields.add(id);
+            }
             fields.add(documentId);
             fields.add(column);
             fields.add(point);
