@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_318,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
     ("arag_search/tools/",): 5_255,
     ("arag_search/agent/",): 4_497,
     ("arag_search/evaluation/",): 3_491,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_985,
     ("arag_search/engines/opensearch/",): 4_696,
-    ("arag_search/engines/",): 6_983,
+    ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_839,
     ("arag_search/cli/",): 4_963,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_600,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_841,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_867,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
-    ("bench/",): 17_951,
-    ("tests/",): 59_670,
+    ("bench/",): 17_952,
+    ("tests/",): 59_681,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 146_320
+ALL = 146_412
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -30,7 +30,9 @@ from arag_search.system.lock import HeldError, hold
 
 _MAX_CACHES = 3
 """One for each environment on a machine; the newest are kept."""
-_PASSAGES = 40
+_PASSAGES = 400
+_ROUNDS = 40
+"""As many searches as an agent makes: Java keeps with the classes which code was used often."""
 _QUERIES = (
     "opera",
     "opera OR vivaldi griselda",
@@ -130,13 +132,15 @@ def _build_and_search(folder: Path) -> None:
             writer.commit({})
     writer.finish({schema.MANIFEST_KEY: manifest.to_json(), schema.UPDATE_KEY: "1"})
     with closing(LuceneEngine.open(folder, "the training run")) as engine:
-        for text in _QUERIES:
-            query = parse(text, manifest.query_schema).tree
-            engine.search(SearchRequest(query))
-            engine.search(SearchRequest(query, granularity="sentence"))
-            engine.counts([(query, "chunk"), (query, "sentence")], None)
-        engine.keyword_search(KeywordRequest(("Antonio Vivaldi", "opera")))
-        engine.read(["3.1"], None)
+        queries = [parse(text, manifest.query_schema).tree for text in _QUERIES]
+        for _ in range(_ROUNDS):
+            for query in queries:
+                request = SearchRequest(query)
+                engine.search(request)
+                engine.search(SearchRequest(query, granularity="sentence"))
+                engine.counts_and_pages([(part, "chunk") for part in queries], [request], None)
+            engine.keyword_search(KeywordRequest(("Antonio Vivaldi", "opera")))
+            engine.read(["3.1"], None)
 
 
 if __name__ == "__main__":
