@@ -6,6 +6,7 @@ import email.utils
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -19,47 +20,61 @@ from tests.support.openai_asking import FINAL, QUESTION, WaitLog, raised_message
 from tests.support.patience import PATIENCE_S
 
 
-def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
-    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
-) -> None:
-    endpoint.reply_with(refusal(429, "Slow down", headers={"Retry-After": "7"}), completion("Ada"))
-    assert patient.reply(QUESTION).text == "Ada"
-    assert waits.seconds == [7.0]
-    assert waits.retries == [Retry("q1", 1, 3, "Slow down", 7.0)]
+def limit(**headers: str) -> Answer:
+    """Return a refusal for too many requests, with headers whose names have _ for -."""
+    return refusal(
+        429, "Slow down", headers={name.replace("_", "-"): text for name, text in headers.items()}
+    )
+
+
+GOOGLE = {
+    "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Quota",
+    "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}],
+}  # fmt: skip
+OOPS = "<h1>oops</h1>"
+
+
+def under_200(error: dict[str, object]) -> list[tuple[Answer, float, str]]:
+    """Return rows of an error that comes with a good status, alone or beside half a reply."""
+    half = {"choices": [{"error": error, "message": {"content": "Half"}}]}
+    return [(Answer(200, body), 1.0, "x") for body in ({"error": error}, half)]
 
 
 @pytest.mark.parametrize(
-    ("headers", "expected_s"),
+    ("answer", "wait_s", "reason"),
     [
-        ({"Retry-After": "0"}, 0.0),
-        ({"Retry-After": "37s"}, 37.0),
-        ({"Retry-After": "-4"}, 0.0),
-        ({"Retry-After": "soon"}, 1.0),
-        ({"Retry-After": "nan"}, 1.0),
-        ({"Retry-After": "2", "Retry-After-Ms": "1500"}, 1.5),
-        ({}, 1.0),
+        (limit(), 1.0, "Slow down"),
+        (limit(Retry_After="7"), 7.0, "Slow down"),
+        (limit(Retry_After="0"), 0.0, "Slow down"),
+        (limit(Retry_After="37s"), 37.0, "Slow down"),
+        (limit(Retry_After="-4"), 0.0, "Slow down"),
+        (limit(Retry_After="soon"), 1.0, "Slow down"),
+        (limit(Retry_After="nan"), 1.0, "Slow down"),
+        (limit(Retry_After="2", Retry_After_Ms="1500"), 1.5, "Slow down"),
+        (Answer(429, [{"error": GOOGLE}]), 37.0, "Quota"),
+        *((Answer(status, OOPS), 1.0, OOPS) for status in (408, 500, 502, 503, 529)),
+        (Answer(200, completion("Ada").body, cut=True), 1.0, "RemoteProtocolError: peer closed"),
+        *under_200({"code": "server_error", "message": "x"}),
+        *under_200({"code": "502", "message": "x"}),
+        *under_200({"code": 503, "message": "x"}),
+        *under_200({"type": "overloaded_error", "message": "x"}),
+        *under_200({"code": "rate_limit_exceeded", "message": "x"}),
     ],
 )
-def test_retry_after_is_seconds(
+def test_a_passing_failure_is_retried_after_the_wait_that_is_asked_for(
     patient: OpenAIModel,
     endpoint: Endpoint,
     waits: WaitLog,
-    headers: dict[str, str],
-    expected_s: float,
+    answer: Answer,
+    wait_s: float,
+    reason: str,
 ) -> None:
-    endpoint.reply_with(refusal(429, "Slow down", headers=headers), completion("Ada"))
-    patient.reply(QUESTION)
-    assert waits.seconds == [expected_s]
-
-
-def test_the_delay_that_google_asks_for_is_read(
-    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
-) -> None:
-    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}]
-    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Quota", "details": details}
-    endpoint.reply_with(Answer(429, [{"error": error}]), completion("Ada"))
+    endpoint.reply_with(answer, completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
-    assert waits.seconds == [37.0]
+    assert waits.seconds == [wait_s]
+    (retry,) = waits.retries
+    assert retry.reason.startswith(reason)
+    assert replace(retry, reason="") == Retry("q1", 1, 3, "", wait_s)
 
 
 def test_a_wait_that_is_too_long_fails_at_once_and_says_when_to_come_back(
@@ -94,33 +109,6 @@ def test_a_rate_limit_without_end_is_reported_with_the_attempts(
     )
     assert len(endpoint.requests) == 3
     assert waits.seconds == [1.0, 2.0]
-
-
-@pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
-def test_transient_statuses_are_retried(
-    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog, status: int
-) -> None:
-    endpoint.reply_with(Answer(status, "<h1>oops</h1>"), completion("Ada"))
-    assert patient.reply(QUESTION).text == "Ada"
-    assert [retry.reason for retry in waits.retries] == ["<h1>oops</h1>"]
-
-
-def test_an_error_of_a_gateway_under_status_200_counts_as_the_status_it_names(
-    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
-) -> None:
-    answer = Answer(200, {"error": {"message": "Provider is down", "code": 502}})
-    endpoint.reply_with(answer, completion("Ada"))
-    assert patient.reply(QUESTION).text == "Ada"
-    assert waits.seconds == [1.0]
-
-
-def test_a_broken_connection_is_retried(
-    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
-) -> None:
-    answer = Answer(200, completion("Ada").body, cut=True)
-    endpoint.reply_with(answer, completion("Ada"))
-    assert patient.reply(QUESTION).text == "Ada"
-    assert waits.retries[0].reason.startswith("RemoteProtocolError: peer closed connection")
 
 
 def test_a_silent_endpoint_is_given_up_after_the_last_attempt(
@@ -173,23 +161,3 @@ def test_closing_a_model_ends_its_waits(endpoint: Endpoint) -> None:
         with pytest.raises(ModelUnavailableError, match=r"^The model was closed\."):
             call.result(30)  # less than the wait
     model.close()
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"code": "server_error", "message": "x"},
-        {"code": "502", "message": "x"},
-        {"code": 503, "message": "x"},
-        {"type": "overloaded_error", "message": "x"},
-        {"code": "rate_limit_exceeded", "message": "x"},
-    ],
-)
-def test_an_error_with_a_good_status_is_retried_as_its_code_says(
-    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog, error: dict[str, object]
-) -> None:
-    half = {"choices": [{"error": error, "message": {"content": "Half"}}]}
-    for body in ({"error": error}, half):
-        endpoint.reply_with(Answer(200, body), completion("Ada"))
-        assert patient.reply(QUESTION).text == "Ada"
-    assert len(waits.seconds) == 2
