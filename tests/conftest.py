@@ -17,6 +17,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from arag_search.cli.app import run
+from arag_search.engines.jars import CLASSPATH_VARIABLE, lucene_jars
 from arag_search.engines.lucene import jvm
 from arag_search.search.index import Index
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
@@ -69,6 +70,19 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.delenv(f"ARAG_{name}", raising=False)
             patch.delenv(f"OPENAI_{name}", raising=False)
         yield
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make an empty cache of downloads for a test. Lucene stays where it is, and with it the cache
+    of Java's classes, so that no process starts to make another."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    monkeypatch.setenv(CLASSPATH_VARIABLE, lucene_jars(jvm.LUCENE_CORE)[0])
+    classes = jvm.aot_cache(jvm.class_path())
+    (folder / classes.name).symlink_to(classes if classes.exists() else os.devnull)
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
+    return folder
 
 
 # A deadline would be a test of time, which a busy machine fails.

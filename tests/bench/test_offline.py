@@ -79,13 +79,12 @@ def test_the_bench_measures_evidence_and_tokens_beside_those_of_one_query(
 
 
 def test_the_bench_runs_over_the_sample_and_leaves_published_results_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     published = (RESULTS_FOLDER / "offline.json").read_bytes()
     assert main(["all", "--limit", "3", "--data", str(SAMPLE)]) == 0
     output = capsys.readouterr()
     assert "sample" in output.out
-    assert str(tmp_path / "bench" / "results" / "sample" / "offline.json") in output.err
-    assert (tmp_path / "bench" / "results" / "sample" / "offline.json").is_file()
+    assert str(own_cache / "bench" / "results" / "sample" / "offline.json") in output.err
+    assert (own_cache / "bench" / "results" / "sample" / "offline.json").is_file()
     assert (RESULTS_FOLDER / "offline.json").read_bytes() == published

@@ -23,18 +23,12 @@ from tests.support.watched_folders import (
     digest_of,
     eventually,
     fresh_digest,
-    link_cache,
     make_notes,
     watch_process,
 )
 from tests.support.watched_folders import watching as running
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = link_cache(tmp_path / "cache")
-    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(name="notes")

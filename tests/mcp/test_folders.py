@@ -27,14 +27,9 @@ from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.passages import VIVALDI, index_of
 from tests.support.patience import PATIENCE_S
-from tests.support.watched_folders import MAIN, link_cache, make_notes
+from tests.support.watched_folders import MAIN, make_notes
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = link_cache(tmp_path / "cache")
-    monkeypatch.setenv(CACHE_VARIABLE, str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(name="notes")
@@ -122,13 +117,13 @@ def test_a_newcomer_is_done_after_two_lines_of_the_readme_also_without_a_clone(
 
 
 def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_is_asked(
-    notes: Path, cache: Path, arag: Command
+    notes: Path, own_cache: Path, arag: Command
 ) -> None:
     (notes / "broken.docx").write_bytes(b"no archive")
     first = arag("search", str(notes), "word3")
     assert "note3.md" in first.out
     assert "skipped: 1 bad file" in first.err
-    assert (cache / "folders").stat().st_mode & 0o777 == 0o700
+    assert (own_cache / "folders").stat().st_mode & 0o777 == 0o700
     (notes / "new.md").write_text("# New\n\nThe harbour.\n")
     stale = arag("search", str(notes), "harbour")
     assert "new.md" not in stale.out
@@ -139,9 +134,9 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
     described = arag("info", str(link), "--json").json
     assert described["watched"]["problem"] == ""
     assert "broken.docx: " in described["watched"]["left_out"][1]
-    assert described["location"].startswith(str(cache))
+    assert described["location"].startswith(str(own_cache))
     assert arag("forget", str(notes)).code == 0
-    assert not list((cache / "folders").iterdir())
+    assert not list((own_cache / "folders").iterdir())
     assert "no index yet" in arag("info", str(notes)).err
     assert "no index of this folder" in arag("forget", str(notes)).err
 

@@ -36,15 +36,6 @@ WORDS = [
 ]
 
 
-def link_cache(folder: Path) -> Path:
-    """Make a cache of downloads of its own for a test, with what the usual one has."""
-    folder.mkdir()
-    for file in cache_folder().iterdir():
-        if file.is_file() and file.suffix in (".jar", ".aot"):
-            (folder / file.name).symlink_to(file)
-    return folder
-
-
 def make_notes(folder: Path, count: int) -> Path:
     """Make a folder of ``count`` notes on the sea, and return it."""
     folder.mkdir()
