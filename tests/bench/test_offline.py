@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from arag_search.search.results import SearchHit
-from arag_search.system.cache import CACHE_VARIABLE
 from arag_search.tokens import count_tokens
 from bench import RESULTS_FOLDER
 from bench.data import SAMPLE

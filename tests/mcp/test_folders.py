@@ -21,7 +21,6 @@ from arag_search.mcp_server import protocol
 from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import FollowedState, Follower
-from arag_search.system.cache import CACHE_VARIABLE
 from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of

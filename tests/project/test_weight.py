@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 17_952,
-    ("tests/",): 59_681,
+    ("tests/",): 59_665,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 146_412
+ALL = 146_396
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -86,9 +86,16 @@ class Corpus:
             document["lang"] = chance.choice(("en", "it", "de"))
         return document
 
+    def version(self, identifier: str) -> dict[str, object]:
+        """Draw a new version of a document, which may differ in its metadata alone."""
+        known = self.documents.get(identifier)
+        if known is not None and self._random.random() < 0.3:
+            return {**known, "year": self._random.randrange(1650, 1750)}
+        return self.document(identifier)
+
     def file_of(self, identifiers: Sequence[str]) -> str:
         """Write a file of new versions of these documents, and update the corpus with them."""
-        versions = {identifier: self.document(identifier) for identifier in identifiers}
+        versions = {identifier: self.version(identifier) for identifier in identifiers}
         for identifier, version in versions.items():
             if self.documents.get(identifier) != version:  # the same document keeps its place
                 self.documents.pop(identifier, None)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from arag_search.corpus import Chunk
 from arag_search.errors import (
     ArgumentError,
     IndexClosedError,
@@ -382,16 +383,23 @@ def test_a_logical_query_that_matches_nothing_is_noted_and_a_condition_holds(ind
 # Vectors that are not up to date
 
 
-def test_passages_that_were_deleted_meanwhile_are_left_out_and_counted() -> None:
+CHANGED = [replace(old, content="New. ", sentence_ends=(5,)) for old in VIVALDI[:2]]
+
+
+@pytest.mark.parametrize("present", [VIVALDI[2:], (*CHANGED, *VIVALDI[2:])])
+def test_passages_that_changed_meanwhile_are_left_out_and_counted(
+    present: tuple[Chunk, ...],
+) -> None:
     encoder = HashingEncoder()
     vectors = VectorSource.of(MemoryVectors(VIVALDI, encoder), encoder)
-    index = Index(MemoryEngine(VIVALDI[2:]), "memory", vectors=vectors)
+    index = Index(MemoryEngine(present), "memory", vectors=vectors)
     result = index.semantic_search(QUERY)
     assert sorted(ids(result)) == ["griselda.1", "page.1", "scarlatti.1"]
     assert result.notes == (
         "2 passages left out: changed or deleted since the vectors were opened.",
     )
     assert len(index.hybrid_search(QUERY).hits) == 3
+    assert len(index.naive_embedding_search(QUERY).hits) == 3
 
 
 # Opening, encoding, closing
