@@ -40,12 +40,10 @@ COMMANDS = {
     "check": "Show how a query is understood, or what is wrong with it.",
     "info": "Describe indexes and their vectors, and verify them.",
     "presets": "List the presets, or explain one with its prompt.",
-    "questions": "Describe a file of questions before it is run or measured.",
     "run": "Answer a file of questions, and record every step.",
     "show": "Show one question of a run, step by step.",
     "score": "Score a run against gold answers, overall and by type.",
     "view": "Make a page that shows a run in a browser.",
-    "unavailable": "Remove evidence, so that a model has to refuse to answer.",
 }
 """The commands in the order of --help, with what it says of them."""
 
@@ -54,7 +52,6 @@ _MODULES = {
     "delete": "updates",
     "forget": "updates",
     "show": "view",
-    "unavailable": "questions",
 }
 _WITHOUT_INDEX = ("demo", "forget", "install", "presets", "show")
 SETTINGS: dict[str, Any] = {

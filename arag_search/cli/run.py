@@ -112,7 +112,7 @@ def run_command(
     Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
     2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, BEIR, WixQA, FinanceBench and
-    BrowseComp-Plus are read without conversion (arag-search questions FILE describes one).
+    BrowseComp-Plus are read without conversion.
     Questions without an id are q1, q2, ... by their position.
 
     Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at

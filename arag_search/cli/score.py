@@ -38,7 +38,7 @@ def score_command(
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help="Print these measures instead, such as EM,TokensToEvidence,nDCG@10; may be "
+            help="Print these measures instead, such as EM,TokensToEvidence,Recall@5; may be "
             "repeated.",
             metavar="NAME",
             show_default=False,
@@ -78,9 +78,8 @@ def score_command(
     Hallucination, GoldLeak; EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens,
     PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of one tool: ToolCalls:open),
     SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with --index and judged documents
-    (else those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k; of the
-    documents that answers cite, best first, with judged documents or --index: CitedRecall@k,
-    CitedNDCG@k, CitedSuccess@k.
+    (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the documents that answers cite,
+    best first, with judged documents or --index: CitedRecall@k, CitedNDCG@k, CitedSuccess@k.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".
@@ -96,7 +95,6 @@ def score_command(
       arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
-      arag-search score runs/a --judge gpt-4o-mini --judge-trajectories --index my-index
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
     measures = parse_measures(measure or ())
@@ -118,6 +116,6 @@ def score_command(
         print_json(scored.to_json(), pretty=True)
         return 0
     print_text(measures_text(scored) if scored.measures else score_text(scored))
-    if trajectories or judge.judge_trajectories:
+    if trajectories:
         print_text(details_text(scored))
     return 0

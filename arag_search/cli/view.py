@@ -78,7 +78,7 @@ def view_command(
     \b
       arag-search view runs/a --open
       arag-search view runs/a --compare runs/b --out a-and-b.html
-      arag-search view runs/a --judge gpt-4o-mini --judge-trajectories
+      arag-search view runs/a --judge gpt-4o-mini
     """
     if no_gold and questions is not None:
         raise ArgumentError(

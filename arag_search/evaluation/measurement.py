@@ -20,7 +20,6 @@ from arag_search.evaluation.question_score import (
 )
 from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence, Passages
 from arag_search.questions.question import Question
-from arag_search.questions.record import GOLD_GRADE
 from arag_search.system.extras import missing_extra
 
 Grades = Mapping[str, int]
@@ -32,7 +31,7 @@ _UNSUPPORTED: Mapping[Verdict, Unsupported] = {
     "incorrect": "hallucination",
     "correct": "gold leak",
 }
-_THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG", "GoldRecall": f"R(rel={GOLD_GRADE})"}
+_THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG"}
 
 
 def ranking_values(

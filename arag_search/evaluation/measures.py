@@ -1,7 +1,7 @@
 """Measures as values: they print as typed, and parse back.
 
-parse_measure("nDCG@10") == Measure(NDCG, 10)
-str(Measure(NDCG, 10)) == "nDCG@10"
+parse_measure("Recall@10") == Measure(RECALL, 10)
+str(Measure(RECALL, 10)) == "Recall@10"
 parse_measure("ToolCalls:open") == Measure(TOOL_CALLS, tool="open")
 """
 
@@ -17,7 +17,6 @@ from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
 from arag_search.evaluation.question_score import QuestionScore, Unsupported
-from arag_search.questions.record import GOLD_GRADE
 from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
@@ -238,14 +237,8 @@ COST = _cost(
     lambda of: of.score.cost_usd,
 )
 RECALL = _ranking("Recall", "relevant documents among the first k that were shown")
-GOLD_RECALL = _ranking(
-    "GoldRecall", f"documents of grade {GOLD_GRADE} or more among the first k that were shown"
-)
-PRECISION = _ranking("P", "share of the first k documents that is relevant")
 NDCG = _ranking("nDCG", "gain of the first k documents by grade and rank")
-RECIPROCAL_RANK = _ranking("RR", "1 / rank of the first relevant document")
 AVERAGE_PRECISION = _ranking("AP", "mean precision at the relevant documents")
-SUCCESS = _ranking("Success", "a relevant document is among the first k")
 CITED_RECALL = _citations(
     "CitedRecall", "share of the relevant documents that is among the first k that were cited"
 )

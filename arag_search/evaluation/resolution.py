@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -210,13 +210,6 @@ class LocatedEvidence:
             question.id: resolve_evidence(question, passages, published) for question in questions
         }
         return LocatedEvidence(passages, sets)
-
-
-def rule_counts(rules: Iterable[Rule | None]) -> dict[str, int]:
-    """Return how many pieces each rule resolved, in the order of the rules; "unresolved" comes
-    last."""
-    counts = Counter(rules)
-    return {rule or "unresolved": counts[rule] for rule in (*RULES, None) if counts[rule]}
 
 
 def _resolve_hop(hop: Hop, passages: Passages) -> ResolvedHop:

@@ -16,8 +16,7 @@ from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
-from arag_search.evaluation.judging.failures import NOT_JUDGED, FailureJudge, FailureVerdict
-from arag_search.evaluation.judging.intents import IntentJudge, IntentMeasures, intent_measures
+from arag_search.evaluation.judging.failures import NOT_JUDGED
 from arag_search.evaluation.judging.judge import (
     Agreement,
     Judge,
@@ -42,8 +41,6 @@ from arag_search.evaluation.trajectories import Trajectories, trajectories
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
-
-NOT_MEASURED = "not measured: it takes a model's verdicts (--judge, --judge-trajectories)"
 
 _NEEDED = {
     "index": "the index that was searched (--index)",
@@ -106,9 +103,7 @@ class Score:
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
     requested ``measures``, by question, and ``means`` their means over the same groups as rows.
     ``judged`` and ``factuality`` are the results of judges, if there were any. ``located`` is the
-    evidence in the index that was given, None without one. ``intents`` are measures of searches
-    for the same fact, and ``failure_verdicts`` A-RAG's categories of wrong answers by question;
-    None without their judges.
+    evidence in the index that was given, None without one.
     """
 
     run: RunDescription
@@ -123,8 +118,6 @@ class Score:
     judged: Judged | None = None
     factuality: JudgedFactuality | None = None
     located: LocatedEvidence | None = None
-    intents: IntentMeasures | None = None
-    failure_verdicts: Mapping[str, FailureVerdict] | None = None
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
         """Return how often each category occurs, in the groups of the rows."""
@@ -155,17 +148,11 @@ class Score:
             "rows": [asdict(row) for row in self.rows],
             "questions": [asdict(question) for question in self.questions],
             "notes": list(self.notes),
-            "trajectories": {
-                **asdict(self.trajectories),
-                "intents": NOT_MEASURED if self.intents is None else asdict(self.intents),
-            },
+            "trajectories": asdict(self.trajectories),
             "failures": {
                 "categories": FAILURES,
                 "by_type": self.failure_counts(),
                 "questions": dict(self.failures),
-                "categories_of_a_rag": NOT_MEASURED
-                if self.failure_verdicts is None
-                else {id: asdict(verdict) for id, verdict in self.failure_verdicts.items()},
             },
         }
         if self.measures:
@@ -217,8 +204,7 @@ def score_run(
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
     scores = tuple(score_question(question, records.get(question.id)) for question in asked)
-    passages = None if index is None else Passages(index.scan())
-    located = None if passages is None else LocatedEvidence.of(asked, passages)
+    located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = _judge_answers(judges.verdicts, asked, records, labels)
@@ -231,7 +217,6 @@ def score_run(
         judgements=None if judged is None else judged.judgements,
         factuality={} if factuality is None else means_of(factuality.answers),
     )
-    failures = _failures(run, scores, judged, located)
     return Score(
         run=run.description,
         rows=rows_of(scores),
@@ -245,15 +230,13 @@ def score_run(
         trajectories=trajectories(
             records[question.id] for question in asked if question.id in records
         ),
-        failures=failures,
+        failures=_failures(run, scores, judged, located),
         measures=measures,
         values=values if measures else {},
         means=means_by_type(scores, values, measures) if measures else (),
         judged=judged,
         factuality=factuality,
         located=located,
-        intents=_judge_intents(judges.intents, asked, records),
-        failure_verdicts=_judge_failures(judges.failures, run, failures, passages),
     )
 
 
@@ -314,29 +297,6 @@ def _judge_factuality(
         return None
     answers = judge.judge_all(questions, records)
     return JudgedFactuality(judge.model.name, judge.repeats, answers)
-
-
-def _judge_intents(
-    judge: IntentJudge | None, questions: Sequence[Question], records: Mapping[str, Record]
-) -> IntentMeasures | None:
-    return None if judge is None else intent_measures(judge.judge_all(questions, records).values())
-
-
-def _judge_failures(
-    judge: FailureJudge | None,
-    run: LoadedRun,
-    failures: Mapping[str, Failure],
-    passages: Passages | None,
-) -> dict[str, FailureVerdict] | None:
-    """Judge the wrong answers that a record has, beside their mechanical categories."""
-    if judge is None:
-        return None
-    wrong = [
-        question
-        for question in run.questions
-        if failures.get(question.id, "no answer") != "no answer"
-    ]
-    return judge.judge_wrong(wrong, run.records, () if passages is None else passages.all)
 
 
 def _judge_notes(judged: Judged | None) -> list[str]:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.description import answers_itself, is_yes_or_no
 from arag_search.evaluation.resolution import IndexedPassage, Passages, resolve_evidence
-from arag_search.evaluation.text_match import whole_words
+from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.questions.question import Question
@@ -117,11 +117,20 @@ def reason_against(question: Question) -> str | None:
     be read."""
     if not any(map(whole_words, question.answers)) or not question.answerable:
         return NO_ANSWER
-    if is_yes_or_no(question):
+    if _is_yes_or_no(question):
         return YES_NO
-    if answers_itself(question):
+    if _answers_itself(question):
         return IN_QUESTION
     return None
+
+
+def _is_yes_or_no(question: Question) -> bool:
+    return any(normalise(answer) in ("yes", "no") for answer in question.answers)
+
+
+def _answers_itself(question: Question) -> bool:
+    text = whole_words(question.text)
+    return any(stands_in(answer, text) for answer in question.answers)
 
 
 def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:

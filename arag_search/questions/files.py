@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -194,7 +193,6 @@ __all__ = [
     "Question",
     "QuestionFile",
     "Triple",
-    "evidence_fingerprint",
     "load_questions",
     "questions_fingerprint",
     "read_questions",
@@ -208,12 +206,10 @@ _ASKED = ("id", "text", "answers", "type", "supporting_titles", "evidence")
 
 @dataclass(frozen=True, slots=True)
 class QuestionFile:
-    """The content of a file of questions: its questions in order, the number of records of each
-    shape, and notes on how it was read that its user may not expect."""
+    """The questions of a file in order, and notes on how it was read that its user may not
+    expect."""
 
-    path: Path
     questions: tuple[Question, ...]
-    shapes: Mapping[Shape, int]
     notes: tuple[str, ...] = ()
 
 
@@ -230,8 +226,7 @@ def read_questions(path: Path | str) -> QuestionFile:
     """Return the questions of a file with notes on it. Raises the errors of ``load_questions``."""
     path = Path(path)
     if is_beir(path):
-        questions, notes = read_beir(path)
-        return QuestionFile(path, questions, {"BEIR": len(questions)}, notes)
+        return QuestionFile(*read_beir(path))
     read = [(*read_record(value, where), where) for where, value in json_records(path)]
     if not read:
         raise QuestionsError("There are no questions.", where=str(path), allowed=ALLOWED)
@@ -257,9 +252,8 @@ def read_questions(path: Path | str) -> QuestionFile:
             )
         by_id[question.id] = question
         places[question.id] = where
-    shapes = Counter[Shape](shape for shape, _, _ in records)
     unnamed = sum(question.id == NO_ID for _, question, _ in read)
-    return QuestionFile(path, tuple(by_id.values()), shapes, _notes(twins, unnamed))
+    return QuestionFile(tuple(by_id.values()), _notes(twins, unnamed))
 
 
 def questions_fingerprint(questions: Sequence[Question]) -> str:
@@ -267,13 +261,6 @@ def questions_fingerprint(questions: Sequence[Question]) -> str:
     run belongs to this fingerprint."""
     asked = [{name: getattr(question, name) for name in _ASKED} for question in questions]
     return hashlib.sha256(orjson.dumps(asked)).hexdigest()
-
-
-def evidence_fingerprint(questions: Sequence[Question]) -> str:
-    """SHA-256 over everything known about the questions, including hops, passages and judgements.
-    Measures of evidence belong to this fingerprint."""
-    known = [asdict(question) for question in questions]
-    return hashlib.sha256(orjson.dumps(known)).hexdigest()
 
 
 def _with_ids(questions: Sequence[Question]) -> list[Question]:

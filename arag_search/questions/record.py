@@ -4,7 +4,7 @@ strictly."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -257,7 +257,7 @@ ALLOWED = (
     "folders of BEIR"
 )
 
-GOLD_GRADE = 2
+_GOLD_GRADE = 2
 """The grade, from which on a relevant document holds the answer itself."""
 NO_ID = ""
 """The id of a question whose record has none, until the whole file is read."""
@@ -348,29 +348,6 @@ def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
     if fields.has("context"):
         return [passage for passage in _context(fields) if passage.title in titles]
     return [GoldPassage(None, text) for text in fields.texts_in("evidence")]
-
-
-def plain_record(question: Question) -> dict[str, Any]:
-    """Return a question with an answer as a record of the plain shape, from which the same
-    question is read. Alternative sets of titles, and judged documents, are lost."""
-    first, *aliases = question.answers
-    derived = question.hops == triple_hops(question.evidence, question.supporting_titles)
-    return {
-        "id": question.id,
-        "question": question.text,
-        "answer": first,
-        "answer_aliases": aliases,
-        "answerable": question.answerable,
-        "question_type": question.type,
-        "supporting_titles": list(question.supporting_titles),
-        "supporting_sentences": [
-            [sentence.title, sentence.number] for sentence in question.supporting_sentences
-        ],
-        "supporting_passages": [asdict(passage) for passage in question.supporting_passages],
-        "evidence": [list(triple) for triple in question.evidence],
-        "hops": [] if derived else [asdict(hop) for hop in question.hops],
-        "source": question.source,
-    }
 
 
 # Chains
@@ -498,7 +475,7 @@ def _browsecomp_plus(fields: Fields) -> Question:
     other evidence has the grade 1."""
     fields.check((("query",), ("answer",)), ALLOWED)
     grades: dict[str, int] = {}
-    for name, grade in (("gold_docs", GOLD_GRADE), ("evidence_docs", 1)):
+    for name, grade in (("gold_docs", _GOLD_GRADE), ("evidence_docs", 1)):
         for document in fields.objects(name):
             document.check((("docid",),), '"gold_docs" and "evidence_docs" of {"docid"}')
             grades.setdefault(document.id(("docid",)), grade)

@@ -12,7 +12,6 @@ from arag_search.errors import RunError
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.evidence import FAILURES
-from arag_search.evaluation.judging.failures import failure_verdict_counts
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.measurement import measures_json
 from arag_search.evaluation.measures import Measure
@@ -63,13 +62,6 @@ def overview(scores: Sequence[Score]) -> dict[str, Any]:
         "types": [_types(score) for score in scores],
         "categories": list(FAILURES.items()),
         "failures": [score.failure_counts() for score in scores],
-        "verdicts": [
-            None
-            if score.failure_verdicts is None
-            else failure_verdict_counts(score.failure_verdicts)
-            for score in scores
-        ],
-        "intents": [None if score.intents is None else asdict(score.intents) for score in scores],
         "tools": [
             {name: asdict(use) for name, use in score.trajectories.tools.items()}
             for score in scores

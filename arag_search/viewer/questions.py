@@ -188,17 +188,11 @@ class Questions:
         return entry
 
     def _verdict(self, id: str) -> str:
-        """Return the judge's verdict on the answer and on why it is wrong, nothing without them."""
-        judged, failures = self._score.judged, self._score.failure_verdicts
-        verdicts = (
-            []
-            if judged is None or id not in judged.judgements
-            else ([judged.judgements[id].verdict or NOT_JUDGED])
-        )
-        failure = None if failures is None else failures.get(id)
-        if failure is not None:
-            verdicts += [str(failure)]
-        return ", ".join(verdicts)
+        """Return the judge's verdict on the answer, nothing without one."""
+        judged = self._score.judged
+        if judged is None or id not in judged.judgements:
+            return ""
+        return judged.judgements[id].verdict or NOT_JUDGED
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
         """Return, for every sufficient set of evidence, the name of each piece and the steps at

@@ -6,29 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.evaluation.description import Description, describe
 from arag_search.questions.files import read_questions
 from arag_search.search.index import open_index
 from arag_search.system.progress import open_progress
 from bench import BenchError
 from bench.data import INDEX, questions_in
+from bench.published.problems import problems_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 
 @dataclass(frozen=True, slots=True)
 class MadeSet:
-    """A data set in its folder, with the description of its questions beside its index."""
+    """A data set in its folder, with the problems of its questions beside its index."""
 
     folder: Path
+    questions: int
     documents: int
-    description: Description
+    problems: Sequence[str]
 
     def lines(self) -> Iterator[str]:
         """Yield the description for people."""
-        described = self.description
-        yield f"{self.folder}: {described.questions:,} questions, {self.documents:,} documents"
-        yield from (f"  Note: {problem}" for problem in described.problems)
+        yield f"{self.folder}: {self.questions:,} questions, {self.documents:,} documents"
+        yield from (f"  Note: {problem}" for problem in self.problems)
 
 
 def made_set(folder: Path, sources: Sequence[Path], options: BuildOptions) -> MadeSet:
@@ -38,8 +38,9 @@ def made_set(folder: Path, sources: Sequence[Path], options: BuildOptions) -> Ma
     build_index([str(source) for source in sources], location, options, open_progress())
     questions = read_questions(questions_in(folder))
     with open_index(location, search_timeout_s=None) as index:
-        description = describe(questions, index.scan())
-        return MadeSet(folder, index.manifest.documents, description)
+        problems = problems_of(questions, index.scan())
+        documents = index.manifest.documents
+    return MadeSet(folder, len(questions.questions), documents, problems)
 
 
 def published_file(folder: Path, name: str, get: str) -> Path:

@@ -17,21 +17,21 @@ CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
     ("arag_search/tools/",): 5_255,
     ("arag_search/agent/",): 4_497,
-    ("arag_search/evaluation/",): 3_491,
+    ("arag_search/evaluation/",): 3_180,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_985,
     ("arag_search/engines/opensearch/",): 4_696,
     ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_839,
-    ("arag_search/cli/",): 4_963,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_600,
+    ("arag_search/cli/",): 4_648,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_520,
     ("arag_search/endpoints/", "arag_search/system/"): 1_867,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
-    ("bench/",): 17_952,
-    ("tests/",): 59_665,
+    ("bench/",): 18_042,
+    ("tests/",): 59_369,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 146_396
+ALL = 145_484
 
 
 def _counts() -> Counter[tuple[str, ...]]:

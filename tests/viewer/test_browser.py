@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from arag_search.agent.models.base import ModelReply, ModelRequest
+from arag_search.agent.models.base import ModelReply
 from arag_search.cli.app import run
 from arag_search.viewer.view import view
 from tests.support.browser import DESK, PHONE, open_page, overflow
@@ -163,30 +163,12 @@ def test_news_of_the_last_question_is_gone_on_another(page: Page) -> None:
 def test_a_page_with_a_judge_has_its_verdicts(
     browser: Browser, pages: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replies = {
-        "You grade": "Verdict: incorrect",
-        "You group": "Group: 1, 2",
-        "You judge": "Search: success",
-        "You find out": "Category: Reasoning Chain Error\nKind: Entity Confusion",
-    }
-
-    def verdict(request: ModelRequest) -> ModelReply:
-        prompt = request.messages[0].content
-        return ModelReply(next(text for start, text in replies.items() if prompt.startswith(start)))
-
-    model = ScriptedModel(verdict)
+    model = ScriptedModel(lambda request: ModelReply("Verdict: incorrect"))
     monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
-    assert run(["view", "run-logical_read", "--out", "judged.html", "--judge", "m",
-                "--judge-trajectories"]) == 0  # fmt: skip
+    assert run(["view", "run-logical_read", "--out", "judged.html", "--judge", "m"]) == 0
     page, watched = open_page(browser, Path("judged.html").absolute())
-    categories = page.get_by_role("region", name="Why wrong, by verdict")
-    assert categories.get_by_role("row").count() == 3  # its head, the category, its kind
-    searched = page.get_by_role("region", name="Searches for the same fact")
-    assert "Recovery: " in searched.inner_text()
     page.locator(".list tbody a").first.click()
-    assert "By verdict: incorrect, Reasoning Chain Error: Entity Confusion." in (
-        page.locator(".answer-card").inner_text()
-    )
+    assert "By verdict: incorrect." in page.locator(".answer-card").inner_text()
     watched.check_quiet()
     page.context.close()
 

@@ -38,14 +38,6 @@ class JudgeOptions(NamedTuple):
             help="Verdicts on each answer: the majority counts, or the mean of scores.", metavar="K"
         ),
     ] = 1
-    judge_trajectories: Annotated[
-        bool,
-        typer.Option(
-            "--judge-trajectories",
-            help="Also let the model judge which searches were for the same fact and succeeded, "
-            "and why the first 100 wrong answers are wrong.",
-        ),
-    ] = False
     judge_cache: Annotated[
         Path | None,
         typer.Option(
@@ -63,12 +55,6 @@ class JudgeOptions(NamedTuple):
         from arag_search.agent.models.choose import OFFLINE, choose_model
 
         if self.judge is None:
-            if self.judge_trajectories:
-                raise ArgumentError(
-                    "--judge-trajectories is given without a model that judges.",
-                    allowed="--judge MODEL --judge-trajectories",
-                    do="Name the model with --judge.",
-                )
             yield None
             return
         if self.judge == OFFLINE:
@@ -98,5 +84,4 @@ class JudgeOptions(NamedTuple):
             measures,
             self.judge_repeats,
             VerdictCache(self.judge_cache or folder / VERDICTS_FILE),
-            trajectories=self.judge_trajectories,
         )

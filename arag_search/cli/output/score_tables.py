@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from arag_search.evaluation.evidence import FAILURES
-from arag_search.evaluation.judging.failures import NOT_JUDGED, failure_verdict_counts
-from arag_search.evaluation.judging.intents import IntentMeasures
+from arag_search.evaluation.judging.failures import NOT_JUDGED
 from arag_search.evaluation.judging.judge import VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
-from arag_search.evaluation.score import NOT_MEASURED, Row, Score
+from arag_search.evaluation.score import Row, Score
 from arag_search.evaluation.trajectories import ToolUse
 
 _HEAD = (
@@ -65,7 +64,6 @@ def details_text(score: Score) -> str:
         f"a later one {recovery.later:,}, none {recovery.never:,}"
         + (f"; {recovery.searches:.1f} searches on average" if recovery.searches else ""),
         *(_use_line(name, use) for name, use in trajectories.tools.items()),
-        _intents_line(score.intents),
         "",
     ]
     counts = score.failure_counts()
@@ -75,27 +73,7 @@ def details_text(score: Score) -> str:
     ]
     lines += _table(table)
     lines += [f"  {name}: {meaning}" for name, meaning in FAILURES.items()]
-    return "\n".join([*lines, f"  A-RAG's categories: {_categories_text(score)}"])
-
-
-def _intents_line(intents: IntentMeasures | None) -> str:
-    """Format the measures of searches for the same fact."""
-    if intents is None:
-        return f"  searches for the same fact, and which succeeded: {NOT_MEASURED}"
-    return (
-        f"  searches for the same fact, by a model's verdicts: {intents.intents:,} intents, "
-        f"{intents.repeated:,} searched for again; overlap {_share(intents.overlap)} over "
-        f"{intents.overlapping:,}, recovery {_share(intents.recovery)} of {intents.failed:,} whose "
-        f"first search failed; {intents.not_grouped:,} records not grouped"
-    )
-
-
-def _categories_text(score: Score) -> str:
-    verdicts = score.failure_verdicts
-    if verdicts is None:
-        return NOT_MEASURED
-    counts = ", ".join(f"{name} {n:,}" for name, n in failure_verdict_counts(verdicts).items())
-    return f"by a model's verdicts on {len(verdicts):,} wrong answers: {counts or 'none'}"
+    return "\n".join(lines)
 
 
 def _use_line(name: str, use: ToolUse) -> str:

@@ -25,9 +25,7 @@ function overviewSections(data) {
         { class: "beside" },
         distributions(data),
         whyWrong(data),
-        whyWrongByVerdict(data),
         howSearched(data),
-        sameFact(data),
       ),
     ),
   ];
@@ -242,34 +240,6 @@ function whyWrong(data) {
     .filter(([name]) => totals.some((counts) => counts[name]))
     .map(([name, meaning]) => [name, meaning, totals.map((counts) => counts[name] ?? 0)]);
   return countsOfRuns(data, "Why answers are wrong", ["category", "answers"], rows, wrong);
-}
-
-/* A-RAG's categories of wrong answers, where a model was asked for them. */
-function whyWrongByVerdict(data) {
-  const verdicts = data.overview.verdicts.map((counts) => counts ?? {});
-  const rows = namesIn(verdicts).map((name) => [name, "", verdicts.map((counts) => counts[name] ?? 0)]);
-  return rows.length ? countsOfRuns(data, "Why wrong, by verdict", ["category", "answers"], rows) : null;
-}
-
-const INTENTS = [
-  ["intents", "facts that were searched for", "intents"],
-  ["searched again", "of them, with several searches", "repeated"],
-  ["first search failed", "of those, as a model judged it", "failed"],
-  ["recovered", "a later search succeeded", "recovered"],
-  ["not grouped", "records without a verdict", "not_grouped"],
-];
-
-/* How searches for the same fact overlap, where a model was asked for them. */
-function sameFact(data) {
-  const intents = data.overview.intents;
-  if (!intents.some(Boolean)) return null;
-  const rows = INTENTS.map(([name, meaning, key]) => [name, meaning, intents.map((one) => one?.[key] ?? 0)]);
-  const figures = [["Overlap of their results", "overlap"], ["Recovery", "recovery"]].map(([name, key]) =>
-    element("p", { class: "small" }, `${name}: ${intents.map((one) => written(one?.[key], "share")).join(" and ")}`),
-  );
-  const section = countsOfRuns(data, "Searches for the same fact", ["by verdict", "count"], rows);
-  section.append(...figures);
-  return section;
 }
 
 function howSearched(data) {

@@ -8,7 +8,6 @@ from arag_search.errors import ArgumentError
 from arag_search.evaluation.measures import (
     EVIDENCE_CAP_TOKENS,
     KINDS,
-    NDCG,
     RECALL,
     TOKENS_TO_EVIDENCE,
     TOOL_CALLS,
@@ -22,8 +21,8 @@ ALLOWED = (
     "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, Refusal, Hallucination, GoldLeak, "
     "EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, PromptTokens, "
     "CompletionTokens, TotalTokens, ToolCalls, ToolCalls:TOOL, SummarizeCalls, Iterations, "
-    "Steps, Seconds, Cost, Recall@k, GoldRecall@k, P@k, nDCG@k, RR@k, AP@k, "
-    "Success@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
+    "Steps, Seconds, Cost, Recall@k, nDCG@k, AP@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; "
+    "k from 1 to 1,000"
 )
 
 
@@ -58,8 +57,8 @@ def test_a_wrong_tool_lists_the_tools_and_only_calls_take_one() -> None:
 
 
 def test_a_ranking_prints_with_its_number_of_documents() -> None:
-    assert (str(Measure(NDCG, 10)), str(Measure(TOKENS_TO_EVIDENCE))) == (
-        "nDCG@10", "TokensToEvidence",
+    assert (str(Measure(RECALL, 10)), str(Measure(TOKENS_TO_EVIDENCE))) == (
+        "Recall@10", "TokensToEvidence",
     )  # fmt: skip
 
 
@@ -68,13 +67,13 @@ def test_a_ranking_prints_with_its_number_of_documents() -> None:
     [
         ("Accuracy", 'There is no measure "Accuracy".', ""),
         ("em", 'There is no measure "em".', "Do: Write EM."),
-        ("nDCG@", 'There is no measure "nDCG@".', ""),
-        ("nDCG@1.5", 'There is no measure "nDCG@1.5".', ""),
+        ("Recall@", 'There is no measure "Recall@".', ""),
+        ("Recall@1.5", 'There is no measure "Recall@1.5".', ""),
         ("Recall", '"Recall" needs a number of documents: Recall@10.', ""),
         ("EM@5", '"EM" takes no number of documents.', ""),
-        ("P@0", '"P@0" looks at 0 documents.', ""),
-        ("P@05", '"P@05" looks at 05 documents.', ""),
-        ("P@1001", '"P@1001" looks at 1001 documents.', ""),
+        ("Recall@0", '"Recall@0" looks at 0 documents.', ""),
+        ("Recall@05", '"Recall@05" looks at 05 documents.', ""),
+        ("Recall@1001", '"Recall@1001" looks at 1001 documents.', ""),
     ],
 )
 def test_a_wrong_name_lists_the_allowed_ones(name: str, problem: str, advice: str) -> None:

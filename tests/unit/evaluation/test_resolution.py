@@ -11,7 +11,6 @@ from arag_search.evaluation.resolution import (
     Passages,
     resolve_evidence,
     resolve_hops,
-    rule_counts,
 )
 from arag_search.questions.question import GoldPassage, Hop, Question
 from tests.support.passages import VIVALDI, chunk
@@ -166,12 +165,6 @@ def test_titles_are_located_in_packed_passages() -> None:
     question = Question("q", "?", ("x",), None, ("Griselda (Vivaldi)", "Griselda (Scarlatti)"))
     (pieces,) = resolve_evidence(question, Passages(packed), Passages(VIVALDI))
     assert [piece.chunk_ids for piece in pieces] == [("p.1",), ("p.1",)]
-
-
-def test_counts_name_the_rules_in_their_order_and_the_unresolved_pieces() -> None:
-    assert rule_counts([None, "brackets", "title", "title"]) == {
-        "title": 2, "brackets": 1, "unresolved": 1,
-    }  # fmt: skip
 
 
 def test_a_text_is_looked_for_in_the_relevant_documents_and_where_most_of_it_is() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from arag_search.errors import QuestionsError
@@ -18,9 +15,7 @@ from arag_search.evaluation.unavailable import (
     YES_NO,
     take_away,
 )
-from arag_search.questions.files import load_questions
-from arag_search.questions.question import Hop, Question
-from arag_search.questions.record import plain_record
+from arag_search.questions.question import Question
 from tests.support.passages import VIVALDI, index_of
 
 
@@ -92,11 +87,3 @@ def test_a_choice_without_questions_or_without_passages_is_rejected() -> None:
     with pytest.raises(QuestionsError) as caught:
         take_away([VIENNA], VIVALDI[:2])
     assert caught.value.what == "No passage would be left: every document holds evidence."
-
-
-def test_hops_with_texts_are_read_back(tmp_path: Path) -> None:
-    hop = Hop("Who wrote #1?", None, None, "Ann", "A", "Ann wrote it.")
-    question = Question("q", "?", ("Ann", "Anna"), None, ("A",), hops=(hop,), source="s")
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps(plain_record(question)))
-    assert load_questions(path) == (question,)

@@ -280,29 +280,18 @@ def test_verdicts_of_a_judge_are_shown_where_one_is_given(tmp_path: Path) -> Non
 
     def verdict(request: ModelRequest) -> ModelReply:
         instructions, shown = (message.content for message in request.messages)
-        if instructions.startswith("You grade"):
-            return ModelReply(f"Verdict: {'in' * ('Rome' in shown)}correct")
-        if instructions.startswith("You group"):
-            return ModelReply("Group: 1, 2")
-        if instructions.startswith("You judge"):
-            return ModelReply("Search: success")
-        return ModelReply("Category: Reasoning Chain Error\nKind: Entity Confusion")
+        assert instructions.startswith("You grade")
+        return ModelReply(f"Verdict: {'in' * ('Rome' in shown)}correct")
 
     model, cache = ScriptedModel(verdict), VerdictCache(None)
-    judges = Judges.of(model, (), 1, cache, trajectories=True)
+    judges = Judges.of(model, (), 1, cache)
     data = data_of(folder, judges=[judges])
-    silent = Judges.of(ScriptedModel([]), (), 1, cache, trajectories=True)
+    silent = Judges.of(ScriptedModel([]), (), 1, cache)
     assert data_of(folder, judges=[silent]) == data
-    assert data["overview"]["verdicts"] == [
-        {"Reasoning Chain Error": 1, "Reasoning Chain Error: Entity Confusion": 1}
-    ]
-    (intents,) = data["overview"]["intents"]
-    assert (intents["repeated"], intents["overlap"], intents["failed"]) == (2, 1.0, 0)
     assert [question["runs"][0]["judged"] for question in data["questions"]] == [
-        "incorrect, Reasoning Chain Error: Entity Confusion", "correct",
+        "incorrect", "correct",
     ]  # fmt: skip
     without = data_of(folder)
-    assert without["overview"]["verdicts"] == without["overview"]["intents"] == [None]
     assert without["questions"][0]["runs"][0]["judged"] == ""
 
 
