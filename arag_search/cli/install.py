@@ -29,11 +29,11 @@ def install_command(
 ) -> int:
     """Let a client search an index or a folder: write the entry that starts arag-search mcp.
 
-    The client's own command does it where there is one (claude, code, codex, gemini). Otherwise the
-    file of settings is changed at that entry alone: comments and other entries stay as they are,
-    and a copy of the file as it was is kept beside it. A file that cannot be changed safely is left
-    alone, and the entry is printed. Claude Code and Codex also get a skill, which says when the
-    index serves and when grep does, and teaches the query language.
+    Claude Code, VS Code, Codex and Gemini CLI are asked by their own command (claude, code, codex,
+    gemini). In the settings of the others, which are JSON, the entry is written, and a copy of the
+    file as it was is kept beside it; settings with comments are left alone, and the entry is
+    printed. Claude Code and Codex also get a skill, which says when the index serves and when grep
+    does, and teaches the query language.
 
     Examples:
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shlex
@@ -10,61 +9,59 @@ import shutil
 import stat
 import subprocess
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
-from arag_search.mcp_server.clients.registry import Client, Settings
+from arag_search.mcp_server.clients.registry import Client, Commands
 from arag_search.mcp_server.served import named_locations
 from arag_search.system.durable import replacing
 from arag_search.system.extras import check_extra, install_line
 
+_SECTION = "mcpServers"
 _SKILL = Path(__file__).with_name("skill.md")
 _MARK = "<!-- Written by arag-search install"
 _BACKUP = ".before-arag-search"
-_BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An entry of a client: the name of the server, and the command with arguments that starts
-    it."""
+    """An entry of a client: the name of the server, and the command with arguments that starts it
+    (none for an entry that is removed)."""
 
     client: Client
     name: str
     location: str
-    line: tuple[str, ...]
+    line: tuple[str, ...] = ()
 
     def install(self, *, dry_run: bool) -> Iterator[str]:
         """Write the entry and the skill, and yield what was done; with ``dry_run``, what would be.
-        Raises ArgumentError, with the entry in it, where it has to be written by hand."""
-        client = self.client
-        if client.add is not None and _has_program(line := client.add(self.name, self.line)):
-            yield self._run(line, dry_run)
-        elif client.settings is not None:
-            yield from self._change(client.settings, self._entry(client.settings), dry_run)
+        Raises ArgumentError, which says what to do by hand, where the client cannot be asked."""
+        by = self.client.by
+        if isinstance(by, Commands):
+            yield self._run(by.add(self.name, self.line), by, dry_run)
         else:
-            raise self._by_hand(f"{client.title} is not on the PATH.", "", "")
-        if client.skills is not None:
-            yield from self._write_skill(client.skills, dry_run)
+            yield self._change(by, {"command": self.line[0], "args": [*self.line[1:]]}, dry_run)
+        if self.client.skills is not None:
+            yield self._write_skill(self.client.skills, dry_run)
 
     def remove(self, *, dry_run: bool) -> Iterator[str]:
         """Remove the entry and the skill, and yield what was done. Raises ArgumentError."""
-        client = self.client
-        if client.remove is not None and _has_program(line := client.remove(self.name)):
-            yield self._run(line, dry_run)
-        elif client.settings is not None:
-            yield from self._change(client.settings, None, dry_run)
+        by = self.client.by
+        if not isinstance(by, Commands):
+            yield self._change(by, None, dry_run)
+        elif by.remove is not None:
+            yield self._run(by.remove(self.name), by, dry_run)
         else:
             raise ArgumentError(
-                f"{client.title} is not on the PATH.",
-                do=f"Remove the server {self.name} where it is.",
+                f"{self.client.title} has no command that removes a server.",
+                do=f"Remove {self.name} from its list of MCP servers.",
             )
-        skill = self._skill(client.skills) if client.skills is not None else None
+        skill = self._skill(self.client.skills) if self.client.skills is not None else None
         if skill is not None and _is_ours(skill):
             if not dry_run:
                 skill.unlink()
@@ -72,18 +69,18 @@ class Installation:
                     skill.parent.rmdir()
             yield f"{'Would remove' if dry_run else 'Removed'} the skill {skill}"
 
-    def _entry(self, settings: Settings) -> dict[str, object]:
-        entry: dict[str, object] = {"command": self.line[0], "args": list(self.line[1:])}
-        return {"type": settings.type, **entry} if settings.type else entry
-
-    def _run(self, line: list[str], dry_run: bool) -> str:
-        """Run the client's command. An entry that it refuses to replace is removed first."""
+    def _run(self, line: list[str], commands: Commands, dry_run: bool) -> str:
+        if shutil.which(line[0]) is None:
+            raise ArgumentError(
+                f"{self.client.title} is asked by its command {line[0]}, which is not on the PATH.",
+                do=f"Run: {shlex.join(line)}",
+            )
         if dry_run:
             return f"Would run: {shlex.join(line)}"
         done = _output(line)
-        remove = self.client.remove
-        if done.returncode and remove is not None and "already exists" in done.stderr + done.stdout:
-            _output(remove(self.name))
+        # An entry that the client refuses to replace is removed first.
+        if done.returncode and commands.remove and "already exists" in done.stderr + done.stdout:
+            _output(commands.remove(self.name))
             done = _output(line)
         if done.returncode:
             raise ArgumentError(
@@ -94,59 +91,53 @@ class Installation:
             )
         return f"Ran: {shlex.join(line)}"
 
-    def _change(
-        self, settings: Settings, entry: Mapping[str, object] | None, dry_run: bool
-    ) -> Iterator[str]:
-        """Change the file of settings at the key of this server; None removes the entry."""
-        path = settings.path.resolve()  # a link stays a link
+    def _change(self, path: Path, entry: dict[str, Any] | None, dry_run: bool) -> str:
+        """Write the entry into a file of settings; None removes it."""
+        path = path.resolve()  # a link stays a link
         try:
-            old = path.read_bytes().decode() if path.exists() else ""
-            new = _changed(old, settings, self.name, entry)
+            old = path.read_text("utf-8-sig") if path.exists() else ""
+            settings: Any = json.loads(old) if old.strip() else {}
+            servers: Any = settings.setdefault(_SECTION, {})
+            before: Any = servers.pop(self.name, None)
             if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
-                raise ValueError("The file is read-only.")
-        except (ValueError, OSError) as error:
-            raise self._by_hand(
-                "The settings cannot be changed.", str(path), str(error), settings
-            ) from error
-        if new == old:
-            yield f"{path} is as it should be; nothing was changed."
-            return
-        if dry_run:
-            lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-            yield "\n".join([f"Would change {path}:", *list(lines)[2:]])
-            return
-        try:
-            before = _write(path, new)
+                raise OSError("The file is read-only.")
+        except (ValueError, RecursionError) as error:  # also comments
+            raise self._by_hand(path, entry, f"They are not plain JSON ({error}).") from error
+        except (AttributeError, TypeError) as error:
+            raise self._by_hand(path, entry, f'"{_SECTION}" is not an object.') from error
         except OSError as error:
-            raise self._by_hand(
-                "The settings cannot be written.", str(path), str(error), settings
-            ) from error
-        yield f"{'Removed' if entry is None else 'Wrote'} the entry {self.name} in {path}{before}"
+            raise self._by_hand(path, entry, str(error)) from error
+        if entry is not None:  # what the user has added to it stays
+            entry = {**(before if isinstance(before, dict) else {}), **entry}
+            servers[self.name] = entry
+        if entry == before:
+            return f"{path} is as it should be; nothing was changed."
+        if dry_run:
+            would = "remove" if entry is None else "write"
+            return f"Would {would} the entry {self.name} in {path}{_shown(self.name, entry)}"
+        try:
+            saved = _write(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise self._by_hand(path, entry, str(error)) from error
+        return f"{'Removed' if entry is None else 'Wrote'} the entry {self.name} in {path}{saved}"
 
-    def _by_hand(
-        self, what: str, where: str, why: str, settings: Settings | None = None
-    ) -> ArgumentError:
-        if settings is None:
-            add = self.client.add
-            do = f"Run: {shlex.join(add(self.name, self.line))}" if add is not None else ""
-        else:
-            line = self.line or ("arag-search", "mcp", "...")
-            entry = replace(self, line=line)._entry(settings)
-            written = _changed("", settings, self.name, entry).rstrip()
-            what_to_do = "write" if self.line else "remove"
-            do = f"Mend the file, or {what_to_do} the entry by hand:\n{written}"
-        return ArgumentError(f"{what} {why}".rstrip(), where=where, do=do)
+    def _by_hand(self, path: Path, entry: dict[str, Any] | None, why: str) -> ArgumentError:
+        what = "Remove" if entry is None else "Write"
+        return ArgumentError(
+            f"The settings cannot be changed. {why}",
+            where=str(path),
+            do=f"{what} the entry {self.name} by hand{_shown(self.name, entry)}",
+        )
 
     def _skill(self, folder: Path) -> Path:
         return folder / f"search-{self.name.lower()}" / "SKILL.md"
 
-    def _write_skill(self, folder: Path, dry_run: bool) -> Iterator[str]:
+    def _write_skill(self, folder: Path, dry_run: bool) -> str:
         import jinja2
 
         path = self._skill(folder)
         if path.exists() and not _is_ours(path):
-            yield f"{path} was written by somebody else, and stays."
-            return
+            return f"{path} was written by somebody else, and stays."
         if not dry_run:
             description = (
                 f"Search {self.location} (MCP server {self.name}) with logical queries. Use it for "
@@ -159,7 +150,7 @@ class Installation:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 temporary.write_text(text, "utf-8")
-        yield f"{'Would write' if dry_run else 'Wrote'} the skill {path}"
+        return f"{'Would write' if dry_run else 'Wrote'} the skill {path}"
 
 
 def installation(client: Client, location: str) -> Installation:
@@ -187,7 +178,7 @@ def installation(client: Client, location: str) -> Installation:
 def removal(client: Client, location: str) -> Installation:
     """Return the entry that is removed: the name of a server, or what was installed."""
     [name] = named_locations([location])
-    return Installation(client, name.replace(".", "-"), location, ())
+    return Installation(client, name.replace(".", "-"), location)
 
 
 def _program() -> str:
@@ -208,42 +199,13 @@ def _program() -> str:
     return str(program)
 
 
-def _has_program(line: list[str]) -> bool:
-    return shutil.which(line[0]) is not None
-
-
 def _output(line: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
-def _changed(text: str, settings: Settings, name: str, entry: Mapping[str, object] | None) -> str:
-    """Return the text of settings with the entry, or without it for None, after comparing what
-    both say. Raises ValueError if anything else would change."""
-    language, section = settings.language, settings.section
-    mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
-    data = cast(Any, language.parse(text) if text.strip() else {})
-    if not isinstance(data, dict) or not isinstance(data.get(section, {}), dict):  # pyright: ignore[reportUnknownMemberType]
-        raise ValueError(f'"{section}" is not an object.')
-    expected: dict[str, Any] = dict(data)  # pyright: ignore[reportUnknownArgumentType]
-    servers: dict[str, Any] = dict(expected.get(section, {}))
-    if entry is None:
-        if name not in servers:
-            return mark + text
-        del servers[name]
-        new: str = language.without_entry(text, section, name)
-    else:
-        old = servers.get(name)
-        servers[name] = {**(cast(Any, old) if isinstance(old, dict) else {}), **entry}
-        if old == servers[name]:
-            return mark + text
-        new = language.with_entry(text, section, name, servers[name])
-    now = language.parse(new)
-    expected[section] = servers
-    if not servers and section not in now:  # TOML has no table without tables
-        del expected[section]
-    if now != expected:
-        raise ValueError(f'The place of "{name}" is not clear.')
-    return mark + new
+def _shown(name: str, entry: dict[str, Any] | None) -> str:
+    """Return an entry as a file of settings has it, to print behind a sentence."""
+    return "" if entry is None else f":\n{json.dumps({_SECTION: {name: entry}}, indent=2)}"
 
 
 def _write(path: Path, text: str) -> str:
@@ -257,7 +219,7 @@ def _write(path: Path, text: str) -> str:
         temporary.touch(0o600)
         if exists:
             shutil.copymode(path, temporary)
-        temporary.write_bytes(text.encode())
+        temporary.write_text(text, "utf-8")
     return f" (as it was: {before})" if exists else ""
 
 

@@ -1,4 +1,4 @@
-"""The clients: their own commands, their files of settings, and where they keep skills."""
+"""The clients: their own commands, or their files of settings, and where they keep skills."""
 
 from __future__ import annotations
 
@@ -8,37 +8,30 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Literal
-
-from arag_search.mcp_server.clients import json_settings, toml_settings
 
 ClientName = Literal["claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini"]
 
-AddLine = Callable[[str, Sequence[str]], list[str]]
-"""Makes the client's command that adds a server, from its name and its command with arguments."""
+_ADD = ("mcp", "add", "--scope", "user")
+_REMOVE = ("mcp", "remove", "--scope", "user")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """A file of settings that holds servers by name in one ``section``. ``type`` is what the client
-    wants to read of the transport, if anything."""
+class Commands:
+    """The commands of a client: ``add`` makes the one that adds a server, from its name and the
+    line that starts it, ``remove`` the one that removes it, if the client has one."""
 
-    path: Path
-    section: str
-    language: ModuleType = json_settings
-    type: str = ""
+    add: Callable[[str, Sequence[str]], list[str]]
+    remove: Callable[[str], list[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client. ``add`` and ``remove`` are commands of its own, whose program may be absent;
-    ``settings`` are None for a file that the client itself rewrites all the time."""
+    """A client that is asked by its commands or, for a path, by its file of settings in JSON, which
+    holds servers by name in "mcpServers"."""
 
     title: str
-    settings: Settings | None
-    add: AddLine | None = None
-    remove: Callable[[str], list[str]] | None = None
+    by: Commands | Path
     skills: Path | None = None
 
 
@@ -46,43 +39,33 @@ def client(name: ClientName) -> Client:
     """Return a client, with its paths for the user who runs the program."""
     match name:
         case "claude-code":
-            folder = _folder("CLAUDE_CONFIG_DIR", ".claude")
-            return Client(
-                "Claude Code",
-                None,
-                lambda server, line: [
-                    *("claude", "mcp", "add", "--scope", "user", server, "--", *line)
-                ],
-                lambda server: ["claude", "mcp", "remove", "--scope", "user", server],
-                folder / "skills",
+            commands = Commands(
+                lambda server, line: ["claude", *_ADD, server, "--", *line],
+                lambda server: ["claude", *_REMOVE, server],
             )
+            skills = _folder("CLAUDE_CONFIG_DIR", ".claude") / "skills"
+            return Client("Claude Code", commands, skills)
         case "claude-desktop":
-            path = _settings_folder() / "Claude" / "claude_desktop_config.json"
-            return Client("Claude Desktop", Settings(path, "mcpServers"))
+            folder = _folder("XDG_CONFIG_HOME", ".config")
+            if sys.platform == "darwin":
+                folder = Path.home() / "Library" / "Application Support"
+            return Client("Claude Desktop", folder / "Claude" / "claude_desktop_config.json")
         case "cursor":
-            return Client("Cursor", Settings(Path.home() / ".cursor" / "mcp.json", "mcpServers"))
+            return Client("Cursor", Path.home() / ".cursor" / "mcp.json")
         case "vscode":
-            path = _settings_folder() / "Code" / "User" / "mcp.json"
-            return Client("VS Code", Settings(path, "servers", type="stdio"), _add_to_code)
+            return Client("VS Code", Commands(_add_to_code))
         case "codex":
-            path = _folder("CODEX_HOME", ".codex") / "config.toml"
-            return Client(
-                "Codex",
-                Settings(path, "mcp_servers", toml_settings),
+            commands = Commands(
                 lambda server, line: ["codex", "mcp", "add", server, "--", *line],
                 lambda server: ["codex", "mcp", "remove", server],
-                Path.home() / ".agents" / "skills",
             )
+            return Client("Codex", commands, Path.home() / ".agents" / "skills")
         case "gemini":
-            path = Path.home() / ".gemini" / "settings.json"
-            return Client(
-                "Gemini CLI",
-                Settings(path, "mcpServers"),
-                lambda server, line: [
-                    *("gemini", "mcp", "add", "--scope", "user", server, line[0], "--", *line[1:])
-                ],
-                lambda server: ["gemini", "mcp", "remove", "--scope", "user", server],
+            commands = Commands(
+                lambda server, line: ["gemini", *_ADD, server, line[0], "--", *line[1:]],
+                lambda server: ["gemini", *_REMOVE, server],
             )
+            return Client("Gemini CLI", commands)
 
 
 def _add_to_code(server: str, line: Sequence[str]) -> list[str]:
@@ -92,9 +75,3 @@ def _add_to_code(server: str, line: Sequence[str]) -> list[str]:
 
 def _folder(variable: str, name: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / name)
-
-
-def _settings_folder() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support"
-    return _folder("XDG_CONFIG_HOME", ".config")
