@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NoReturn
 
 import typer
 
@@ -196,14 +196,19 @@ def mcp_command(
         opened.add_folders(folders, waits=transport == "http")
         code, is_idle = _serve(live, settings, entrance, http.access)
         is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
-        if not is_idle:  # or the exit would wait for threads in the middle of a call
-            if code == INTERRUPTED:
-                say("arag-search: interrupted.")
-            sys.stderr.flush()
-            os._exit(code)
-    if code == INTERRUPTED:
-        raise KeyboardInterrupt
+        if not is_idle:
+            _leave(code)
+    if code:
+        _leave(code)
     return code
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without waiting for threads in the middle of a call, or of a line."""
+    if code == INTERRUPTED:
+        say("arag-search: interrupted.")
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _served_folder(

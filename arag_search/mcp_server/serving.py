@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+END_S = 10.0
+"""Seconds after a signal until the process ends though a client takes no reply."""
+
 Serve = Callable[[anyio.Event], Awaitable[None]]
 """A function that serves until the event is set or no client is left."""
 
@@ -33,6 +36,11 @@ async def _until_signalled(serve: Serve) -> int:
                         os._exit(128 + received)  # asked twice
                     number = received
                     stopping.set()
+                    group.start_soon(give_up)
+
+        async def give_up() -> None:
+            await anyio.sleep(END_S)
+            os._exit(128 + number)
 
         group.start_soon(watch)
         await serve(stopping)

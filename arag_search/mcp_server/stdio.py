@@ -2,22 +2,24 @@
 
 A client reads every byte of this process's standard output as protocol. Therefore, before anything
 else happens, the two descriptors are set aside, and whatever libraries, Java or warnings print goes
-to standard error. The SDK's transport reads and writes the lines.
+to standard error. The SDK serves; it gets the lines of the client from here, because it would leave
+what is no message unanswered, and read a line of any length.
 """
 
 from __future__ import annotations
 
 import os
-import select
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import anyio
-import anyio.lowlevel
+import anyio.to_thread
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.types import JSONRPCNotification, JSONRPCRequest, RequestId
+from mcp.types import JSONRPCNotification, JSONRPCRequest
 
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.messages import (
@@ -30,11 +32,10 @@ from arag_search.mcp_server.messages import (
 )
 from arag_search.mcp_server.protocol import Session
 
-_PIECE_BYTES = 1 << 16
+_MAX_LINE_BYTES = MAX_MESSAGE_BYTES + 1
 _DRAIN_S = 10.0
 """Seconds for replies to requests that arrived before the input ended."""
-_FLUSH_S = 2.0
-"""Seconds for a reply that is being written at the end."""
+_LOOK_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,14 @@ def claim_stdio() -> Channel:
             allowed="a client at both ends",
             do="Let a client start this command, or serve with --transport http.",
         ) from error
+    for descriptor in (channel.reading, channel.writing):
+        os.set_blocking(descriptor, True)
     return channel
 
 
 async def serve_stdio(server: Server[Session], channel: Channel, stopping: anyio.Event) -> None:
     """Serve the one client until its input has ended and its requests are answered, or until
-    ``stopping`` is set."""
+    ``stopping`` is set; then a thread may still wait for a line."""
     lines = cast("anyio.AsyncFile[str]", _Lines(channel))
     async with anyio.create_task_group() as group:
 
@@ -87,26 +90,26 @@ async def serve_stdio(server: Server[Session], channel: Channel, stopping: anyio
         group.start_soon(stop)
         async with stdio_server(lines, lines) as streams:
             await server.run(*streams, server.create_initialization_options())
-            group.cancel_scope.deadline = anyio.current_time() + _FLUSH_S
         group.cancel_scope.cancel()
 
 
 class _Lines:
     """The two ends of a channel as a file of lines, which the SDK reads and writes.
 
-    A wait for a line can be cancelled, unlike that of a thread. Lines that are no messages are
-    answered here. The input ends when all its requests are answered.
+    Lines that are no messages are answered here. The input ends when all its requests are answered.
     """
 
     def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._unanswered: list[RequestId] = []
-        self._changed = anyio.Event()
-        self._is_heard = True
-        self._writing = anyio.Lock()
+        self._input = open(channel.reading, "rb", closefd=False)  # noqa: SIM115
+        self._output = channel.writing
+        self._lock = threading.Lock()
+        self._unanswered: list[object] = []
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        async for line, is_whole in self._pieces():
+        while line := await anyio.to_thread.run_sync(self._read, abandon_on_cancel=True):
+            if not line.strip():
+                continue
+            is_whole = len(line) <= _MAX_LINE_BYTES
             message = read_message(line) if is_whole else too_long(line, MAX_MESSAGE_BYTES)
             if isinstance(message, BadMessage):
                 await self.write(f"{message.answer}\n")
@@ -117,64 +120,33 @@ class _Lines:
                 self._note_answer((message.params or {}).get("requestId"))
             yield line.decode()
         with anyio.move_on_after(_DRAIN_S):
-            while self._unanswered and self._is_heard:
-                await self._changed.wait()
+            while self._unanswered:
+                await anyio.sleep(_LOOK_S)
 
     async def write(self, text: str) -> None:
         """Write a line. One that was begun is finished when the server ends."""
-        left = bytearray(text.encode())
-        async with self._writing:
-            try:
-                await self._write(left)
-            except anyio.get_cancelled_exc_class():
-                with anyio.move_on_after(_FLUSH_S, shield=True):
-                    await self._write(left)
-                raise
+        await anyio.to_thread.run_sync(self._write, text.encode())
         self._note_answer(id_at_ends(text[:END_BYTES].encode()))
 
     async def flush(self) -> None:
         """Do nothing: every line has been written."""
 
-    async def _write(self, left: bytearray) -> None:
-        while left and self._is_heard:
-            await _ready(anyio.wait_writable, self._channel.writing)
-            try:  # So much a pipe takes without blocking once it takes anything.
-                del left[: os.write(self._channel.writing, left[: select.PIPE_BUF])]
-            except OSError:  # the client has gone; its end of the input tells the server
-                self._is_heard = False
+    def _read(self) -> bytes:
+        # Of a longer line, as much is left: a beginning, and the end.
+        try:
+            line = piece = self._input.readline(_MAX_LINE_BYTES + 1)
+            while len(line) > _MAX_LINE_BYTES and piece and not piece.endswith(b"\n"):
+                piece = self._input.readline(_MAX_LINE_BYTES)
+                line = line[:-END_BYTES] + (line[-END_BYTES:] + piece)[-END_BYTES:]
+        except OSError:  # a socket whose other end was closed before it had read everything
+            return b""
+        return line
+
+    def _write(self, data: bytes) -> None:
+        with self._lock, suppress(OSError):  # a client that has gone; its input tells the server
+            while data:
+                data = data[os.write(self._output, data) :]
 
     def _note_answer(self, id_: object) -> None:
         if id_ in self._unanswered:
-            self._unanswered.remove(cast(RequestId, id_))
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def _pieces(self) -> AsyncIterator[tuple[bytes, bool]]:
-        """Yield lines that are not blank, without their ends, and with whether they are whole: of
-        a line that is too long, the ends are left."""
-        begun, is_whole = bytearray(), True
-        while True:
-            await _ready(anyio.wait_readable, self._channel.reading)
-            try:
-                piece = os.read(self._channel.reading, _PIECE_BYTES)
-            except OSError:  # a socket whose other end was closed before it had read everything
-                piece = b""
-            parts = piece.split(b"\n")
-            for at, part in enumerate(parts, 1):
-                begun += part
-                if len(begun) > MAX_MESSAGE_BYTES:
-                    del begun[END_BYTES:-END_BYTES]
-                    is_whole = False
-                if at < len(parts) or not piece:  # a line has ended, or the input has
-                    if begun.strip():
-                        yield bytes(begun), is_whole
-                    begun, is_whole = bytearray(), True
-            if not piece:
-                return
-
-
-async def _ready(wait: Callable[[int], Any], descriptor: int) -> None:
-    try:
-        await wait(descriptor)
-    except PermissionError:  # a file on disk, which is always ready and cannot be waited for
-        await anyio.lowlevel.checkpoint()
+            self._unanswered.remove(id_)

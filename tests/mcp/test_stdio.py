@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import tomllib
+from array import array
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -319,6 +323,22 @@ def test_a_second_ctrl_c_does_not_wait_for_calls() -> None:
             server.send_signal(signal.SIGINT)
         assert server.wait(PATIENCE_S) == 130
         assert server.stderr.read() == b"arag-search: interrupted.\n"
+
+
+def test_a_signal_ends_the_server_of_a_client_that_takes_no_replies() -> None:
+    impatient = "from arag_search.mcp_server import serving; serving.END_S = 0.2\n"
+    with start_server(impatient, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(BEGINNING + request(1, "tools/list") * 200)
+        server.stdin.flush()
+        size = array("i", [0])
+        while size[0] < 16_000:  # all replies are more than a pipe takes
+            assert server.poll() is None
+            time.sleep(0.05)
+            fcntl.ioctl(server.stdout, termios.FIONREAD, size)
+        server.terminate()
+        assert server.wait(60) == 143
 
 
 def test_a_client_that_vanishes_ends_the_server() -> None:
