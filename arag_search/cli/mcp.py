@@ -333,6 +333,8 @@ def _serve(
     else:
         serve = partial(serve_http, server, entrance, access=grants)
         say(f"Serving {', '.join(live.names)} at {entrance.url}; stop with Ctrl-C.")
+        if not entrance.is_local:
+            say("Other machines can connect, and may use up its connections: put a proxy in front.")
     try:
         return run_until_signalled(serve), workers.close()
     except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Generator
@@ -11,23 +10,25 @@ from dataclasses import dataclass
 import anyio
 import uvicorn
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
+from arag_search.errors import ArgumentError
 from arag_search.mcp_server.access import AccessFile
-from arag_search.mcp_server.gate import Gate, Pages
-from arag_search.mcp_server.listening import Listening
+from arag_search.mcp_server.gate import Gate
+from arag_search.mcp_server.listening import HEALTH_PATH, PATH, Listening
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.protocol import MAX_SESSIONS, Session
 
-MAX_CONNECTIONS = 512
-"""The maximum number of connections. One more replaces the connection that has waited for a request
-the longest; if all are being answered, the new one gets status 503. A client holds one for its
-stream and one for its requests."""
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request or an open stream after which a session is dropped."""
-READ_TIMEOUT_S = 30.0
-"""Seconds that a client may take to send a request."""
 _SHUTDOWN_S = 2
 
 
@@ -36,10 +37,8 @@ class HttpLimits:
     """The bounds of a server, in the units of their names."""
 
     max_request_bytes: int = MAX_MESSAGE_BYTES
-    max_connections: int = MAX_CONNECTIONS
     max_sessions: int = MAX_SESSIONS
     idle_session_s: float = IDLE_SESSION_S
-    read_timeout_s: float = READ_TIMEOUT_S
 
 
 async def serve_http(
@@ -58,24 +57,16 @@ async def serve_http(
         max_request_body_size=limits.max_request_bytes,
         max_sessions=limits.max_sessions,
     )
-    gate = Gate(
-        manager.handle_request,
-        listening,
-        stopping,
-        limits.max_request_bytes,
-        limits.read_timeout_s,
-        access,
-    )
+    gate = Gate(manager.handle_request, listening, stopping, limits.max_request_bytes, access)
     config = uvicorn.Config(
-        Pages(gate, listening),
-        http=paced(limits.read_timeout_s, limits.max_connections),
+        _application(gate, listening),
+        http="h11",
         log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="off",
         ws="none",
         server_header=False,
-        limit_concurrency=limits.max_connections + 1,  # itself included
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     web = _WebServer(config)
@@ -89,79 +80,38 @@ async def serve_http(
         web.should_exit = True
 
 
+def _application(gate: Gate, listening: Listening) -> Starlette:
+    """Return the application: the gate behind checks for requests of browsers, and the answer to
+    health checks, whatever their Host: probes use addresses."""
+    of_browsers = [
+        Middleware(TrustedHostMiddleware, listening.names, www_redirect=False),
+        Middleware(
+            CORSMiddleware,
+            allow_origin_regex=listening.origin_pattern,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("*",),
+            expose_headers=(MCP_SESSION_ID_HEADER,),
+        ),
+    ]
+    paths = [Route(path, gate, middleware=of_browsers) for path in (PATH, f"{PATH}/")]
+    return Starlette(
+        routes=[*paths, Route(HEALTH_PATH, _health)], exception_handlers={404: _no_path}
+    )
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _no_path(_: Request, __: Exception) -> Response:
+    return PlainTextResponse(
+        str(ArgumentError("There is nothing at this path.", allowed=PATH)), 404
+    )
+
+
 class _WebServer(uvicorn.Server):
     """A web server that leaves signals to its caller."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
-
-
-# Bounds on the time and number of connections that begin a request without finishing it
-
-
-def paced(read_timeout_s: float, max_connections: int) -> type[H11Protocol]:
-    """Return a protocol for uvicorn that closes a connection after it has waited for the head of a
-    request for ``read_timeout_s`` seconds.
-
-    The time begins with the connection and, after an answered request, with the first byte of the
-    next one; further bytes do not renew it. Uvicorn's own timer handles a connection that is idle
-    between requests, and the reader of a body handles slow bodies.
-
-    Beyond ``max_connections``, the connection that has waited the longest for the rest of a
-    request, or for the next one, is closed.
-    """
-    waiting: dict[Paced, None] = {}  # the one that began to wait last is the last
-
-    class Paced(H11Protocol):
-        _head_due: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            self._await_head()
-            self._note_state()
-            while len(self.connections) > max_connections:
-                oldest = next(iter(waiting))
-                if oldest is self:
-                    break  # all others are being answered; uvicorn refuses this one
-                oldest._make_room()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.cycle and not self.cycle.response_complete:
-                self._forget_head()
-            else:
-                self._await_head()
-            self._note_state()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._note_state()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget_head()
-            waiting.pop(self, None)
-            super().connection_lost(exc)
-
-        def _note_state(self) -> None:
-            """Note whether a request is complete but not answered."""
-            if self.cycle and not (self.cycle.response_complete or self.cycle.more_body):
-                waiting.pop(self, None)
-            else:
-                waiting.setdefault(self)
-
-        def _make_room(self) -> None:
-            waiting.pop(self, None)
-            self.connections.discard(self)
-            self.transport.abort()
-
-        def _await_head(self) -> None:
-            if self._head_due is None and not self.transport.is_closing():
-                self._head_due = self.loop.call_later(read_timeout_s, self.transport.abort)
-
-        def _forget_head(self) -> None:
-            if self._head_due is not None:
-                self._head_due.cancel()
-                self._head_due = None
-
-    return Paced

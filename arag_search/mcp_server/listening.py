@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 
 from arag_search.engines.opensearch.address import is_loopback
 from arag_search.errors import ArgumentError
@@ -20,6 +20,9 @@ index."""
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
 MIN_TOKEN_CHARACTERS = 16
+MAX_PORT = 65_535
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_NAME = re.compile(r"[0-9a-z_](?:[0-9a-z._-]{0,251}[0-9a-z])?")
 _TOKEN = re.compile(r"[!-~]+")
 _SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
 
@@ -28,9 +31,8 @@ _SET_A_TOKEN = "Put a long random token into a variable, and name it with --toke
 class Listening:
     """An open socket and its access rules.
 
-    ``names`` are the host names by which clients may reach the server, in addition to
-    loopback's, in lower case. ``token`` is the token that clients must send; None if none is
-    required.
+    ``names`` are the host names by which clients may reach the server, in lower case. ``token`` is
+    the token that clients must send; None if none is required.
     """
 
     socket: socket.socket
@@ -48,6 +50,16 @@ class Listening:
         """The address of the server for clients."""
         host, port = self.socket.getsockname()[:2]
         return f"http://{_bracketed(host)}:{port}{PATH}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return ip_address(self.socket.getsockname()[0]).is_loopback
+
+    @property
+    def origin_pattern(self) -> str:
+        """The pattern of the Origin of pages that may use the server: pages of these names."""
+        return rf"(?i)https?://(?:{'|'.join(map(re.escape, self.names))})(?::[0-9]{{1,5}})?"
 
 
 def listen(
@@ -77,8 +89,9 @@ def listen(
         opened = socket.create_server((host.strip("[]"), port), family=family)
     except OSError as error:
         raise _not_listening(host, port, error) from error
-    known = [canonical_name(host) or _bracketed(host.lower()), *names] if host else names
-    return Listening(opened, tuple(known), token)
+    if host:
+        names.insert(0, canonical_name(host) or _bracketed(host.lower()))
+    return Listening(opened, (*_LOOPBACK_NAMES, *names), token)
 
 
 def _check_loopback(host: str, names: Sequence[str]) -> None:
@@ -147,17 +160,6 @@ def _not_listening(host: str, port: int, error: OSError) -> ArgumentError:
     )
 
 
-# Names of hosts as headers have them: host[:port], and an origin around it (RFC 9110, 6454). They
-# are parsed strictly and compared as a whole. A header with anything else, such as a user before
-# an @, has no valid name.
-
-
-MAX_PORT = 65_535
-_NAME = re.compile(r"[0-9a-z_](?:[0-9a-z._-]{0,251}[0-9a-z])?")
-_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{1,5}))?")
-_ORIGIN = re.compile(r"https?://(.*)", re.IGNORECASE)
-
-
 def canonical_name(host: str) -> str | None:
     """Return the name or address in lower case, an IPv6 address in its short form and in brackets
     (which ``host`` may lack); None for anything else."""
@@ -169,17 +171,3 @@ def canonical_name(host: str) -> str | None:
     except ValueError:
         return None
     return None if address.scope_id else f"[{address}]"
-
-
-def name_in_host(value: str) -> str | None:
-    """Return the canonical name in a Host header, ``host[:port]``, or None for anything else."""
-    match = _AUTHORITY.fullmatch(value)
-    if match is None or int(match[2] or 0) > MAX_PORT:
-        return None
-    return canonical_name(match[1])
-
-
-def name_in_origin(value: str) -> str | None:
-    """Return the canonical name in an Origin header of http or https, or None for anything else."""
-    match = _ORIGIN.fullmatch(value)
-    return None if match is None else name_in_host(match[1])

@@ -421,7 +421,7 @@ def test_the_option_is_refused_where_it_has_no_meaning(
 def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -> None:
     write(file, {ANN: "doc_id:vivaldi"})
     script = "from arag_search.cli.app import main; main()"
-    options = ["--transport", "http", "--port", "0", "--access", str(file)]
+    options = ["--transport", "http", "--host", "0.0.0.0", "--port", "0", "--access", str(file)]
     with subprocess.Popen(
         [sys.executable, "-c", script, "mcp", "my-index", *options],
         stdout=subprocess.PIPE,
@@ -446,6 +446,7 @@ def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -
         finally:
             process.send_signal(signal.SIGINT)
         _, log = process.communicate(timeout=PATIENCE_S)
+    assert log.startswith("Other machines can connect, and may use up its connections: put a proxy")
     assert "Nobody is let in. The access file holds no token.\n" in log
 
 

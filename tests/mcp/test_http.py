@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import sys
 import anyio
 import httpx2
 import pytest
-from anyio.abc import SocketStream
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message
 
@@ -46,18 +44,6 @@ READ = {"chunk_ids": ["scarlatti.1"]}
 def token(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("TEST_TOKEN", TOKEN)
     return "TEST_TOKEN"
-
-
-async def connected_socket(listening: Listening) -> SocketStream:
-    host, port = listening.socket.getsockname()
-    return await anyio.connect_tcp(host, port)
-
-
-async def raw_answer(listening: Listening, request: bytes) -> bytes:
-    """Send a request, and return all bytes until the server closes the connection."""
-    async with await connected_socket(listening) as stream:
-        await stream.send(request)
-        return b"".join([piece async for piece in stream])
 
 
 def test_two_clients_search_and_read_in_separate_sessions() -> None:
@@ -163,53 +149,6 @@ def test_a_session_with_a_call_or_an_open_stream_is_not_idle() -> None:
             assert "This opera is older." in answers[0].text
 
     over_http(talk, served=LocalServer(engine), limits=HttpLimits(idle_session_s=0.2))
-
-
-@pytest.mark.parametrize(
-    "beginning",
-    [
-        b"",
-        b"GET /mcp HTTP/1.1\r\nX-Slow: ",
-        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 500\r\n\r\n{",
-        b"PUT /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    ],
-    ids=["nothing", "half a head", "half a body", "an answered request"],
-)
-def test_a_newcomer_takes_the_place_of_the_connection_that_has_waited_the_longest(
-    beginning: bytes,
-) -> None:
-    async def talk(listening: Listening) -> None:
-        async with connected(listening.url) as client, contextlib.AsyncExitStack() as stack:
-            for _ in range(20):
-                stream = await stack.enter_async_context(await connected_socket(listening))
-                await stream.send(beginning)
-                if beginning.startswith(b"PUT"):
-                    await stream.receive()
-            assert (await begin_session(listening)).status_code == 200
-            assert not (await client.call_tool("chunk_read", READ)).is_error
-
-    over_http(talk, limits=HttpLimits(max_connections=4))
-
-
-def test_a_newcomer_is_refused_while_every_connection_is_being_answered() -> None:
-    engine = MoodyEngine()
-
-    async def talk(listening: Listening) -> None:
-        async with connected(listening.url) as client, anyio.create_task_group() as group:
-
-            async def ask() -> None:
-                assert not (await client.call_tool("chunk_read", READ)).is_error
-
-            engine.gate.clear()
-            for _ in range(3):
-                group.start_soon(ask)
-            await until(lambda: engine.at_work == 3)
-            # The stream of the client is the fourth connection.
-            assert (await begin_session(listening)).status_code == 503
-            engine.gate.set()
-
-    over_http(talk, served=LocalServer(engine), limits=HttpLimits(max_connections=4))
 
 
 # Messages
@@ -373,7 +312,7 @@ def test_anybody_may_ask_for_the_health_and_learns_no_name(token: str) -> None:
             answer = await http.get(health, headers={"Host": "10.1.2.3:8765"})
             assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')
             assert (await http.head(health)).status_code == 200
-            assert (await http.post(health, json={})).status_code == 404
+            assert (await http.post(health, json={})).status_code == 405
             assert (await http.get(listening.url)).status_code == 401
 
     over_http(talk, token_env=token)
@@ -386,21 +325,19 @@ def test_anybody_may_ask_for_the_health_and_learns_no_name(token: str) -> None:
         ({"Host": "[::1]:8765"}, 200),
         ({"Host": "search.example.org"}, 200),
         ({"Host": "Search.Example.ORG:443"}, 200),
-        ({"Host": "[0:0::1]:8765"}, 200),
-        ({"Host": "evil.example.org"}, 421),
-        ({"Host": "localhost:evil.com"}, 421),
-        ({"Host": "localhost:"}, 421),
-        ({"Host": "localhost:65536"}, 421),
-        ({"Host": "127.0.0.1:1@evil.com"}, 421),
-        ({"Host": "127.0.0.1:80:80"}, 421),
-        ({"Host": "localhost:80/evil.com"}, 421),
-        ({"Host": "user@localhost"}, 421),
-        ({"Host": "[::1]evil.com"}, 421),
-        ({"Host": "[::1%evil.com]"}, 421),
-        ({"Host": "localhost, evil.com"}, 421),
-        ({"Host": ""}, 421),
-        ({"Host": "localhost.evil.example.org"}, 421),
-        ({"Host": "127.0.0.1.evil.example.org:8765"}, 421),
+        ({"Host": "evil.example.org"}, 400),
+        ({"Host": "localhost:evil.com"}, 400),
+        ({"Host": "localhost:"}, 400),
+        ({"Host": "127.0.0.1:1@evil.com"}, 400),
+        ({"Host": "127.0.0.1:80:80"}, 400),
+        ({"Host": "localhost:80/evil.com"}, 400),
+        ({"Host": "user@localhost"}, 400),
+        ({"Host": "[::1]evil.com"}, 400),
+        ({"Host": "[::1%evil.com]"}, 400),
+        ({"Host": "localhost, evil.com"}, 400),
+        ({"Host": ""}, 400),
+        ({"Host": "localhost.evil.example.org"}, 400),
+        ({"Host": "127.0.0.1.evil.example.org:8765"}, 400),
         ({"Origin": "http://localhost:6274"}, 200),
         ({"Origin": "https://Search.example.org"}, 200),
         ({"Origin": "https://evil.example.org"}, 403),
@@ -429,29 +366,15 @@ def test_pages_of_other_sites_are_kept_out_by_host_origin_and_type(
     over_http(talk, token_env=token, allowed_hosts=("search.EXAMPLE.org",))
 
 
-@pytest.mark.parametrize(
-    ("headers", "text"),
-    [
-        (
-            {"Host": "10.0.0.7:8765"},
-            "The server is not known by this host name.\nWhere: Host: 10.0.0.7:8765\n"
-            "Allowed: names of loopback, and those that the server was started with\n"
-            "Do: If clients use this name: start the server with --allow-host NAME",
-        ),
-        (
-            {"Origin": "https://evil.example.org/" + "x" * 80},
+def test_a_refusal_names_the_wrong_origin_and_says_what_to_do() -> None:
+    async def talk(listening: Listening) -> None:
+        origin = "https://evil.example.org/" + "x" * 80
+        assert (await begin_session(listening, Origin=origin)).text == (
             "Pages of this origin may not use the server.\n"
             f"Where: Origin: https://evil.example.org/{'x' * 55}...\n"
             "Allowed: names of loopback, and those that the server was started with\n"
-            "Do: To let the page in: start the server with --allow-host NAME",
-        ),
-    ],
-)
-def test_a_refusal_names_the_wrong_header_and_says_what_to_do(
-    headers: dict[str, str], text: str
-) -> None:
-    async def talk(listening: Listening) -> None:
-        assert (await begin_session(listening, **headers)).text == text
+            "Do: To let the page in: start the server with --allow-host NAME"
+        )
 
     over_http(talk)
 
@@ -472,75 +395,16 @@ def test_the_server_has_one_path() -> None:
     over_http(talk)
 
 
-def test_a_request_that_is_too_large_or_too_slow_is_ended() -> None:
+def test_a_request_that_is_too_large_is_refused_before_it_has_arrived() -> None:
     async def talk(listening: Listening) -> None:
-        async with web_client() as http:
-            answer = await http.post(listening.url, content=b"x" * 2_000, headers=HEADERS)
-            assert answer.status_code == 413
         head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         piece = b"1f4\r\n" + b"x" * 500 + b"\r\n"
-        received = await raw_answer(
-            listening, head + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * piece
-        )
-        assert received.startswith(b"HTTP/1.1 413 ")
-        assert b"connection: close" in received
-        received = await raw_answer(listening, head + b"Content-Length: 500\r\n\r\n{")
-        assert received.startswith(b"HTTP/1.1 408 ")
-        assert b"connection: close" in received
-        assert received.endswith(b"The request did not arrive within 0.3 s.\nDo: Try again.")
+        async with await anyio.connect_tcp(*listening.socket.getsockname()) as stream:
+            await stream.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + 5 * piece)
+            assert (await stream.receive()).startswith(b"HTTP/1.1 413 ")
         assert (await begin_session(listening)).status_code == 200
 
-    over_http(talk, limits=HttpLimits(max_request_bytes=1_000, read_timeout_s=0.3))
-
-
-@pytest.mark.parametrize(
-    "beginning",
-    [
-        b"",
-        b"GET /mcp HTTP/1.1\r\nX-Slow: ",
-        b"PUT /mcp HTTP/1.1\r\nHost: localhost\r\n\r\nGET /mcp HTTP/1.1\r\nX-Slow: ",
-    ],
-    ids=["nothing", "a first head", "a second head"],
-)
-def test_a_connection_that_never_ends_the_head_of_a_request_is_closed_at_the_limit(
-    beginning: bytes,
-) -> None:
-    async def talk(listening: Listening) -> None:
-        async with await connected_socket(listening) as stream, anyio.create_task_group() as group:
-
-            async def trickle() -> None:
-                with contextlib.suppress(anyio.BrokenResourceError):
-                    await stream.send(beginning)
-                    while beginning:
-                        await anyio.sleep(0.05)
-                        await stream.send(b"x")
-
-            start = anyio.current_time()
-            group.start_soon(trickle)
-            with contextlib.suppress(anyio.BrokenResourceError), anyio.fail_after(3):
-                async for _ in stream:
-                    pass
-            assert 0.25 < anyio.current_time() - start < 2
-            group.cancel_scope.cancel()
-
-    over_http(talk, limits=HttpLimits(read_timeout_s=0.3))
-
-
-def test_a_call_may_take_longer_than_a_request_to_arrive() -> None:
-    engine = MoodyEngine()
-
-    async def talk(listening: Listening) -> None:
-        async with connected(listening.url) as client, anyio.create_task_group() as group:
-            engine.gate.clear()
-
-            async def let_go() -> None:
-                await anyio.sleep(0.5)
-                engine.gate.set()
-
-            group.start_soon(let_go)
-            assert not (await client.call_tool("chunk_read", READ)).is_error
-
-    over_http(talk, served=LocalServer(engine), limits=HttpLimits(read_timeout_s=0.2))
+    over_http(talk, limits=HttpLimits(max_request_bytes=1_000))
 
 
 # The end
@@ -572,14 +436,13 @@ def test_a_request_that_arrives_while_the_server_ends_is_refused(is_early: bool)
 
         manager = StreamableHTTPSessionManager(LocalServer().server)
         with listen("127.0.0.1", 0, None) as listening:
-            await Gate(manager.handle_request, listening, stopping, 1_000, 5)(scope, receive, send)
+            await Gate(manager.handle_request, listening, stopping, 1_000)(scope, receive, send)
 
     anyio.run(main)
     assert (messages[0]["status"], messages[1]["body"]) == (
         503,
         b"The server is shutting down.\nDo: Try again when it is back.",
     )
-    assert (b"connection", b"close") in messages[0]["headers"]
 
 
 def test_calls_that_are_left_or_in_flight_at_the_end_leave_no_line_in_the_log(
@@ -641,8 +504,12 @@ def test_a_host_other_than_loopback_needs_a_token_that_is_not_weak(
         assert weak_token.strip() == "" or weak_token not in str(raised.value)
     monkeypatch.setenv("GOOD", TOKEN)
     listening = listen("0.0.0.0", 0, "GOOD")
-    assert (listening.token, listening.names) == (TOKEN, ("0.0.0.0",))
-    listening.socket.close()
+    with listening:
+        assert (listening.token, listening.names[-1], listening.is_local) == (
+            TOKEN,
+            "0.0.0.0",
+            False,
+        )
 
 
 def test_a_name_other_than_those_of_loopback_needs_a_token_too(token: str) -> None:
@@ -655,9 +522,10 @@ def test_a_name_other_than_those_of_loopback_needs_a_token_too(token: str) -> No
         f"Do: {SET_A_TOKEN}"
     )
     with listen("127.0.0.1", 0, None, ["LocalHost", "::1"]) as listening:
-        assert listening.names == ("127.0.0.1", "localhost", "[::1]")
+        assert listening.names[-3:] == ("127.0.0.1", "localhost", "[::1]")
+        assert listening.is_local
     with listen("127.0.0.1", 0, token, ["Search.example.org", "[2001:DB8::7]"]) as listening:
-        assert listening.names == ("127.0.0.1", "search.example.org", "[2001:db8::7]")
+        assert listening.names[-3:] == ("127.0.0.1", "search.example.org", "[2001:db8::7]")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mcp import ClientSession, MCPError, types
 
 from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.prompts import system_prompt
-from arag_search.mcp_server.http import IDLE_SESSION_S, MAX_CONNECTIONS
+from arag_search.mcp_server.http import IDLE_SESSION_S
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
@@ -241,7 +241,6 @@ def test_the_guide_states_the_limits() -> None:
         f"{AT_ONCE} calls run at once, {WAITING} more wait, and each call times out after "
         f"{TIMEOUT_S:g} s.",
         f"at most {MAX_MESSAGE_BYTES:,} bytes",
-        f"at most {MAX_CONNECTIONS} connections",
         f"at most {MAX_SESSIONS:,} sessions",
         f"idle for {IDLE_SESSION_S / 60:g} minutes",
         f"lists of tools for {LIST_LIFETIME_MS / 60_000:g} minutes",
