@@ -219,7 +219,7 @@ def _served_folder(
     if fresh:
         with folder.held():
             folder.bring_in_step(PlainProgress(sys.stderr), fresh=True)
-    return ServedFolder(folder, PlainProgress(sys.stderr), use_sample)
+    return ServedFolder(folder, use_sample)
 
 
 class _Opened:

@@ -1,4 +1,4 @@
-"""Who may see which part of the served indexes: the access file, and the parts that it grants.
+"""Who may see which part of the served indexes: the access file.
 
 The file maps the SHA-256 of a token to a filter, or to a filter and a name for messages:
 
@@ -10,12 +10,11 @@ A token is long (16 characters or more) and random, so that its hash needs no sa
 
 from __future__ import annotations
 
-import functools
 import hmac
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,15 +25,10 @@ from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 
 from arag_search.errors import AccessError, ConfigError
-from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.listening import MIN_TOKEN_CHARACTERS
-from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
 from arag_search.system.yaml_file import numbered, read_mapping
 from arag_search.tools.preset import Preset
-
-MAX_PARTS = 256
-"""The number of parts whose tools are cached; those of other parts are made again on use."""
 
 _GRANT = "arag_search.grant"  # the key in the scope of a request
 _WHAT = "access file"
@@ -141,29 +135,6 @@ def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]
     if problems:
         raise ConfigError(numbered(_WHAT, problems), where=str(path), allowed=_FORM, do=_HASH_IT)
     return tuple(grants.values())
-
-
-class Parts:
-    """The parts of the served indexes that filters admit, each with tools of its own."""
-
-    def __init__(self, served: Sequence[ServedIndex], preset: Preset) -> None:
-        self._served = served
-        self._preset = preset
-        self.catalogue = functools.lru_cache(MAX_PARTS)(self._catalogue)
-
-    def check(self, filter: str) -> None:
-        """Raise QueryError for a filter that one of the indexes cannot use."""
-        for served in self._served:
-            try:
-                served.index.within(filter)
-            except QueryError as error:
-                error.where = f"the filter, for the index {served.name}"
-                raise
-
-    def _catalogue(self, filter: str) -> Catalogue:
-        """Return the tools over the parts of a filter. The values of fields are read here, so this
-        may take a moment."""
-        return Catalogue([served.within(filter, self._preset) for served in self._served])
 
 
 def note_grant(scope: MutableMapping[str, Any], grant: Grant) -> None:

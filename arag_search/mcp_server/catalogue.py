@@ -1,12 +1,18 @@
-"""The tools that clients see, over one index or several."""
+"""The tools that clients see, over one index or several, and over the parts of them that filters
+admit."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp import types
+
+from arag_search.agent.presets import Preset
 from arag_search.mcp_server.served import ServedIndex
+from arag_search.query.problems import QueryError
 from arag_search.tools.base import (
     Tool,
     ToolResult,
@@ -20,17 +26,11 @@ from arag_search.tools.registry import meant_tool
 
 INDEX = "index"
 """The argument that names an index if there are several."""
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """A tool as clients see it; ``parameters`` is the JSON schema of its arguments,
-    ``output_schema`` that of its structured content, if it has any."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-    output_schema: Mapping[str, Any] | None = None
+MAX_PARTS = 256
+"""The number of parts whose tools are cached; those of other parts are made again on use."""
+_READ_ONLY = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,19 @@ class Catalogue:
     """The tools of the served indexes, all of the same preset.
 
     With several indexes, each tool takes the name of an index as the argument ``index``.
+    ``part(filter)`` has the tools over the part that a filter admits.
     """
 
-    def __init__(self, served: Sequence[ServedIndex]) -> None:
+    def __init__(self, served: Sequence[ServedIndex], preset: Preset) -> None:
+        self._preset = preset
         self.served = {index.name: index for index in served}
         self._first = served[0]
         names = dict.fromkeys(name for index in served for name in index.tools)
         self._of = {
             name: {index.name: index for index in served if name in index.tools} for name in names
         }
-        self.offered = tuple(self._offered(name) for name in names)
+        self.offered = [self._offered(name) for name in names]
+        self.part = functools.lru_cache(MAX_PARTS)(self._part)
 
     @property
     def has_several(self) -> bool:
@@ -85,32 +88,43 @@ class Catalogue:
         others = {key: value for key, value in arguments.items() if key != INDEX}
         return Call(served, served.tools[name], others)
 
-    def _offered(self, name: str) -> OfferedTool:
-        tools = {of: index.tools[name] for of, index in self._of[name].items()}
-        first = next(iter(tools.values()))
-        if not self.has_several:
-            description = self._after_about(first.description)
-            parameters = _schema(first.parameters["properties"], first.parameters["required"])
-            return OfferedTool(name, description, parameters, first.output_schema)
-        properties: dict[str, Any] = {
-            INDEX: {
-                "type": "string",
-                "enum": list(tools),
-                "description": "The index to search or read.",
-            }
-        }
-        required = [INDEX]
-        for tool in tools.values():
-            properties = {**properties, **tool.parameters["properties"]}
-            required += [
-                argument for argument in tool.parameters["required"] if argument not in required
-            ]
-        descriptions = {of: tool.description for of, tool in tools.items()}
-        description = self._after_about(merged_description(descriptions))
-        return OfferedTool(name, description, _schema(properties, required))
+    def check(self, filter: str) -> None:
+        """Raise QueryError for a filter that one of the indexes cannot use."""
+        for served in self.served.values():
+            try:
+                served.index.within(filter)
+            except QueryError as error:
+                error.where = f"the filter, for the index {served.name}"
+                raise
 
-    def _after_about(self, description: str) -> str:
-        return f"{self.about}\n{description}" if self.about else description
+    def _part(self, filter: str) -> Catalogue:
+        """Return the tools over the part that a filter admits. The values of fields are read here,
+        so this may take a moment."""
+        return Catalogue(
+            [served.within(filter, self._preset) for served in self.served.values()], self._preset
+        )
+
+    def _offered(self, name: str) -> types.Tool:
+        tools = {of: index.tools[name] for of, index in self._of[name].items()}
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        if self.has_several:
+            what = "The index to search or read."
+            properties[INDEX] = {"type": "string", "enum": list(tools), "description": what}
+            required.append(INDEX)
+        for tool in tools.values():
+            properties |= tool.parameters["properties"]
+            required += [name for name in tool.parameters["required"] if name not in required]
+        description = merged_description({of: tool.description for of, tool in tools.items()})
+        return types.Tool(
+            name=name,
+            description=f"{self.about}\n{description}" if self.about else description,
+            # Without additionalProperties: clients that validate would refuse what the tools take
+            # with a note.
+            input_schema={"type": "object", "properties": properties, "required": required},
+            output_schema=next(iter(tools.values())).output_schema,
+            annotations=_READ_ONLY,
+        )
 
 
 def merged_about(about: Mapping[str, str]) -> str:
@@ -131,9 +145,3 @@ def merged_description(descriptions: Mapping[str, str]) -> str:
         f"{of}: {line}" for of, its in lines.items() for line in its if line not in shared and line
     ]
     return "\n".join([*shared, *own])
-
-
-def _schema(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
-    """Return a schema without ``additionalProperties``: clients that validate would refuse what
-    the tools take with a note."""
-    return {"type": "object", "properties": dict(properties), "required": list(required)}

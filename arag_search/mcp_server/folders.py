@@ -4,6 +4,7 @@ answers."""
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from arag_search.errors import AragError
 from arag_search.mcp_server.live import Coming
-from arag_search.system.progress import Progress
+from arag_search.system.progress import PlainProgress
 from index_jobs.build.new_index import build_index
 from index_jobs.updates.folder_index import OPTIONS, FolderIndex
 from index_jobs.updates.watching import watch_state
@@ -36,15 +37,13 @@ class ServedFolder:
     def __init__(
         self,
         index: FolderIndex,
-        progress: Progress,
         use_sample: Callable[[str], None] | None = None,
     ) -> None:
-        """Take the index, and the display of its first build, which also shows problems.
-        ``use_sample`` gets the location of an index of some files, if the first build takes
-        long."""
+        """Take the index. ``use_sample`` gets the location of an index of some files, if the first
+        build takes long."""
         self._use_sample = use_sample
         self.index = index
-        self._counted = _Counted(progress)
+        self._counted = _Counted(sys.stderr)
         self._watcher = index.watcher(self._counted)
         self._stop = threading.Event()
         self._files = 0
@@ -105,24 +104,11 @@ class ServedFolder:
         return True
 
 
-class _Counted(Progress):
-    """A display that counts documents, before another one shows them."""
+class _Counted(PlainProgress):
+    """The display of the first build, which also remembers the count of documents."""
 
-    def __init__(self, shown: Progress) -> None:
-        self.count = 0
-        self._shown = shown
-
-    def begin(
-        self, counted: str, total: int | None, done: int = 0, count: int | None = None
-    ) -> None:
-        self._shown.begin(counted, total, done, count)
+    count = 0
 
     def update(self, done: int, count: int, details: str = "") -> None:
         self.count = count
-        self._shown.update(done, count, details)
-
-    def note(self, text: str) -> None:
-        self._shown.note(text)
-
-    def end(self) -> None:
-        self._shown.end()
+        super().update(done, count, details)

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from arag_search.errors import UnavailableError
-from arag_search.mcp_server.access import Parts
 from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import Follower
@@ -74,7 +73,7 @@ class LiveIndexes:
         self._preset = preset
         self.names = tuple(names or followers)
         self.about = merged_about({name: (about or {}).get(name, "") for name in self.names})
-        self._known: tuple[tuple[ServedIndex, ...], Catalogue, Parts] | None = None
+        self._known: tuple[tuple[ServedIndex, ...], Catalogue] | None = None
         self.coming: Callable[[], Coming | None] = lambda: None
         self.sample: ServedIndex | None = None
 
@@ -94,11 +93,10 @@ class LiveIndexes:
             if (coming := self.coming()) is not None:
                 if self.sample is None:
                     raise UnavailableError(coming.text, do="Ask again in a moment.")
-                yield Catalogue([self.sample])
+                yield Catalogue([self.sample], self._preset)
                 return
-            states = tuple(stack.enter_context(self._followers[name].use()) for name in self.names)
-            whole, parts = self._catalogues(states)
-            yield whole if filter is None else parts.catalogue(filter)
+            whole = self._whole(stack)
+            yield whole if filter is None else whole.part(filter)
 
     def call(
         self,
@@ -127,20 +125,21 @@ class LiveIndexes:
     def check(self, filter: str) -> None:
         """Raise QueryError for a filter that one of the indexes cannot use."""
         with ExitStack() as stack:
-            states = tuple(stack.enter_context(self._followers[name].use()) for name in self.names)
-            self._catalogues(states)[1].check(filter)
+            self._whole(stack).check(filter)
 
     def close(self) -> None:
         """Close the followers."""
         for follower in self._followers.values():
             follower.close()
 
-    def _catalogues(self, states: tuple[ServedIndex, ...]) -> tuple[Catalogue, Parts]:
-        """Return the tools over these states, which are made again only if a state is new."""
+    def _whole(self, stack: ExitStack) -> Catalogue:
+        """Return the tools over the current states, which ``stack`` holds. They are made again only
+        if a state is new."""
+        states = tuple(stack.enter_context(self._followers[name].use()) for name in self.names)
         known = self._known
         if known is None or known[0] != states:
-            known = self._known = states, Catalogue(states), Parts(states, self._preset)
-        return known[1:]
+            known = self._known = states, Catalogue(states, self._preset)
+        return known[1]
 
     def _within(self, state: ServedIndex, filter: str | None) -> ServedIndex:
         """Return the part of a state that a filter admits."""
@@ -148,7 +147,7 @@ class LiveIndexes:
             return state
         known = self._known
         if known is not None and state in known[0]:
-            return known[2].catalogue(filter).served[state.name]
+            return known[1].part(filter).served[state.name]
         return state.within(filter, self._preset)
 
 

@@ -34,7 +34,6 @@ from arag_search.errors import (
 )
 from arag_search.mcp_server.access import filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
-from arag_search.mcp_server.catalogue import OfferedTool
 from arag_search.mcp_server.live import Coming, LiveIndexes, Session
 from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult, error_result
@@ -64,9 +63,6 @@ _LISTS: tuple[CacheableMethod, ...] = (
     "prompts/list",
     "resources/list",
     "resources/templates/list",
-)
-_READ_ONLY = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 _logger = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -173,21 +169,11 @@ class _Answers:
             while self.live.sample is None and self.live.coming() is not None:
                 await anyio.sleep(_PROGRESS_S)
 
-        def offered() -> tuple[OfferedTool, ...]:
+        def offered() -> list[types.Tool]:
             with self.live.catalogue(filter) as catalogue:
                 return catalogue.offered
 
-        tools = [
-            types.Tool(
-                name=tool.name,
-                description=tool.description,
-                input_schema=dict(tool.parameters),
-                output_schema=None if tool.output_schema is None else dict(tool.output_schema),
-                annotations=_READ_ONLY,
-            )
-            for tool in await self.workers.run(offered)
-        ]
-        return types.ListToolsResult(tools=tools)
+        return types.ListToolsResult(tools=await self.workers.run(offered))
 
     async def call_tool(
         self, context: _Context, params: types.CallToolRequestParams

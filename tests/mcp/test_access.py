@@ -23,7 +23,8 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server import access as access_module
-from arag_search.mcp_server.access import AccessFile, Parts
+from arag_search.mcp_server.access import AccessFile
+from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
@@ -324,7 +325,7 @@ def test_a_file_is_read_again_when_it_has_changed_and_not_otherwise(
 def test_all_problems_of_a_file_are_listed_and_no_token_is_shown(tmp_path: Path) -> None:
     file = tmp_path / "access.yaml"
     served = ServedIndex.of("memory", index_of_documents(), load_preset("logical_read"))
-    parts = Parts([served], load_preset("logical_read"))
+    catalogue = Catalogue([served], load_preset("logical_read"))
     first = hash_of(ANN)
     file.write_text(
         f"{ANN}: acl:hr\n"
@@ -334,7 +335,7 @@ def test_all_problems_of_a_file_are_listed_and_no_token_is_shown(tmp_path: Path)
         f"{hash_of(EVE)}:\n"
     )
     with pytest.raises(ConfigError) as raised:
-        AccessFile(file, parts.check)
+        AccessFile(file, catalogue.check)
     assert str(raised.value) == (
         "The access file has 6 problems.\n"
         "1. entry 1: its key is not a SHA-256. A token does not belong here.\n"

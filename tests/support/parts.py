@@ -312,7 +312,7 @@ class Part:
         """Compare what a server offers, the texts at addresses, and what connectors fetch."""
         preset = load_preset("logical_read")
         served, alone = (ServedIndex.of("i", index, preset) for index in (self.part, self.alone))
-        assert Catalogue([served]).offered == Catalogue([alone]).offered
+        assert Catalogue([served], preset).offered == Catalogue([alone], preset).offered
         for address in (
             *(f"arag://i/chunk/{id}" for id in [*self.ids, "never.1"]),
             *(f"arag://i/document/{doc_id}" for doc_id in [*self.doc_ids, "never"]),
