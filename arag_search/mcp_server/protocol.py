@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import anyio
 from mcp import MCPError, types
@@ -24,6 +24,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from arag_search.agent.prompts import system_prompt
 from arag_search.errors import (
@@ -65,8 +66,6 @@ _LISTS: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
 )
 _logger = logging.getLogger(__name__)
-_P = ParamSpec("_P")
-_Result = TypeVar("_Result")
 _Page = types.PaginatedRequestParams | None
 
 
@@ -90,21 +89,22 @@ def build_server(
         lifespan=_session,
         cache_hints=dict.fromkeys(_LISTS, CacheHint(LIST_LIFETIME_MS)),
         get_tool_input_schema=lambda _: None,  # no argument is mirrored in a header
-        on_list_tools=_as_protocol_error(answers.list_tools),
-        on_call_tool=_as_protocol_error(answers.call_tool),
+        on_list_tools=answers.list_tools,
+        on_call_tool=answers.call_tool,
         on_list_resources=answers.list_resources,
         on_list_resource_templates=answers.list_templates,
-        on_read_resource=_as_protocol_error(answers.read_resource),
+        on_read_resource=answers.read_resource,
         on_list_prompts=answers.list_prompts,
-        on_get_prompt=_as_protocol_error(answers.get_prompt),
+        on_get_prompt=answers.get_prompt,
     )
+    server.middleware.append(_as_protocol_errors)
     if preset.uses_documents:
         server.middleware.append(_within_a_session)
     return server
 
 
 async def _within_a_session(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-    """Send a client that needs no session back to one: the names of documents belong to it."""
+    # Clients of 2026 are sent back to a session: the names of documents belong to it.
     version = ctx.protocol_version
     if ctx.request is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
         return await call_next(ctx)
@@ -114,17 +114,11 @@ async def _within_a_session(ctx: ServerRequestContext[Any], call_next: CallNext)
 
 
 @contextlib.asynccontextmanager
-async def _session(server: Server[Session]) -> AsyncGenerator[Session]:
-    del server
+async def _session(_: Server[Session]) -> AsyncGenerator[Session]:
     yield Session()
 
 
 _Context = ServerRequestContext[Session]
-
-
-def _new_session(id_: str) -> Session:
-    del id_
-    return Session()
 
 
 class _Answers:
@@ -135,12 +129,11 @@ class _Answers:
         self.preset = preset
         self.workers = workers
         self.by_grant = by_grant
-        self.session_of = functools.lru_cache(MAX_SESSIONS)(_new_session)
+        self.session_of = functools.lru_cache(MAX_SESSIONS)(lambda _: Session())
 
     def _session(self, context: _Context) -> Session:
-        """Return the conversation of a request: that of the process over stdio, and over HTTP that
-        of the session, or a new one for a request that stands alone, so that its reply is
-        complete."""
+        # Over stdio, the process has one conversation. A request over HTTP that stands alone gets a
+        # new one, so that its reply is complete.
         if context.request is None:
             return context.lifespan_context
         id_ = context.request.headers.get(MCP_SESSION_ID_HEADER)
@@ -148,12 +141,11 @@ class _Answers:
         return self.session_of(id_) if is_held else Session(is_held=False)
 
     def _filter(self, context: _Context) -> str | None:
-        """Return the filter of the part that the client of this request may see."""
         return filter_of(context.request) if self.by_grant else None
 
     async def _coming(self, context: _Context) -> Coming | None:
-        """Wait a while for an index that is being built for the first time, and let the client know
-        how far it is. Return how far it is if it takes longer."""
+        """Wait a while for an index that is being built for the first time, with progress for the
+        client. Return how far it is if it takes longer."""
         until = anyio.current_time() + PATIENCE_S
         shown = -1
         while (coming := self.live.coming()) is not None and anyio.current_time() < until:
@@ -189,14 +181,10 @@ class _Answers:
         ran.note_shown()
         return _tool_answer(ran.result)
 
-    async def list_resources(self, context: _Context, _: _Page) -> types.ListResourcesResult:
-        del context
+    async def list_resources(self, _: _Context, __: _Page) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[])  # see the templates
 
-    async def list_templates(
-        self, context: _Context, _: _Page
-    ) -> types.ListResourceTemplatesResult:
-        del context
+    async def list_templates(self, _: _Context, __: _Page) -> types.ListResourceTemplatesResult:
         templates = [
             types.ResourceTemplate(
                 name=f"{index} {kind}",
@@ -223,33 +211,22 @@ class _Answers:
         contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
         return types.ReadResourceResult(contents=[contents])
 
-    async def list_prompts(self, context: _Context, _: _Page) -> types.ListPromptsResult:
-        del context
-        prompt = types.Prompt(
-            name=self.preset.name,
-            description=self.preset.description,
-            arguments=[
-                types.PromptArgument(
-                    name=QUESTION, description="What is to be answered.", required=False
-                )
-            ],
-        )
+    async def list_prompts(self, _: _Context, __: _Page) -> types.ListPromptsResult:
+        name, what = self.preset.name, self.preset.description
+        question = types.PromptArgument(name=QUESTION, description="What is to be answered.")
+        prompt = types.Prompt(name=name, description=what, arguments=[question])
         return types.ListPromptsResult(prompts=[prompt])
 
     async def get_prompt(
-        self, context: _Context, params: types.GetPromptRequestParams
+        self, _: _Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        del context
         arguments = params.arguments or {}
         if params.name != self.preset.name:
             raise ArgumentError(
                 f'There is no prompt "{params.name[:80]}".', allowed=self.preset.name
             )
-        unknown = [name for name in arguments if name != QUESTION]
-        if unknown:
-            raise ArgumentError(
-                f'The prompt has no argument "{unknown[0][:80]}".', allowed=QUESTION
-            )
+        for unknown in arguments.keys() - {QUESTION}:
+            raise ArgumentError(f'The prompt has no argument "{unknown[:80]}".', allowed=QUESTION)
         question = arguments.get(QUESTION, "").strip()
         text = "\n\n".join(part for part in (system_prompt(self.preset), question) if part)
         message = types.PromptMessage(
@@ -259,11 +236,8 @@ class _Answers:
 
 
 def _tool_answer(result: ToolResult) -> types.CallToolResult:
-    """Convert a result for a client.
-
-    Numbers go to ``_meta``, because several clients show a model structured content instead of the
-    text. Connectors expect the object of their JSON as structured content.
-    """
+    # Numbers go to _meta, because several clients show a model structured content instead of the
+    # text. Connectors expect the object of their JSON as structured content.
     numbers = asdict(result)
     structured = numbers.pop("structured")
     del numbers["text"], numbers["passages"]  # a client reads the text
@@ -275,30 +249,24 @@ def _tool_answer(result: ToolResult) -> types.CallToolResult:
     )
 
 
-def _as_protocol_error(
-    answer: Callable[_P, Awaitable[_Result]],
-) -> Callable[_P, Awaitable[_Result]]:
-    """Return the handler with its exceptions converted to protocol errors, with our message and
-    without a traceback."""
-
-    @functools.wraps(answer)
-    async def answered(*arguments: _P.args, **named: _P.kwargs) -> _Result:
-        try:
-            return await answer(*arguments, **named)
-        except (UnknownChunkError, UnknownDocumentError, ArgumentError) as error:
-            raise _protocol_error(types.INVALID_PARAMS, error) from error
-        except AragError as error:
-            _logger.warning("%s", error)
-            raise _protocol_error(types.INTERNAL_ERROR, error) from error
-        except Exception as error:
-            _logger.exception("A request failed.")
-            unexpected = AragError(
-                f"The request failed unexpectedly ({type(error).__name__}).",
-                do="The server's log has the cause: report it.",
-            )
-            raise _protocol_error(types.INTERNAL_ERROR, unexpected) from error
-
-    return answered
+async def _as_protocol_errors(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    # Every failure becomes an error of the protocol, with our message and without a traceback.
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):  # of the SDK, which answers them
+        raise
+    except (UnknownChunkError, UnknownDocumentError, ArgumentError) as error:
+        raise _protocol_error(types.INVALID_PARAMS, error) from error
+    except AragError as error:
+        _logger.warning("%s", error)
+        raise _protocol_error(types.INTERNAL_ERROR, error) from error
+    except Exception as error:
+        _logger.exception("A request failed.")
+        unexpected = AragError(
+            f"The request failed unexpectedly ({type(error).__name__}).",
+            do="The server's log has the cause: report it.",
+        )
+        raise _protocol_error(types.INTERNAL_ERROR, unexpected) from error
 
 
 def _protocol_error(code: int, error: AragError) -> MCPError:
