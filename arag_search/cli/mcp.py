@@ -200,7 +200,7 @@ def mcp_command(
             _leave(code)
     if code:
         _leave(code)
-    return code
+    return 0
 
 
 def _leave(code: int) -> NoReturn:

@@ -86,7 +86,6 @@ class AccessFile:
         return matching[0] if matching else None
 
     def _refresh(self) -> None:
-        """Read the file if it may have changed since it was last read."""
         state = _state_of(self._path)
         if state is not None and state == self._state:
             return
@@ -154,8 +153,7 @@ def filter_of(request: object) -> str:
 
 
 def _state_of(path: Path) -> tuple[int, ...] | None:
-    """Return a value that distinguishes versions of a file; None if the file is absent, or so new
-    that another change might not change its times."""
+    # None: the file is absent, or so new that another change might not change its times.
     try:
         state = path.stat()
     except OSError:

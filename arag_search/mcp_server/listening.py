@@ -90,31 +90,23 @@ def listen(
     except OSError as error:
         raise _not_listening(host, port, error) from error
     if host:
-        names.insert(0, canonical_name(host) or _bracketed(host.lower()))
+        names.insert(0, _canonical(host) or _bracketed(host.lower()))
     return Listening(opened, (*_LOOPBACK_NAMES, *names), token)
 
 
 def _check_loopback(host: str, names: Sequence[str]) -> None:
-    if not is_loopback(host):
-        raise ArgumentError(
-            f"Other machines could reach the server at {host}, and no token is set.",
-            where="--host",
-            allowed="127.0.0.1, localhost or ::1; any other one with --token-env or --access",
-            do=_SET_A_TOKEN,
-        )
-    for name in names:
+    for option, name in (("--host", host), *(("--allow-host", name) for name in names)):
         if not is_loopback(name):
             raise ArgumentError(
                 f"Other machines could reach the server as {name}, and no token is set.",
-                where="--allow-host",
+                where=option,
                 allowed="names of loopback; any other one with --token-env or --access",
                 do=_SET_A_TOKEN,
             )
 
 
 def _name(host: str) -> str:
-    """Return a name or address as in a Host header, without the port."""
-    name = canonical_name(host)
+    name = _canonical(host)
     if name is None:
         raise ArgumentError(
             f'"{host}" is not a host name.',
@@ -130,14 +122,11 @@ def _bracketed(host: str) -> str:
 
 
 def _token_in(variable: str) -> str:
-    """Return the token in a variable. Raises ArgumentError, which never shows it."""
     token = read_secret(variable).strip()
     if len(token) >= MIN_TOKEN_CHARACTERS and _TOKEN.fullmatch(token):
         return token
     raise ArgumentError(
-        f"There is no token in the variable {variable}."
-        if not token
-        else f"The token in the variable {variable} is too short, or is not plain ASCII.",
+        f"The token in the variable {variable} is missing, too short, or not plain ASCII.",
         where="--token-env",
         allowed=f"{MIN_TOKEN_CHARACTERS} or more characters of printable ASCII, without blanks",
         do=f"Set it, such as: export {variable}=$(openssl rand -hex 32)",
@@ -160,7 +149,7 @@ def _not_listening(host: str, port: int, error: OSError) -> ArgumentError:
     )
 
 
-def canonical_name(host: str) -> str | None:
+def _canonical(host: str) -> str | None:
     """Return the name or address in lower case, an IPv6 address in its short form and in brackets
     (which ``host`` may lack); None for anything else."""
     name = host.lower()

@@ -142,7 +142,6 @@ class LiveIndexes:
         return known[1]
 
     def _within(self, state: ServedIndex, filter: str | None) -> ServedIndex:
-        """Return the part of a state that a filter admits."""
         if filter is None:
             return state
         known = self._known

@@ -171,6 +171,5 @@ def descriptions(texts: Sequence[str], names: Collection[str]) -> dict[str, str]
 
 
 def _name_of(location: str) -> str:
-    """Return a name for a location without one."""
     last = parse_address(location).name if is_address(location) else Path(location).resolve().name
     return _NOT_OF_NAMES.sub("-", last).strip("-._")[:64] or _UNNAMED

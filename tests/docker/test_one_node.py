@@ -82,7 +82,7 @@ def test_the_server_does_not_start_without_a_token(stack: Stack) -> None:
     output = unset.compose(
         "run", "--rm", "--no-deps", "mcp", check=False, variables={"ARAG_MCP_TOKEN": ""}
     )
-    assert "There is no token in the variable ARAG_MCP_TOKEN." in output
+    assert "The token in the variable ARAG_MCP_TOKEN is missing" in output
     unset.compose("down", "--volumes", check=False)
 
 

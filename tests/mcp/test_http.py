@@ -495,7 +495,7 @@ def test_a_host_other_than_loopback_needs_a_token_that_is_not_weak(
         with pytest.raises(ArgumentError) as raised:
             listen(host, 0, None)
         assert raised.value.do == SET_A_TOKEN
-    with pytest.raises(ArgumentError, match="There is no token in the variable NOT_SET"):
+    with pytest.raises(ArgumentError, match="The token in the variable NOT_SET is missing"):
         listen("127.0.0.1", 0, "NOT_SET")
     for weak_token in ("   ", "shrt", "with blanks in between them", "ünïcödé-ünïcödé-ünïcödé"):
         monkeypatch.setenv("POOR", weak_token)
