@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,18 +14,13 @@ import typer
 from arag_search.cli.options.index import Opening, folder_index
 from arag_search.cli.options.parser import suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED, say
-from arag_search.errors import AragError, ArgumentError
-from arag_search.system.progress import PlainProgress
+from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
-    from arag_search.mcp_server.live import Coming, LiveIndexes
-    from arag_search.mcp_server.served import ServedIndex
+    from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.stdio import Channel
-    from arag_search.search.index import Index
     from arag_search.tools.preset import Preset
-    from index_jobs.updates.folder_index import FolderIndex
 
 
 class HttpOptions(NamedTuple):
@@ -169,11 +162,14 @@ def mcp_command(
     The exit code is 0 if the client disconnected, 130 after Ctrl-C, 143 after SIGTERM, and 1 for a
     failure.
     """
-    from arag_search.mcp_server.live import LiveIndexes
-    from arag_search.mcp_server.served import check_count, descriptions, served_preset
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
+    from arag_search.mcp_server.folders import ServedFolder
+    from arag_search.mcp_server.live import LiveIndexes
+    from arag_search.mcp_server.opened import OpenedIndexes
+    from arag_search.mcp_server.served import check_count, descriptions, served_preset
+
     settings = served_preset(preset, tools, max_result_tokens)
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
@@ -183,7 +179,7 @@ def mcp_command(
         stack.enter_context(entrance)
         live = LiveIndexes({}, settings, about, tuple(locations))
         stack.callback(live.close)
-        opened = _Opened(live, opening, settings, about)
+        opened = OpenedIndexes(live, opening.opening, settings, about)
         folders: dict[str, ServedFolder] = {}
         for name, location in locations.items():
             folder = folder_index(location, fresh=opening.fresh, yes=opening.yes)
@@ -191,7 +187,7 @@ def mcp_command(
                 opened.add(name, location)
             else:
                 sample = partial(opened.add_sample, name) if len(locations) == 1 else None
-                served = _served_folder(folder, sample, fresh=opening.fresh)
+                served = ServedFolder(folder, sample, fresh=opening.fresh)
                 folders[name] = stack.enter_context(served)
         opened.add_folders(folders, waits=transport == "http")
         code, is_idle = _serve(live, settings, entrance, http.access)
@@ -209,78 +205,6 @@ def _leave(code: int) -> NoReturn:
         say("arag-search: interrupted.")
     sys.stderr.flush()
     os._exit(code)
-
-
-def _served_folder(
-    folder: FolderIndex, use_sample: Callable[[str], None] | None, *, fresh: bool
-) -> ServedFolder:
-    from arag_search.mcp_server.folders import ServedFolder
-
-    if fresh:
-        with folder.held():
-            folder.bring_in_step(PlainProgress(sys.stderr), fresh=True)
-    return ServedFolder(folder, use_sample)
-
-
-class _Opened:
-    """The indexes of a server as they are opened, those of folders once they are built."""
-
-    def __init__(
-        self, live: LiveIndexes, opening: Opening, preset: Preset, about: dict[str, str]
-    ) -> None:
-        self._live = live
-        self._opening = opening
-        self._preset = preset
-        self._about = about
-        self._failure = ""
-
-    def add(self, name: str, location: str) -> None:
-        """Open an index and serve it. Raises what opening raises."""
-        prepared = partial(self._served, name)
-        self._live.add(name, self._opening.opening(location).follow(prepared))
-
-    def _served(self, name: str, index: Index) -> ServedIndex:
-        from arag_search.mcp_server.served import ServedIndex
-
-        return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
-
-    def add_folders(self, folders: dict[str, ServedFolder], *, waits: bool) -> None:
-        """Open the indexes of folders once they are there, at once where they are. Otherwise they
-        are waited for here if the server ``waits``, and in a thread while it serves."""
-        coming = {name: folder for name, folder in folders.items() if folder.coming() is not None}
-        for name, folder in folders.items():
-            if waits:
-                folder.wait()
-            if waits or name not in coming:
-                self.add(name, str(folder.index.location))
-        if coming and not waits:
-            self._live.coming = lambda: self._coming(coming)
-            threading.Thread(target=self._await, args=(coming,), daemon=True).start()
-
-    def _coming(self, coming: dict[str, ServedFolder]) -> Coming | None:
-        from arag_search.mcp_server.live import Coming
-
-        if self._failure:
-            return Coming(self._failure)
-        missing = [name for name in coming if not self._live.has(name)]
-        if not missing:
-            return None
-        return coming[missing[0]].coming() or Coming("The index is being opened.")
-
-    def _await(self, coming: dict[str, ServedFolder]) -> None:
-        """Open the indexes of folders as they are built."""
-        for name, folder in coming.items():
-            try:
-                if folder.wait():
-                    self.add(name, str(folder.index.location))
-            except AragError as error:
-                self._failure = str(error)
-                say(f"arag-search: {error}")
-                return
-
-    def add_sample(self, name: str, location: str) -> None:
-        """Serve the tools of an index of some files until the index of all is there."""
-        self._live.sample = self._served(name, self._opening.opening(location).open())
 
 
 def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:

@@ -28,7 +28,6 @@ from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server.listening import MIN_TOKEN_CHARACTERS
 from arag_search.query.problems import QueryError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.preset import Preset
 
 _GRANT = "arag_search.grant"  # the key in the scope of a request
 _WHAT = "access file"

@@ -38,10 +38,13 @@ class ServedFolder:
         self,
         index: FolderIndex,
         use_sample: Callable[[str], None] | None = None,
+        *,
+        fresh: bool = False,
     ) -> None:
-        """Take the index. ``use_sample`` gets the location of an index of some files, if the first
-        build takes long."""
+        """Take the index, which is brought in step before it is served if ``fresh``. ``use_sample``
+        gets the location of an index of some files, if the first build takes long."""
         self._use_sample = use_sample
+        self._fresh = fresh
         self.index = index
         self._counted = _Counted(sys.stderr)
         self._watcher = index.watcher(self._counted)
@@ -52,6 +55,8 @@ class ServedFolder:
 
     def __enter__(self) -> ServedFolder:
         self._held.enter_context(self.index.held())
+        if self._fresh:
+            self.index.bring_in_step(self._counted, fresh=True)
         self._thread.start()
         return self
 

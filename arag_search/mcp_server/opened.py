@@ -1,0 +1,77 @@
+"""The indexes of a server as they are opened, those of folders once they are built."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from arag_search.errors import AragError
+from arag_search.mcp_server.folders import ServedFolder
+from arag_search.mcp_server.live import Coming, LiveIndexes
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.search.index import Index, IndexOpening
+from arag_search.tools.preset import Preset
+
+_logger = logging.getLogger(__name__)
+
+
+class OpenedIndexes:
+    """Opens the indexes of a server by ``opening``, which says how the index at a location is
+    opened, with the tools of a preset and the owners' descriptions (``about``)."""
+
+    def __init__(
+        self,
+        live: LiveIndexes,
+        opening: Callable[[str], IndexOpening],
+        preset: Preset,
+        about: Mapping[str, str],
+    ) -> None:
+        self._live = live
+        self._opening = opening
+        self._preset = preset
+        self._about = about
+        self._failure = ""
+
+    def add(self, name: str, location: str) -> None:
+        """Open an index and serve it. Raises what opening raises."""
+        self._live.add(name, self._opening(location).follow(partial(self._served, name)))
+
+    def add_sample(self, name: str, location: str) -> None:
+        """Serve the tools of an index of some files until the index of all is there."""
+        self._live.sample = self._served(name, self._opening(location).open())
+
+    def add_folders(self, folders: Mapping[str, ServedFolder], *, waits: bool) -> None:
+        """Open the indexes of folders once they are there, at once where they are. Otherwise they
+        are waited for here if the server ``waits``, and in a thread while it serves."""
+        coming = {name: folder for name, folder in folders.items() if folder.coming() is not None}
+        for name, folder in folders.items():
+            if waits:
+                folder.wait()
+            if waits or name not in coming:
+                self.add(name, str(folder.index.location))
+        if coming and not waits:
+            self._live.coming = lambda: self._coming(coming)
+            threading.Thread(target=self._await, args=(coming,), daemon=True).start()
+
+    def _served(self, name: str, index: Index) -> ServedIndex:
+        return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
+
+    def _coming(self, coming: Mapping[str, ServedFolder]) -> Coming | None:
+        if self._failure:
+            return Coming(self._failure)
+        missing = [name for name in coming if not self._live.has(name)]
+        if not missing:
+            return None
+        return coming[missing[0]].coming() or Coming("The index is being opened.")
+
+    def _await(self, coming: Mapping[str, ServedFolder]) -> None:
+        for name, folder in coming.items():
+            try:
+                if folder.wait():
+                    self.add(name, str(folder.index.location))
+            except AragError as error:
+                self._failure = str(error)
+                _logger.error("%s", error)
+                return
