@@ -201,29 +201,6 @@ def test_a_changed_filter_holds_at_once_also_for_documents_that_were_shown(file:
     over_http(talk, served=server(file, "agentic_rag"))
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        bearer(EVE),
-        {"Authorization": "Bearer"},
-        bearer(hash_of(ANN)),
-        {"Authorization": f"Basic {ANN}"},
-        bearer(f"{ANN}x"),
-    ],
-)
-def test_clients_without_a_known_token_are_refused(file: Path, headers: dict[str, str]) -> None:
-    async def talk(listening: Listening) -> None:
-        answer = await begin_session(listening, **headers)
-        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-        assert answer.text == (
-            "The token is missing or wrong.\nAllowed: Authorization: Bearer TOKEN\n"
-            "Do: Give the client a token whose hash is in the access file."
-        )
-
-    over_http(talk, served=server(file))
-
-
 def test_the_session_of_a_token_is_unknown_to_other_tokens(file: Path) -> None:
     async def talk(listening: Listening) -> None:
         session = await session_of(listening, ANN)
@@ -363,7 +340,7 @@ def test_the_hash_of_a_variable_that_is_not_set_is_refused(file: Path, nothing: 
         AccessFile(file, checked)
 
 
-def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
+def test_no_token_an_unknown_one_a_short_one_its_hash_and_two_let_nobody_in(file: Path) -> None:
     write(file, {"short": "acl:everyone", ANN: "acl:hr", BOB: "acl:hr"})
     ann, bob = ("Authorization", f"Bearer {ANN}"), ("Authorization", f"Bearer {BOB}")
 
@@ -373,9 +350,14 @@ def test_no_token_a_short_one_and_two_let_nobody_in(file: Path) -> None:
                 given = [*HEADERS.items(), *headers]
                 return (await http.post(listening.url, json=INITIALIZE, headers=given)).status_code
 
-        assert await status() == 401
-        for shown in ("", "Bearer", "Bearer short", f"Basic {ANN}", ANN):
+        for shown in ("Bearer short", f"Bearer {EVE}", f"Bearer {hash_of(ANN)}"):
             assert await status(("Authorization", shown)) == 401
+        answer = await begin_session(listening)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert answer.text == (
+            "The token is missing or wrong.\nAllowed: Authorization: Bearer TOKEN\n"
+            "Do: Give the client a token whose hash is in the access file."
+        )
         for several in ((ann, bob), (ann, ann), (ann, ("Authorization", ""))):
             assert await status(*several) == 401
         assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 404

@@ -32,7 +32,7 @@ from tests.support.mcp_http import (
     ping_status,
     web_client,
 )
-from tests.support.mcp_servers import LocalServer, MoodyEngine, cancelled_call, text_of, until
+from tests.support.mcp_servers import LocalServer, MoodyEngine, text_of, until
 from tests.support.patience import PATIENCE_S
 
 TOKEN = "correct-horse-battery-staple"
@@ -60,32 +60,6 @@ def test_two_clients_search_and_read_in_separate_sessions() -> None:
             assert (await client.call_tool("logical_search", {"query": "a OR"})).is_error
 
     over_http(talk)
-
-
-def test_sixteen_calls_at_once_are_answered_beside_one_that_is_cancelled() -> None:
-    engine = MoodyEngine()
-    served = LocalServer(engine)
-    texts: list[str] = []
-
-    async def talk(listening: Listening) -> None:
-        async with connected(listening.url) as client:
-
-            async def ask() -> None:
-                reply = await client.call_tool("logical_search", {"query": "opera AND older"})
-                texts.append(text_of(reply))
-
-            engine.gate.clear()
-            async with anyio.create_task_group() as group:
-                for _ in range(16):
-                    group.start_soon(ask)
-                await until(lambda: served.workers.busy == 16)
-                await cancelled_call(client, lambda: served.workers.busy == 17, "chunk_read", READ)
-                await until(lambda: served.workers.busy == 16)
-                engine.gate.set()
-
-    over_http(talk, served=served)
-    assert len(texts) == 16
-    assert len(set(texts)) == 1
 
 
 def test_a_session_whose_client_has_vanished_is_freed() -> None:
@@ -224,26 +198,6 @@ def test_clients_that_accept_events_or_anything_are_served(accept: str) -> None:
             assert (answer.status_code, len(answer.json()["result"]["tools"])) == (200, 3)
 
     over_http(talk)
-
-
-def test_an_unknown_method_is_answered_as_such_in_both_eras_and_not_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    message = {"jsonrpc": "2.0", "id": 1, "method": "no/such"}
-    modern = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "no/such"}
-
-    async def talk(listening: Listening) -> None:
-        session = (await begin_session(listening)).headers["mcp-session-id"]
-        async with web_client(HEADERS) as http:
-            old = await http.post(listening.url, json=message, headers={"Mcp-Session-Id": session})
-            assert '"code":-32601' in old.text
-            new = await http.post(
-                listening.url, json={**message, "params": ENVELOPE}, headers=modern
-            )
-            assert (new.status_code, new.json()["error"]["code"]) == (404, -32601)
-
-    over_http(talk)
-    assert caplog.messages == []
 
 
 # Access
