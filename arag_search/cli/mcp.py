@@ -174,9 +174,9 @@ def mcp_command(
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     about = descriptions(describe or [], locations)
-    entrance = http.listen() if transport == "http" else _channel(http)
     with ExitStack() as stack:
-        stack.enter_context(entrance)
+        is_http = transport == "http"
+        entrance = stack.enter_context(http.listen()) if is_http else _channel(http)
         live = LiveIndexes({}, settings, about, tuple(locations))
         stack.callback(live.close)
         opened = OpenedIndexes(live, opening.opening, settings, about)
@@ -189,7 +189,7 @@ def mcp_command(
                 sample = partial(opened.add_sample, name) if len(locations) == 1 else None
                 served = ServedFolder(folder, sample, fresh=opening.fresh)
                 folders[name] = stack.enter_context(served)
-        opened.add_folders(folders, waits=transport == "http")
+        opened.add_folders(folders, waits=is_http)
         code, is_idle = _serve(live, settings, entrance, http.access)
         is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
         if not is_idle:

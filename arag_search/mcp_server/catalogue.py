@@ -14,7 +14,6 @@ from arag_search.agent.presets import Preset
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
 from arag_search.tools.base import (
-    Tool,
     ToolResult,
     error_result,
     missing_argument,
@@ -35,10 +34,10 @@ _READ_ONLY = types.ToolAnnotations(
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool of one index, and its arguments."""
+    """A tool of one index by name, and its arguments."""
 
     served: ServedIndex
-    tool: Tool
+    name: str
     arguments: Mapping[str, object]
 
 
@@ -76,7 +75,7 @@ class Catalogue:
         if name not in self._of:
             return no_such_tool(name, [tool.name for tool in self.offered])
         if not self.has_several:
-            return Call(self._first, self._first.tools[name], arguments)
+            return Call(self._first, name, arguments)
         holders = self._of[name]
         schema = {"enum": list(holders)}
         if INDEX not in arguments:
@@ -86,7 +85,7 @@ class Catalogue:
             return error_result(not_run([wrong_argument(INDEX, chosen, schema)]))
         served = holders[chosen]
         others = {key: value for key, value in arguments.items() if key != INDEX}
-        return Call(served, served.tools[name], others)
+        return Call(served, name, others)
 
     def check(self, filter: str) -> None:
         """Raise QueryError for a filter that one of the indexes cannot use."""

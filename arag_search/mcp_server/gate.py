@@ -1,7 +1,9 @@
 """The checks of an HTTP request before the protocol: Origin, token and message.
 
 An Origin keeps out web pages (a page in a browser on this machine could otherwise reach loopback),
-and a token keeps out other machines.
+and a token keeps out other machines. The SDK's own check of Origin compares beginnings, so that
+``localhost:evil.com`` would pass; it knows no tokens by hash, and answers a body that it cannot
+read without its id.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from arag_search.errors import AccessError, AragError, UnavailableError
+from arag_search.errors import AccessError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message, too_long
@@ -144,9 +146,7 @@ async def _body(receive: Receive, max_bytes: int) -> tuple[bytes, bool]:
 
 
 def _ending() -> Response:
-    error: AragError = UnavailableError(
-        "The server is shutting down.", do="Try again when it is back."
-    )
+    error = UnavailableError("The server is shutting down.", do="Try again when it is back.")
     return PlainTextResponse(str(error), 503)
 
 

@@ -112,12 +112,12 @@ class LiveIndexes:
             call = catalogue.call(name, arguments)
             if not isinstance(call, Call):
                 return Ran(call)
-            served, tool = call.served, call.tool
+            served, tool = call.served, call.served.tools[call.name]
             if served is not self.sample and _is_paged(tool):
                 result, continues = _result_of(call, session, filter)
                 use = self._followers[served.name].use(result, continues=continues)
                 state = stack.enter_context(use)
-                tool = self._within(state, filter).tools[_key_of(call)]
+                tool = self._within(state, filter).tools[call.name]
             shown = seen[served.name]
             reply = tool.run(call.arguments, shown, skips_unknown=True)
             return Ran(reply, lambda: session.read_set(served.name).add(shown))
@@ -154,15 +154,10 @@ def _is_paged(tool: Tool) -> bool:
     return any(argument in tool.parameters["properties"] for argument in PAGE_ARGUMENTS)
 
 
-def _key_of(call: Call) -> str:
-    return next(name for name, tool in call.served.tools.items() if tool is call.tool)
-
-
 def _result_of(call: Call, session: Session, filter: str | None) -> tuple[Hashable, bool]:
-    """Return what identifies the result of which a call asks for a page, and whether it is a
-    further page."""
+    # What identifies the result of which a call asks for a page, and whether it is a further page.
     same = {key: value for key, value in call.arguments.items() if key not in PAGE_ARGUMENTS}
     conversation = session if session.is_held else None
     text = json.dumps(same, sort_keys=True, default=str)
     continues = any(call.arguments.get(argument) for argument in PAGE_ARGUMENTS)
-    return (conversation, filter, _key_of(call), text), continues
+    return (conversation, filter, call.name, text), continues

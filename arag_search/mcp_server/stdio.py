@@ -12,8 +12,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import anyio
 import anyio.to_thread
@@ -38,19 +37,11 @@ _DRAIN_S = 10.0
 _LOOK_S = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(NamedTuple):
     """Two private descriptors: requests are read from one, and replies written to the other."""
 
     reading: int
     writing: int
-
-    def __enter__(self) -> Channel:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        os.close(self.reading)
-        os.close(self.writing)
 
 
 def claim_stdio() -> Channel:
@@ -72,7 +63,7 @@ def claim_stdio() -> Channel:
             allowed="a client at both ends",
             do="Let a client start this command, or serve with --transport http.",
         ) from error
-    for descriptor in (channel.reading, channel.writing):
+    for descriptor in channel:
         os.set_blocking(descriptor, True)
     return channel
 
