@@ -140,7 +140,5 @@ def merged_description(descriptions: Mapping[str, str]) -> str:
     lines = {of: text.splitlines() for of, text in descriptions.items()}
     first = next(iter(lines.values()))
     shared = [line for line in first if all(line in others for others in lines.values())]
-    own = [
-        f"{of}: {line}" for of, its in lines.items() for line in its if line not in shared and line
-    ]
+    own = [f"{of}: {line}" for of in lines for line in lines[of] if line and line not in shared]
     return "\n".join([*shared, *own])

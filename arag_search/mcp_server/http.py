@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Generator
-from dataclasses import dataclass
 
 import anyio
 import uvicorn
@@ -32,32 +31,25 @@ IDLE_SESSION_S = 30 * 60.0
 _SHUTDOWN_S = 2
 
 
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
-    """The bounds of a server, in the units of their names."""
-
-    max_request_bytes: int = MAX_MESSAGE_BYTES
-    max_sessions: int = MAX_SESSIONS
-    idle_session_s: float = IDLE_SESSION_S
-
-
 async def serve_http(
     server: Server[Session],
     listening: Listening,
     stopping: anyio.Event,
-    limits: HttpLimits | None = None,
     access: AccessFile | None = None,
+    *,
+    max_request_bytes: int = MAX_MESSAGE_BYTES,
+    max_sessions: int = MAX_SESSIONS,
+    idle_session_s: float = IDLE_SESSION_S,
 ) -> None:
     """Serve until ``stopping`` is set; then end all sessions and close the socket. With ``access``,
     only tokens in that file are admitted."""
-    limits = limits or HttpLimits()
     manager = StreamableHTTPSessionManager(
         server,
-        session_idle_timeout=limits.idle_session_s,
-        max_request_body_size=limits.max_request_bytes,
-        max_sessions=limits.max_sessions,
+        session_idle_timeout=idle_session_s,
+        max_request_body_size=max_request_bytes,
+        max_sessions=max_sessions,
     )
-    gate = Gate(manager.handle_request, listening, stopping, limits.max_request_bytes, access)
+    gate = Gate(manager.handle_request, listening, stopping, max_request_bytes, access)
     config = uvicorn.Config(
         _application(gate, listening),
         http="h11",

@@ -49,7 +49,7 @@ async def started(command: str, *arguments: str) -> AsyncIterator[ClientSession]
             yield client
 
 
-async def found(client: ClientSession, word: str) -> str:
+async def passage_with(client: ClientSession, word: str) -> str:
     """Search until a word is found."""
     with anyio.fail_after(PATIENCE_S):
         while True:
@@ -66,11 +66,11 @@ def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_s
     async def main() -> None:
         async with served(notes) as client, served(notes) as other:
             assert {tool.name for tool in (await client.list_tools()).tools} >= {"logical_search"}
-            assert "note3.md" in await found(client, "word3")
-            assert "note3.md" in await found(other, "word3")
+            assert "note3.md" in await passage_with(client, "word3")
+            assert "note3.md" in await passage_with(other, "word3")
             (notes / "new.md").write_text("# New\n\nThe harbour.\n")
-            assert "new.md" in await found(client, "harbour")
-            assert "new.md" in await found(other, "harbour")
+            assert "new.md" in await passage_with(client, "harbour")
+            assert "new.md" in await passage_with(other, "harbour")
             assert arag("forget", str(notes)).code == 1
 
     anyio.run(main)
@@ -110,7 +110,7 @@ def test_a_newcomer_is_done_after_two_lines_of_the_readme_also_without_a_clone(
 
     async def main() -> None:
         async with started(*command) as session:
-            assert "note3.md" in await found(session, "word3")
+            assert "note3.md" in await passage_with(session, "word3")
 
     anyio.run(main)
 
@@ -202,7 +202,7 @@ def test_further_pages_show_each_passage_once_while_files_change_under_load(
 
     async def main() -> None:
         async with served(notes) as client, anyio.create_task_group() as tasks:
-            await found(client, "word3")
+            await passage_with(client, "word3")
             busy = anyio.Event()
             tasks.start_soon(search, client, busy)
             tasks.start_soon(change, busy)

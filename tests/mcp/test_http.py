@@ -18,7 +18,7 @@ from starlette.types import Message
 
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.gate import Gate
-from arag_search.mcp_server.http import HttpLimits, serve_http
+from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening, listen
 from tests.support.commands import Command
 from tests.support.mcp_http import (
@@ -70,7 +70,7 @@ def test_a_session_whose_client_has_vanished_is_freed() -> None:
             assert await ping_status(http, listening.url, first) == 404
         assert (await begin_session(listening)).status_code == 200
 
-    over_http(talk, limits=HttpLimits(idle_session_s=0.2))
+    over_http(talk, idle_session_s=0.2)
 
 
 def test_a_session_beyond_the_limit_is_refused_until_another_one_ends() -> None:
@@ -92,7 +92,7 @@ def test_a_session_beyond_the_limit_is_refused_until_another_one_ends() -> None:
             assert await ping_status(http, listening.url, first) == 404
             assert await ping_status(http, listening.url, second) == 200
 
-    over_http(talk, limits=HttpLimits(max_sessions=2))
+    over_http(talk, max_sessions=2)
 
 
 def test_a_session_with_a_call_or_an_open_stream_is_not_idle() -> None:
@@ -122,7 +122,7 @@ def test_a_session_with_a_call_or_an_open_stream_is_not_idle() -> None:
             await until(lambda: bool(answers))
             assert "This opera is older." in answers[0].text
 
-    over_http(talk, served=LocalServer(engine), limits=HttpLimits(idle_session_s=0.2))
+    over_http(talk, served=LocalServer(engine), idle_session_s=0.2)
 
 
 # Messages
@@ -183,7 +183,7 @@ def test_a_message_that_is_too_long_or_too_deep_is_answered_by_its_id(is_modern:
                 assert (answer.status_code, answer.json()["id"]) == (status, id_)
                 assert "Allowed" in answer.text or "longer than 10,000 bytes" in answer.text
 
-    over_http(talk, limits=HttpLimits(max_request_bytes=10_000))
+    over_http(talk, max_request_bytes=10_000)
 
 
 @pytest.mark.parametrize("accept", ["text/event-stream", "*/*", "text/event-stream, */*;q=0.1"])
@@ -358,7 +358,7 @@ def test_a_request_that_is_too_large_is_refused_before_it_has_arrived() -> None:
             assert (await stream.receive()).startswith(b"HTTP/1.1 413 ")
         assert (await begin_session(listening)).status_code == 200
 
-    over_http(talk, limits=HttpLimits(max_request_bytes=1_000))
+    over_http(talk, max_request_bytes=1_000)
 
 
 # The end

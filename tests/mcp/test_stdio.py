@@ -164,7 +164,7 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes_within_it
     anyio.run(main)
 
 
-def test_a_connector_is_started_with_a_description_and_refuses_a_second_index() -> None:
+def test_a_connector_is_started_with_a_description() -> None:
     options = ("--preset", "connector", "--describe", "Notes of the Vivaldi project.")
 
     async def main() -> None:
@@ -179,9 +179,6 @@ def test_a_connector_is_started_with_a_description_and_refuses_a_second_index() 
                 assert "Griselda" in json.loads(text_of(page))["text"]
 
     anyio.run(main)
-    with start_server("", "my-index", "other=plain", *options[:2]) as server:
-        errors = server.communicate(timeout=PATIENCE_S)[1]
-    assert (server.returncode, b"search one index, and there are 2." in errors) == (1, True)
 
 
 def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
@@ -353,6 +350,12 @@ def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -
             ["i", "--preset", "logical_read", "--tools", "chunk_read"],
             "--preset and --tools are both given.",
             "Leave one out.",
+        ),
+        (
+            ["i", "j", "--preset", "connector"],
+            "The tools of connectors (connector_search, connector_fetch) search one index, and "
+            "there are 2.",
+            "Start a server for each index, each with a port of its own.",
         ),
         (
             ["i", "j", "--vectors", "v"],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from arag_search.mcp_server.http import HttpLimits, serve_http
+from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening, listen
 from tests.support.mcp_servers import LocalServer
 from tests.support.patience import PATIENCE_S
@@ -40,9 +42,9 @@ def over_http(
     talk: Callable[[Listening], Awaitable[None]],
     *,
     served: LocalServer | None = None,
-    limits: HttpLimits | None = None,
     token_env: str | None = None,
     allowed_hosts: tuple[str, ...] = (),
+    **limits: Any,
 ) -> None:
     """Serve on a free port for the duration of a conversation."""
     served = served or LocalServer()
@@ -51,7 +53,8 @@ def over_http(
     async def main() -> None:
         stopping = anyio.Event()
         async with anyio.create_task_group() as group:
-            group.start_soon(serve_http, served.server, listening, stopping, limits, served.access)
+            serve = partial(serve_http, served.server, listening, stopping, served.access, **limits)
+            group.start_soon(serve)
             try:
                 await talk(listening)
             finally:
