@@ -107,10 +107,9 @@ class Installation:
             raise self._by_hand(path, entry, f'"{_SECTION}" is not an object.') from error
         except OSError as error:
             raise self._by_hand(path, entry, str(error)) from error
-        if entry is not None:  # what the user has added to it stays
-            entry = {**(before if isinstance(before, dict) else {}), **entry}
-            servers[self.name] = entry
-        if entry == before:
+        if entry is not None:  # what the user has added to it stays, and is not shown
+            servers[self.name] = {**(before if isinstance(before, dict) else {}), **entry}
+        if servers.get(self.name) == before:
             return f"{path} is as it should be; nothing was changed."
         if dry_run:
             would = "remove" if entry is None else "write"
