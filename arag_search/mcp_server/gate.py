@@ -25,6 +25,9 @@ from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message,
 
 _JSON = "application/json"
 _SHOWN_CHARACTERS = 80
+_DRAIN_BYTES = 1 << 20
+_DRAIN_S = 2.0
+"""How much is read of a body that is refused or too long, and for how long."""
 
 
 class Gate:
@@ -50,9 +53,9 @@ class Gate:
         request = Request(scope)
         response = self._wrong_origin(request) or self._wrong_token(request)
         pieces = iter(list[Message]())
-        if response is None and request.method == "POST":
-            body, is_whole = await _body(receive, self._max_body_bytes)
-            response = self._wrong_body(body, is_whole)
+        if request.method == "POST":
+            body, is_whole = await _body(receive, 0 if response else self._max_body_bytes)
+            response = response or self._wrong_body(body, is_whole)
             pieces = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def again() -> Message:
@@ -132,16 +135,20 @@ class Gate:
 
 async def _body(receive: Receive, max_bytes: int) -> tuple[bytes, bool]:
     """Return a body and whether it is whole. One that is too long is read on, within bounds, for
-    the id at its end; its ends are returned."""
+    the id at its end, and because a connection that closes with unread data would hide the answer
+    from the client; its ends are returned."""
     body, size, is_left = bytearray(), 0, True
-    while is_left and size <= 2 * max_bytes:
-        received = await receive()
-        piece = received.get("body", b"")
-        body += piece
-        size += len(piece)
-        if size > max_bytes:
-            del body[END_BYTES:-END_BYTES]
-        is_left = received.get("more_body", False)
+    with anyio.CancelScope() as reading:
+        while is_left and size <= max_bytes + _DRAIN_BYTES:
+            if size >= max_bytes:
+                reading.deadline = min(reading.deadline, anyio.current_time() + _DRAIN_S)
+            received = await receive()
+            piece = received.get("body", b"")
+            body += piece
+            size += len(piece)
+            if size > max_bytes:
+                del body[END_BYTES:-END_BYTES]
+            is_left = received.get("more_body", False)
     return bytes(body), size <= max_bytes
 
 
