@@ -10,7 +10,6 @@ from typing import Any
 
 from mcp import types
 
-from arag_search.agent.presets import Preset
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
 from arag_search.tools.base import (
@@ -21,6 +20,7 @@ from arag_search.tools.base import (
     not_run,
     wrong_argument,
 )
+from arag_search.tools.preset import Preset
 from arag_search.tools.registry import meant_tool
 
 INDEX = "index"

@@ -129,7 +129,11 @@ class _Answers:
         self.preset = preset
         self.workers = workers
         self.by_grant = by_grant
-        self.session_of = functools.lru_cache(MAX_SESSIONS)(lambda _: Session())
+        self.session_of = functools.lru_cache(MAX_SESSIONS)(self._new_session)
+
+    @staticmethod
+    def _new_session(_: str) -> Session:
+        return Session()
 
     def _session(self, context: _Context) -> Session:
         # Over stdio, the process has one conversation. A request over HTTP that stands alone gets a

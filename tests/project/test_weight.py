@@ -21,17 +21,17 @@ CEILINGS = {
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_985,
     ("arag_search/engines/opensearch/",): 4_696,
     ("arag_search/engines/",): 6_974,
-    ("arag_search/mcp_server/",): 2_839,
-    ("arag_search/cli/",): 4_648,
+    ("arag_search/mcp_server/",): 2_294,
+    ("arag_search/cli/",): 4_579,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_520,
     ("arag_search/endpoints/", "arag_search/system/"): 1_867,
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 18_042,
-    ("tests/",): 59_369,
+    ("tests/",): 59_007,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 145_484
+ALL = 144_508
 
 
 def _counts() -> Counter[tuple[str, ...]]:
