@@ -31,6 +31,7 @@ from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from tests.support.examples import examples
 from tests.support.patience import PATIENCE_S
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 from tests.support.scripted_model import ScriptedModel
@@ -444,7 +445,7 @@ def test_a_run_killed_at_any_record_and_resumed_equals_an_uninterrupted_one(
 ) -> None:
     run(index, questions(40), preset, OfflineModel(), tmp_path / "whole")
     expected = without_times(read_records(tmp_path / "whole").by_id)
-    moments = random.Random(11).sample(range(1, 38), 10)
+    moments = random.Random(11).sample(range(1, 38), examples(10))
     children = {moment: child(tmp_path / f"{moment}", "SIGKILL", moment) for moment in moments}
     for moment, process in children.items():
         out = tmp_path / f"{moment}"

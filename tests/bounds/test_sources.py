@@ -1,4 +1,4 @@
-"""Lines of a corpus that are too long."""
+"""Lines and items of a corpus that are too long, or never end."""
 
 import gzip
 import tracemalloc
@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from arag_search.corpus import Document
+from arag_search.errors import SourceError
 from index_jobs.sources import records
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.corpus_files import FIX
+from tests.support.corpus_files import FIX, documents, source_at
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,22 @@ def test_a_line_that_is_too_long_is_reported_and_later_lines_are_read(
         f"The line is longer than 1 MiB.\nWhere: {name}, line {line}\nAllowed: {allowed}\nDo: {FIX}"
     )
     assert [number for number, _ in source.documents(line)] == [line + 1, line + 2]
+
+
+@pytest.mark.parametrize("item", ['"1:' + "x" * (50 << 20), "[" + "[1, 2], " * (1 << 19)])
+def test_an_item_that_is_too_long_is_an_error_and_is_not_held_in_memory(
+    item: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_LINE_BYTES", 1 << 20)
+    Path("c.json.gz").write_bytes(gzip.compress(f'["0:a", {item}'.encode()))
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError) as caught:
+            documents(source_at("c.json.gz"))
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value) == (
+        "The item is longer than 1 MiB.\nWhere: c.json.gz, after item 1\n"
+        "Do: Correct the file; nothing after this can be read."
+    )
