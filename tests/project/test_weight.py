@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_912,
     ("index_jobs/",): 5_223,
     ("bench/",): 18_042,
-    ("tests/",): 59_007,
+    ("tests/",): 58_903,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 144_508
+ALL = 144_404
 
 
 def _counts() -> Counter[tuple[str, ...]]:
