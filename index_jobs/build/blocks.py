@@ -13,12 +13,9 @@ from index_jobs.build.report import BuildState
 from index_jobs.cutting.chunking import Work
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, SourcePart
-from index_jobs.workers.cluster import ClusterTasks
 
 BLOCK_BYTES = 16 << 20
 """The usual size of a block on disk. A resumed build repeats the blocks that were under way."""
-
-_TICK_S = 1.0
 
 
 class BlockPart(NamedTuple):
@@ -105,16 +102,3 @@ def blocks(corpus: Corpus, start: Position) -> Iterator[Block]:
                 yield Block(BlockPart(shard, part, corpus.metadata), done_bytes + part.read_bytes)
             place = 0, 0
         done_bytes += source.size
-
-
-def written_blocks(
-    waiting: Iterator[Block], tasks: ClusterTasks[Block, WrittenBlock]
-) -> Iterator[tuple[Block, WrittenBlock] | None]:
-    """Yield the blocks, written, in their order, and None every second in which none is done."""
-    block = next(waiting, None)
-    while block is not None or tasks.under_way:
-        if block is not None and not tasks.is_ready:
-            tasks.submit(block)
-            block = next(waiting, None)
-        else:
-            yield tasks.take() if tasks.wait(_TICK_S) else None

@@ -1,14 +1,13 @@
-"""The sources of a job, the packed batches that every job pulls, and the report of a job that ended
-early."""
+"""The sources of a job, its checkpoints, and the report of a job that ended early."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
@@ -16,23 +15,16 @@ from index_jobs.build.report import BuildState, left_out_words
 from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, CorpusReader, Position, Source
+from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
-from index_jobs.workers.pool import Packing, default_workers
+from index_jobs.workers.executor import Executor
+from index_jobs.workers.pool import default_workers
 
 NO_DOCUMENTS = "Name a folder with files that can be read, or files of records; see --include."
 """What to do if a corpus has no document."""
 
 
 _CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
-
-
-class PackedBatch(NamedTuple):
-    """A batch ready to be written, the reading position after it, and the bytes read so far."""
-
-    packed: Packed
-    position: Position
-    read_bytes: int
 
 
 class Corpus:
@@ -144,35 +136,9 @@ def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
-def packed_batches(reader: CorpusReader, packing: Packing[Batch, Packed]) -> Iterator[PackedBatch]:
-    """Yield the batches of a reader, packed, in their order.
-
-    What has been yielded is complete: between two batches a job may make a checkpoint or stop.
-    Raises what reading and packing raise; an error of a source comes after the batches before it,
-    whose own errors must be raised first.
-    """
-
-    def taken() -> PackedBatch:
-        batch, packed = packing.take()
-        return PackedBatch(packed, batch.position, batch.read_bytes)
-
-    problem: SourceError | None = None
-    try:
-        for batch in reader.batches():
-            packing.submit(batch)
-            while packing.is_ready:
-                yield taken()
-    except SourceError as error:
-        problem = error
-    while packing.under_way:
-        yield taken()
-    if problem is not None:
-        raise problem
-
-
-def is_being_packed(packing: Packing[Batch, Packed], doc_id: str) -> bool:
+def is_being_packed(executor: Executor[Batch, Packed], doc_id: str) -> bool:
     """Return whether a document with this id has been read, and is not yet written."""
-    return any(batch.holds(doc_id) for batch in packing.under_way)
+    return any(batch.holds(doc_id) for batch in executor.under_way)
 
 
 class Checkpoints:

@@ -27,12 +27,11 @@ from arag_search.query.forms import steps
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
-from index_jobs.build.blocks import BlockWork, blocks, written_blocks
+from index_jobs.build.blocks import BlockWork, blocks
 from index_jobs.build.corpus import (
     Checkpoints,
     Corpus,
     is_being_packed,
-    packed_batches,
     reporting_full_disk,
     resume_advice,
 )
@@ -46,7 +45,7 @@ from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, SeenIds
 from index_jobs.sources.selection import STDIN
 from index_jobs.workers.cluster import Cluster
-from index_jobs.workers.pool import open_packing
+from index_jobs.workers.pool import open_executor
 
 _STATE = "build"
 
@@ -215,21 +214,23 @@ class _Build:
     def _write_all(self, interrupts: Interrupts) -> None:
         """Read, pack and write the corpus."""
         options = self._options
-        with open_packing(self._workers, self._work()) as packing:
+        with open_executor(self._workers, self._work()) as executor:
             reader = CorpusReader(
                 self._corpus.sources,
                 self._corpus.metadata,
                 self._state.position,
                 self._ids,
-                lambda id: is_being_packed(packing, id) or self._writer.has_document(id),
+                lambda id: is_being_packed(executor, id) or self._writer.has_document(id),
                 skip_bad_lines=options.skip_bad_lines,
                 skip_bad_files=options.files.skip_bad,
             )
             checkpoints = Checkpoints(self._commit, options.checkpoint_s)
-            for packed, position, read_bytes in packed_batches(reader, packing):
-                self._target.add(packed.packed)
-                self._state.take(packed.counts, position)
-                self._progress.read(read_bytes, self._state.documents, self._rejections())
+            for result in executor.results(reader.batches()):
+                if result is not None:
+                    batch, packed = result
+                    self._target.add(packed.packed)
+                    self._state.take(packed.counts, batch.position)
+                    self._show_progress(batch.read_bytes)
                 interrupts.check()
                 checkpoints.save_if_due()
 
@@ -240,16 +241,16 @@ class _Build:
         cluster.check(write.needs)
         work = BlockWork(self._work(), write, options.skip_bad_lines, options.files.skip_bad)
         checkpoints = Checkpoints(self._commit, options.checkpoint_s)
-        with cluster.tasks(work, self._workers) as tasks:
-            for done in written_blocks(blocks(self._corpus, self._state.position), tasks):
-                if done is not None:
-                    block, (state, ids, written) = done
+        with cluster.executor(work, self._workers) as executor:
+            for result in executor.results(blocks(self._corpus, self._state.position)):
+                if result is not None:
+                    block, (state, ids, written) = result
                     self._check_new(ids, block.payload.part.source.name)
                     self._target.add_block(written)
                     self._state.join(state, block.place)
-                    self._progress.read(block.read_bytes, self._state.documents, self._rejections())
-                    checkpoints.save_if_due()
+                    self._show_progress(block.read_bytes)
                 interrupts.check()
+                checkpoints.save_if_due()
 
     def _check_new(self, ids: Sequence[str], where: str) -> None:
         """Raise DuplicateIdError if a document of an earlier block has one of these ids: what a
@@ -270,12 +271,11 @@ class _Build:
             metadata=self._corpus.metadata.fields,
         )
 
-    def _rejections(self) -> str:
-        """Return what a server has rejected, in words; empty if nothing."""
+    def _show_progress(self, read_bytes: int) -> None:
         sent = self._target.sent
-        if not (sent.rejected or sent.retries):
-            return ""
-        return f"{sent.rejected:,} rejected, {sent.retries:,} retries"
+        busy = sent.rejected or sent.retries
+        details = f"{sent.rejected:,} rejected, {sent.retries:,} retries" if busy else ""
+        self._progress.read(read_bytes, self._state.documents, details)
 
     def _commit(self) -> None:
         self._writer.commit(self._checkpoint_data())

@@ -17,7 +17,8 @@ from arag_search.vectors.base import Encoder, EncoderIdentity, FloatArray, Vecto
 from arag_search.vectors.storage.shards import ShardRecord, StoredType, write_shard
 from index_jobs.embedding.plan import PLAN
 from index_jobs.workers.cluster import Cluster
-from index_jobs.workers.pool import Packing, PackingHere, PeakMemory, WorkerProcesses, own_peak
+from index_jobs.workers.executor import Executor, ThisProcess
+from index_jobs.workers.pool import PeakMemory, ProcessPool, own_peak
 
 TO_ENCODE = -1
 """A marker in place of a row to copy the vector from: the text must be encoded."""
@@ -293,23 +294,23 @@ class LocalMaking:
         self._work = EncodingWork(choice)
         self._peaks: list[PeakMemory] = []
         self._gatherings: deque[Gathering] = deque()
-        self._packing: Packing[Piece, Encoded] = PackingHere(self._work)
+        self._executor: Executor[Piece, Encoded] = ThisProcess(self._work)
         if workers:
-            self._packing = WorkerProcesses(workers, self._work, worker_environment(workers))
+            self._executor = ProcessPool(workers, self._work, worker_environment(workers))
 
     def __enter__(self) -> LocalMaking:
-        self._packing.__enter__()
+        self._executor.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._packing.__exit__(*exception)
+        self._executor.__exit__(*exception)
         self._work.close()
 
     def identity(self) -> EncoderIdentity:
         for _ in range(self.processes):
-            self._packing.submit(Piece("sentence", (), ()))
-        identities = {self._next_result()[1].identity for _ in range(self.processes)}
-        return only_identity(identities)
+            self._executor.submit(Piece("sentence", (), ()))
+        results = (self._executor.take()[1] for _ in range(self.processes))
+        return only_identity({self._noted(encoded).identity for encoded in results})
 
     def make(
         self,
@@ -318,36 +319,34 @@ class LocalMaking:
         dtype: StoredType,
         encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
-        for shard in shards:
-            self._gatherings.append(Gathering(shard))
-            for piece in shard.pieces(self._piece_rows):
-                self._packing.submit(piece)
-                while self._packing.is_ready:
-                    encoded(self._gather())
-                    yield from self._write_complete(folder, dtype)
-        while self._packing.under_way:
-            encoded(self._gather())
+        def pieces() -> Iterator[Piece]:
+            for shard in shards:
+                self._gatherings.append(Gathering(shard))
+                yield from shard.pieces(self._piece_rows)
+
+        for result in self._executor.results(pieces()):
+            if result is not None:
+                self._gather(*result)
+                encoded(len(result[0].payload))
             yield from self._write_complete(folder, dtype)
         yield from self._write_complete(folder, dtype)
 
     def peaks(self) -> list[PeakMemory]:
         return self._peaks
 
-    def _next_result(self) -> tuple[Piece, Encoded]:
-        piece, encoded = self._packing.take()
+    def _noted(self, encoded: Encoded) -> Encoded:
         self._peaks = [item for item in self._peaks if item.process != encoded.peak.process]
         self._peaks.append(encoded.peak)
         self._identity = encoded.identity
-        return piece, encoded
+        return encoded
 
-    def _gather(self) -> int:
-        """Add the next piece to its shard; return how many rows it has."""
-        piece, encoded = self._next_result()
+    def _gather(self, piece: Piece, encoded: Encoded) -> None:
+        """Add a piece to its shard."""
+        self._noted(encoded)
         gathering = next(item for item in self._gatherings if not item.is_whole)
         if encoded.vectors is None:
             raise TypeError("a piece without texts")
         gathering.put(piece, encoded.vectors)
-        return len(piece.payload)
 
     def _write_complete(self, folder: Path, dtype: StoredType) -> Iterator[ShardRecord]:
         """Write the shards that are complete, up to the first that is not."""
@@ -431,20 +430,13 @@ class ClusterMaking:
         work = partial(
             _made, choice=self._choice, folder=folder, piece_rows=self._piece_rows, dtype=dtype
         )
-        with self._cluster.tasks(work, self.processes, gpus=self._gpus) as tasks:
-
-            def next_record() -> ShardRecord:
-                made = tasks.take()[1]
-                self._peaks[made.peak.process] = made.peak
-                encoded(made.rows)
-                return made.record
-
-            for shard in shards:
-                while tasks.is_ready:
-                    yield next_record()
-                tasks.submit(_Job(shard))
-            while tasks.under_way:
-                yield next_record()
+        with self._cluster.executor(work, self.processes, gpus=self._gpus) as executor:
+            for result in executor.results(map(_Job, shards)):
+                if result is not None:
+                    made = result[1]
+                    self._peaks[made.peak.process] = made.peak
+                    encoded(made.rows)
+                    yield made.record
 
     def peaks(self) -> list[PeakMemory]:
         return list(self._peaks.values())

@@ -220,7 +220,7 @@ class Batch:
 
     @property
     def payload(self) -> list[tuple[int, int, Document]]:
-        """The part that packing needs. See Submitted."""
+        """The part that the work needs (see Submitted)."""
         return self.documents
 
     def holds(self, doc_id: str) -> bool:

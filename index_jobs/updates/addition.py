@@ -32,7 +32,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted, duration
-from index_jobs.build.corpus import Corpus, is_being_packed, packed_batches, summed
+from index_jobs.build.corpus import Corpus, is_being_packed, summed
 from index_jobs.build.language import AUTO
 from index_jobs.build.options import DEFAULT_FIELDS
 from index_jobs.build.report import (
@@ -59,7 +59,7 @@ from index_jobs.updates.tally import (
     shown_ids,
 )
 from index_jobs.updates.vectors import VectorUpdate
-from index_jobs.workers.pool import open_packing
+from index_jobs.workers.pool import open_executor
 
 _TIME_FIELD = "modified"
 """The metadata field whose change alone does not make a document different."""
@@ -383,19 +383,21 @@ class _Addition:
         """Read, cut and write the sources; the number of a source stands for its shard."""
         self._progress.begin("documents", self._corpus.size)
         work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
-        with open_packing(self._corpus.workers(self._options.workers), work) as packing:
+        with open_executor(self._corpus.workers(self._options.workers), work) as executor:
             reader = CorpusReader(
                 self._corpus.sources,
                 self._corpus.metadata,
                 self._state.position,
                 SeenIds(),
-                lambda id: is_being_packed(packing, id) or id in self._ids,
+                lambda id: is_being_packed(executor, id) or id in self._ids,
                 skip_bad_lines=self._options.skip_bad_lines,
                 skip_bad_files=self._options.files.skip_bad,
             )
-            for packed, position, read_bytes in packed_batches(reader, packing):
-                self._write(packed, position)
-                self._progress.read(read_bytes, len(self._ids))
+            for result in executor.results(reader.batches()):
+                if result is not None:
+                    batch, packed = result
+                    self._write(packed, batch.position)
+                    self._progress.read(batch.read_bytes, len(self._ids))
                 interrupts.check()
 
     def _write(self, packed: Packed, position: Position) -> None:

@@ -11,16 +11,15 @@ import os
 import signal
 import socket
 import sys
-from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from arag_search.errors import ArgumentError, UnavailableError, WorkerLostError
 from arag_search.system.extras import missing_extra
 from index_jobs.cutting.chunking import program_version
-from index_jobs.workers.pool import Done, Item
+from index_jobs.workers.executor import Done, Executor, Item
 
 RETRIES = 5
 """How often an item is done again after its process or machine was lost."""
@@ -153,11 +152,11 @@ class Cluster:
             )
         return wanted or self._gpus(gpus) or (len(self.machines) if by_machine else capacity)
 
-    def tasks(
+    def executor(
         self, work: Callable[[Any], Done], workers: int, *, gpus: bool = False
-    ) -> ClusterTasks[Any, Done]:
-        """Return the tasks of a work that ``workers`` do at once. See ``workers``."""
-        return ClusterTasks(self._ray, work, workers, self._needs(workers, gpus))
+    ) -> ClusterExecutor[Any, Done]:
+        """Return an Executor that works on ``workers`` items at once. See ``workers``."""
+        return ClusterExecutor(self._ray, work, workers, self._needs(workers, gpus))
 
     def everywhere(
         self, function: Callable[[], Done], workers: int | None = None, *, gpus: bool = False
@@ -193,50 +192,30 @@ class Cluster:
         return {"num_cpus": max(1, min(smallest, self._cores // workers))}
 
 
-class ClusterTasks(Generic[Item, Done]):
-    """A Packing whose items are worked on by the machines of a cluster. Leaving it cancels those
-    that are under way."""
+class ClusterExecutor(Executor[Item, Done]):
+    """An Executor on the machines of a cluster. Leaving it cancels what is under way."""
 
     def __init__(
         self, ray: Any, work: Callable[[Any], Done], workers: int, needs: Mapping[str, int]
     ) -> None:
+        super().__init__(_UNDER_WAY * workers)
         self._ray = ray
         self._remote = ray.remote(max_retries=RETRIES, **needs)(_call)
         self._work = ray.put(work)
-        self._most = workers * _UNDER_WAY
-        self._items: deque[Item] = deque()
-        self._references: deque[Any] = deque()
-
-    def __enter__(self) -> ClusterTasks[Item, Done]:
-        return self
 
     def __exit__(self, *exception: object) -> None:
-        for reference in self._references:
+        for _, reference in self._pending:
             self._ray.cancel(reference, force=True)
-        self._references.clear()
+        self._pending.clear()
 
-    @property
-    def under_way(self) -> Sequence[Item]:
-        return self._items
+    def _start(self, payload: Any) -> Any:
+        return self._remote.remote(self._work, payload)
 
-    @property
-    def is_ready(self) -> bool:
-        return len(self._references) >= self._most or self.wait(0)
+    def _wait(self, handle: Any, timeout_s: float) -> bool:
+        return bool(self._ray.wait([handle], timeout=timeout_s)[0])
 
-    def wait(self, timeout_s: float) -> bool:
-        """Wait for the next item, and return whether it is done."""
-        return bool(self._references) and bool(
-            self._ray.wait([self._references[0]], timeout=timeout_s)[0]
-        )
-
-    def submit(self, item: Item) -> None:
-        self._references.append(self._remote.remote(self._work, item.payload))
-        self._items.append(item)
-
-    def take(self) -> tuple[Item, Done]:
-        done = result_of(self._ray, self._references[0])
-        self._references.popleft()
-        return self._items.popleft(), done
+    def _result(self, handle: Any) -> Done:
+        return result_of(self._ray, handle)
 
 
 def _call(work: Callable[[Any], Done], payload: Any) -> Done:

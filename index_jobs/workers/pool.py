@@ -1,9 +1,8 @@
-"""Doing the work of a build or an embedding in this process, or in worker processes.
+"""Worker processes of a build or an embedding, on this machine.
 
 Workers are new Python processes, not forks, because a Java virtual machine does not survive a fork.
 Each has its own process group, so that Ctrl-C in a terminal reaches only the build, and each ends
-when its input is closed, however the build ends. Only an item's payload and the result go through
-the pipes; the item itself (a batch of a build, a piece of an embedding) stays in this process.
+when its input is closed, however the build ends.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Generic, Protocol, TypeVar
+from typing import IO, Any, Generic, Self
 
 from arag_search.errors import BuildError, WorkerLostError
 from arag_search.system.processes import usable_cores
 from index_jobs.cutting.chunking import Packed, Work
 from index_jobs.sources.reading import Batch
+from index_jobs.workers.executor import Done, Executor, Item, ThisProcess
 from index_jobs.workers.worker import dumped
 
 
@@ -75,20 +75,6 @@ _PIPE_BYTES = 1 << 20
 _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.workers.worker import main; main()"
 
 
-class Submitted(Protocol):
-    """An item of work."""
-
-    @property
-    def payload(self) -> Any:
-        """The part of the item that the work needs; it is pickled for worker processes."""
-        ...
-
-
-Item = TypeVar("Item", bound=Submitted)
-Done = TypeVar("Done")
-_Done = TypeVar("_Done", covariant=True)
-
-
 def default_workers(source_bytes: int, cores: int | None = None) -> int:
     """Return how many worker processes to use for sources of this size on disk: none for a small
     corpus, else one for each core except the one that reads and writes."""
@@ -99,69 +85,13 @@ def default_workers(source_bytes: int, cores: int | None = None) -> int:
     return max(0, min(MAX_DEFAULT_WORKERS, cores - 1))
 
 
-def open_packing(workers: int, work: Work) -> Packing[Batch, Packed]:
-    """Return a Packing with this number of worker processes; 0 works in this process."""
-    return WorkerProcesses(workers, work) if workers else PackingHere(work)
+def open_executor(workers: int, work: Work) -> Executor[Batch, Packed]:
+    """Return an Executor with this number of worker processes; 0 works in this process."""
+    return ProcessPool(workers, work) if workers else ThisProcess(work)
 
 
-class Packing(Protocol[Item, _Done]):
-    """A context manager that works on submitted items, and returns the results in the order of
-    submission."""
-
-    def __enter__(self) -> Packing[Item, _Done]: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    @property
-    def under_way(self) -> Sequence[Item]:
-        """The items that were submitted and not yet taken, in order."""
-        ...
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a result should be taken before another item is submitted: it is finished, or so
-        many items are pending that memory would grow."""
-        ...
-
-    def submit(self, item: Item) -> None: ...
-
-    def take(self) -> tuple[Item, _Done]:
-        """Wait for the next item and return it with its result. Raises what the work raised, and
-        WorkerLostError."""
-        ...
-
-
-class PackingHere(Generic[Item, Done]):
-    """A Packing that works in this process."""
-
-    def __init__(self, work: Callable[[Any], Done]) -> None:
-        self._work = work
-        self._items: deque[Item] = deque()
-
-    def __enter__(self) -> PackingHere[Item, Done]:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
-    @property
-    def under_way(self) -> Sequence[Item]:
-        return self._items
-
-    @property
-    def is_ready(self) -> bool:
-        return bool(self._items)
-
-    def submit(self, item: Item) -> None:
-        self._items.append(item)
-
-    def take(self) -> tuple[Item, Done]:
-        item = self._items.popleft()
-        return item, self._work(item.payload)
-
-
-class WorkerProcesses(Generic[Item, Done]):
-    """A Packing that works in other processes."""
+class ProcessPool(Executor[Item, Done]):
+    """An Executor that works in other processes of this machine."""
 
     def __init__(
         self,
@@ -170,14 +100,13 @@ class WorkerProcesses(Generic[Item, Done]):
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """``environment`` holds variables to add to this process's environment for the workers."""
+        super().__init__(_UNDER_WAY * count)
         self._workers: list[_Worker[Done]] = []
-        self._results: deque[Future[Done]] = deque()
-        self._items: deque[Item] = deque()
         self._count = count
         self._setup = dumped(work)
         self._environment = {**os.environ, **(environment or {})}
 
-    def __enter__(self) -> WorkerProcesses[Item, Done]:
+    def __enter__(self) -> Self:
         try:
             for _ in range(self._count):
                 self._workers.append(_Worker(self._setup, self._environment))
@@ -191,24 +120,15 @@ class WorkerProcesses(Generic[Item, Done]):
             worker.end()
         self._workers.clear()
 
-    @property
-    def under_way(self) -> Sequence[Item]:
-        return self._items
-
-    @property
-    def is_ready(self) -> bool:
-        if not self._results:
-            return False
-        return self._results[0].done() or len(self._results) >= _UNDER_WAY * self._count
-
-    def submit(self, item: Item) -> None:
+    def _start(self, payload: Any) -> Future[Done]:
         worker = min(self._workers, key=lambda worker: worker.load)
-        self._results.append(worker.submit(dumped(item.payload)))
-        self._items.append(item)
+        return worker.submit(dumped(payload))
 
-    def take(self) -> tuple[Item, Done]:
-        done = self._results.popleft().result()
-        return self._items.popleft(), done
+    def _wait(self, handle: Future[Done], timeout_s: float) -> bool:
+        return handle.done() or bool(wait([handle], timeout_s).done)
+
+    def _result(self, handle: Future[Done]) -> Done:
+        return handle.result()
 
 
 class _Worker(Generic[Done]):

@@ -19,7 +19,8 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.chunking import pack
 from index_jobs.sources.reading import Batch, Position
-from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
+from index_jobs.workers.executor import ThisProcess
+from index_jobs.workers.pool import WORTHWHILE_BYTES, ProcessPool, default_workers
 from tests.support.builds import (  # noqa: F401
     ODD,
     InterruptingProgress,
@@ -99,16 +100,12 @@ def reject_x(chunks: list[Chunk]) -> list[Chunk]:
 def test_batches_come_back_in_order_and_as_if_packed_in_this_process() -> None:
     batches = [batch_of(*ODD, f"Number {number}.") for number in range(20)]
     results: list[object] = []
-    with WorkerProcesses(
+    with ProcessPool(
         2, partial(pack, packer=ChunkPacker({}), chunk_tokens=CHUNK_TOKENS)
-    ) as packing:
-        for batch in batches:
-            packing.submit(batch)
-            assert len(packing.under_way) <= 6
-            while packing.is_ready:
-                results.append(packing.take())
-        while packing.under_way:
-            results.append(packing.take())
+    ) as executor:
+        for result in executor.results(batches):
+            assert len(executor.under_way) <= 6
+            results += filter(None, [result])
     assert results == [
         (batch, pack(batch.documents, ChunkPacker({}), CHUNK_TOKENS)) for batch in batches
     ]
@@ -117,11 +114,9 @@ def test_batches_come_back_in_order_and_as_if_packed_in_this_process() -> None:
 def test_a_worker_raises_the_error_that_this_process_would_raise() -> None:
     messages: list[str] = []
     work = partial(pack, packer=reject_x, chunk_tokens=CHUNK_TOKENS)
-    for packing in (PackingHere(work), WorkerProcesses(1, work)):  # type: ignore[arg-type]
-        with packing as open_packing:
-            open_packing.submit(batch_of("Sea.", "box"))
-            with pytest.raises(BuildError) as caught:
-                open_packing.take()
+    for executor in (ThisProcess(work), ProcessPool(1, work)):  # type: ignore[arg-type]
+        with executor, pytest.raises(BuildError) as caught:
+            list(executor.results([batch_of("Sea.", "box")]))
         messages.append(str(caught.value))
     assert messages == ["An x.\nWhere: d0.1\nDo: Leave it out."] * 2
 
