@@ -148,18 +148,6 @@ def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> Non
     assert same_index("index") == same_index("whole")
 
 
-def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
-    corpus("c.jsonl", 1000)
-    options = BuildOptions(workers=2)
-    stopping = InterruptingProgress(200)
-    with pytest.raises(KeyboardInterrupt):
-        build_index(["c.jsonl"], Path("index"), options, stopping)
-    note = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it resumes ")
-    assert note.removeprefix("after ").split()[0].isdecimal()
-    assert worker_processes() == []
-    assert build_index(["c.jsonl"], Path("index"), options).documents == 1000
-
-
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_its_build(signal_number: signal.Signals) -> None:
     corpus("c.jsonl", 20_000)

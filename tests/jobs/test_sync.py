@@ -1,10 +1,8 @@
 """A synchronised index equals its sources, and documents of other sources are kept."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -18,8 +16,7 @@ from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
-from tests.support.examples import some_of
-from tests.support.updated_corpora import OPTIONS, Corpus, document, error_message, run_until_killed
+from tests.support.updated_corpora import document, error_message
 
 INDEX = "index"
 
@@ -62,38 +59,6 @@ def test_a_folder_that_changed_is_followed_and_an_unchanged_one_leaves_the_index
     assert changes(sync_documents(["notes"], INDEX)) == (1, 1, 1, 1)
     assert texts() == {"a.md": "Alpha.", "b.md": "Beta anew.", "d.md": "Delta."}
     assert update_number() == 2
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_after_any_changes_the_index_holds_what_the_source_holds(seed: int, tmp_path: Path) -> None:
-    chance = Random(seed)
-    corpus = Corpus(chance, tmp_path)
-    source = file_of("corpus.jsonl", *(corpus.document(f"d{number}") for number in range(20)))
-    other = file_of("other.jsonl", *(corpus.document(f"o{number}") for number in range(5)))
-    build_index([source, other], INDEX, OPTIONS)
-    kept = {name: text for name, text in texts().items() if name.startswith("o")}
-    for step in range(5):
-        lines = Path(source).read_text("utf-8").splitlines()
-        chance.shuffle(lines)
-        dropped = chance.randrange(6)
-        now = [json.loads(line) for line in lines[dropped:]]
-        now += [corpus.document(f"d{step}x{number}") for number in range(4)]
-        now[0] = corpus.document(str(now[0]["id"]))
-        file_of("corpus.jsonl", *now)
-        report = sync_documents([source], INDEX, AddOptions(allow_deletes=True))
-        assert report.deleted == dropped
-        fresh = file_of("fresh.jsonl", *now)
-        build_index([fresh], "fresh", replace(OPTIONS, overwrite=True))
-        with open_index("fresh") as index, open_index(INDEX) as synced:
-            expected = {(c.id, c.title, c.content, repr(c.metadata)) for c in index.scan()}
-            held = list(synced.scan())
-            assert {
-                (c.id, c.title, c.content, repr(c.metadata)) for c in held if c.doc_id not in kept
-            } == expected
-            ordinals = [chunk.ordinal for chunk in held]
-            assert ordinals == sorted(set(ordinals))
-            assert len(synced.manifest.shard_sources) == 3, "one source takes one further shard"
-        assert {name: text for name, text in texts().items() if name in kept} == kept
 
 
 def test_documents_of_other_sources_are_neither_deleted_nor_replaced() -> None:
@@ -153,42 +118,6 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(arag: Command) -> 
     assert set(texts()) == {"a.md", "b.md", "c.md"}
     assert arag("index", "notes", "--to", INDEX, "--sync", "--add").code == 1
     assert arag("index", "notes", "--to", INDEX, "--add", "--allow-deletes").code == 1
-
-
-KILLED = """
-import os, signal, sys
-from arag_search.cli.app import run
-from arag_search.engines.lucene.update import LuceneUpdate
-name, count = sys.argv[1].split(":")
-original, calls = getattr(LuceneUpdate, name), 0
-def killing(*arguments):
-    global calls
-    calls += 1
-    if calls > int(count):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*arguments)
-setattr(LuceneUpdate, name, killing)
-sys.exit(run(sys.argv[2:]))
-"""
-
-
-@pytest.mark.parametrize(
-    "moment", some_of(["publish:0", "_remove_record:0", "begin:0", "remove:0", "add:0"], 2)
-)
-def test_a_killed_synchronisation_is_complete_or_absent_and_is_resumed(
-    moment: str, arag: Command
-) -> None:
-    notes(a="Alpha.", b="Beta.", c="Gamma.")
-    build_index(["notes"], INDEX, BuildOptions())
-    before = texts()
-    notes(a="Alpha.", b="Beta anew.", d="---\nnew: 1\n---\nDelta.")
-    run_until_killed(KILLED, moment, "index", "notes", "--sync", "--to", INDEX)
-    after = {"a.md": "Alpha.", "b.md": "Beta anew.", "d.md": "\n\n\nDelta."}
-    assert texts() in (before, after)
-    assert arag("index", "notes", "--sync", "--to", INDEX).code == 0
-    assert texts() == after
-    assert arag("search", INDEX, "new:1").code == 0
-    assert update_number() == 2
 
 
 def test_vectors_of_unchanged_text_are_kept(arag: Command) -> None:

@@ -79,14 +79,14 @@ def without_times(manifest: Manifest) -> Manifest:
 
 
 CHILD = """
-import dataclasses, os, resource, signal, sys, time
+import dataclasses, sys, time
 from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
 from arag_search.engines.lucene import writer
 import index_jobs.build.options, arag_search.system.progress
 
-action, moment, interval, workers, to, *sources = sys.argv[1:]
+action, interval, workers, to, *sources = sys.argv[1:]
 peak = 0
 
 def resident(process):
@@ -105,8 +105,6 @@ def resident_in_all():
 class Stopping(arag_search.system.progress.PlainProgress):
     def update(self, read_bytes, documents, details=""):
         global peak
-        if action == "SIGKILL" and documents >= int(moment):
-            os.kill(os.getpid(), signal.SIGKILL)
         if action == "SLOW":
             print(documents, flush=True)
             time.sleep(0.03)
@@ -120,10 +118,6 @@ class OftenSaving(index_jobs.build.options.BuildOptions):
     checkpoint_s: float = float(interval)
 
 index_jobs.build.options.BuildOptions = OftenSaving
-if action == "LIMIT":
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    sys.dont_write_bytecode = True  # Python would leave truncated files
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
 try:
@@ -139,24 +133,20 @@ sys.exit(code)
 
 def command(
     action: str,
-    moment: int,
     *sources: str,
     interval_s: float = 0.0,
     workers: int = 0,
     to: str = "index",
     folder: Path | None = None,
 ) -> "subprocess.Popen[str]":
-    """Start arag-search index in its own process, with an action: the process kills itself when it
-    has written ``moment`` documents (SIGKILL), may only write files of up to ``moment`` bytes
-    (LIMIT), prints its peak memory in KB (MEMORY), or prints its count of documents, slowly
-    (SLOW)."""
+    """Start arag-search index in its own process, with an action: the process prints its peak
+    memory in KB (MEMORY), or its count of documents, slowly (SLOW)."""
     return subprocess.Popen(
         [
             sys.executable,
             "-c",
             CHILD,
             action,
-            str(moment),
             str(interval_s),
             str(workers),
             to,
@@ -174,7 +164,7 @@ def kill_build_at_random(
     chance: random.Random, documents: int, *sources: str, to: str, workers: int
 ) -> None:
     """Kill a build at a random moment after it has written a number of documents."""
-    child = command("SLOW", 0, *sources, to=to, workers=workers)
+    child = command("SLOW", *sources, to=to, workers=workers)
     assert child.stdout is not None
     written = 0
     while written < documents:

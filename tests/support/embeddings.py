@@ -1,9 +1,6 @@
 """Indexes that tests embed, and the vectors of their sidecars."""
 
 import dataclasses
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,74 +94,6 @@ class InterruptingProgress(NotingProgress):
     def update(self, done: int, encoded: int, details: str = "") -> None:
         if encoded >= self._rows:
             raise KeyboardInterrupt
-
-
-CHILD = """
-import os, resource, signal, sys, time
-from arag_search.cli.embed import embed_command
-from arag_search.errors import AragError
-import arag_search.system.progress
-
-action, moment, *arguments = sys.argv[1:]
-
-class Meddling(arag_search.system.progress.PlainProgress):
-    def update(self, done, encoded, details=""):
-        if action == "SIGKILL" and encoded >= int(moment):
-            os.kill(os.getpid(), signal.SIGKILL)
-        if action == "SLOW":
-            print(encoded, flush=True)
-            time.sleep(0.02)
-
-arag_search.system.progress.open_progress = lambda: Meddling(sys.stderr)
-if action == "LIMIT":
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    sys.dont_write_bytecode = True  # Python would leave truncated files
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
-if action == "PUBLISH":
-    # killed at the moment-th call that changes what a folder lists or a file holds
-    import index_jobs.embedding.job
-    calls = 0
-    def counting(name):
-        real = getattr(os, name)
-        def call(*arguments, **others):
-            global calls
-            calls += 1
-            if calls == int(moment):
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments, **others)
-        return call
-    real_publish = index_jobs.embedding.job.publish_sidecar
-    def publish(*arguments, **others):
-        for name in ("replace", "rename", "link", "unlink", "fsync", "mkdir", "rmdir"):
-            setattr(os, name, counting(name))
-        manifest = real_publish(*arguments, **others)
-        print("calls", calls, flush=True)
-        return manifest
-    index_jobs.embedding.job.publish_sidecar = publish
-try:
-    code = embed_command(
-        "index", "hashing:16", sentence_titles=False, shard_size=50, batch_size=1,
-        workers=int(arguments[0]),
-    )
-except AragError as error:
-    print(error, file=sys.stderr)
-    code = 1
-sys.exit(code)
-"""
-
-
-def command(action: str, moment: int, *, workers: int = 0) -> "subprocess.Popen[str]":
-    """Start arag-search embed in its own process, with an action: the process kills itself when it
-    has encoded ``moment`` rows (SIGKILL) or at the ``moment``-th step of publishing (PUBLISH), may
-    only write files of up to ``moment`` bytes (LIMIT), or prints its count of rows, slowly
-    (SLOW)."""
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, action, str(moment), str(workers)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "ARAG_JVM_HEAP": "128m"},
-    )
 
 
 def newest_sidecar() -> tuple[Path, VectorManifest]:

@@ -20,7 +20,7 @@ from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 from tests.support.commands import file_of
@@ -59,6 +59,9 @@ class Corpus:
 
     def __init__(self, random: Random, folder: Path) -> None:
         self.documents: dict[str, dict[str, object]] = {}
+        self.source: list[str] = []
+        """The ids of the documents of the file from which the index was built."""
+
         self._random = random
         self._folder = folder
         self._files = 0
@@ -102,11 +105,29 @@ class Corpus:
                 self.documents[identifier] = version
         return self.file(list(versions.values()))
 
-    def file(self, documents: Sequence[dict[str, object]] | None = None) -> str:
-        """Write a file of these documents, by default of all."""
+    def changed_source(self, *new_ids: str) -> str:
+        """Write the file from which the index was built anew, and update the corpus: without some
+        of its documents, with others changed, and with new ones."""
+        kept = [id for id in self.source if self._random.random() < 0.8]
+        for id in set(self.source) - {*kept}:
+            del self.documents[id]
+        self.source = [*kept, *new_ids]
+        self._random.shuffle(self.source)
+        for id in self.source:
+            if id in new_ids or self._random.random() < 0.3:
+                version = self.document(id)
+                if self.documents.get(id) != version:  # the same document keeps its place
+                    self.documents.pop(id, None)
+                    self.documents[id] = version
+        return self.file([self.documents[id] for id in self.source], "source.jsonl")
+
+    def file(
+        self, documents: Sequence[dict[str, object]] | None = None, name: str | None = None
+    ) -> str:
+        """Write a file of these documents, by default of all, under a new name."""
         selected = list(self.documents.values()) if documents is None else documents
         self._files += 1
-        path = self._folder / f"c{self._files}.jsonl"
+        path = self._folder / (name or f"c{self._files}.jsonl")
         path.write_text("\n".join(map(json.dumps, selected)), encoding="utf-8")
         return str(path)
 
@@ -197,12 +218,12 @@ def random_updates(
     folder: Path,
     steps: int,
     options: BuildOptions = OPTIONS,
-    actions: Sequence[str] = ("add", "add", "delete", "compact"),
+    actions: Sequence[str] = ("add", "sync", "delete", "compact"),
 ) -> None:
     """Build, change and compact an index at random; compare every state with a fresh build."""
     random = Random(seed)
     corpus = Corpus(random, folder)
-    build_index([corpus.file_of([f"d{n}" for n in range(8)])], _location(location), options)
+    build_index([corpus.changed_source(*(f"d{n}" for n in range(8)))], _location(location), options)
     compact, checked = True, 0
     for step in range(steps):
         action = random.choice(actions)
@@ -216,9 +237,17 @@ def random_updates(
             delete_documents(_location(location), deleted)
             for identifier in deleted:
                 del corpus.documents[identifier]
+            corpus.source = [id for id in corpus.source if id in corpus.documents]
             compact = False
+        elif action == "sync":
+            kept = set(corpus.documents) - set(corpus.source)
+            new = corpus.changed_source(f"s{seed}-{step}")
+            report = sync_documents([new], _location(location), AddOptions(allow_deletes=True))
+            assert sum(report.others.values()) == len(kept)
+            compact = compact and not (report.replaced or report.deleted)
         else:
             old_ids = corpus.sample_ids(random.choice((0, 2)))
+            corpus.source = [id for id in corpus.source if id not in old_ids]
             new_ids = [f"n{seed}-{step}-{at}" for at in range(random.choice((1, 4)))]
             report = add_documents([corpus.file_of([*old_ids, *new_ids])], _location(location))
             assert (report.added, report.replaced) == (len(new_ids), len(old_ids))
