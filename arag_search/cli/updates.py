@@ -14,8 +14,8 @@ from arag_search.cli.output.printing import INTERRUPTED, print_report, print_tex
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError, IndexNotFoundError
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.report import BuildReport
-from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
+from index_jobs.build.report import AddReport, BuildReport
+from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 

@@ -13,7 +13,6 @@ from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostE
 from arag_search.system.durable import FULL_DISK
 from index_jobs.build.report import BuildState, left_out_words
 from index_jobs.cutting.chunking import Packed
-from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
@@ -37,10 +36,7 @@ class Corpus:
         """``metadata`` is the reader with which the sources were opened. It gets the fields for
         their front matter."""
         metadata.expect_front_matter(
-            matter
-            for source in sources
-            if isinstance(source, FileSource)
-            for matter in source.front_matter()
+            matter for source in sources for matter in source.front_matter()
         )
         self.sources = sources
         self.metadata = metadata

@@ -39,7 +39,6 @@ def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
 
 
 def _passage(chunk: Chunk) -> dict[str, Any]:
-    """Return where a passage ends and stands, as the format ``documents`` has it."""
     names = ("path", "line", "units")
     values: dict[str, Any] = dict(zip(names, chunk.outline.to_json(), strict=False))
     if chunk.metadata.get(PASSAGE_KIND) == "index":

@@ -39,7 +39,6 @@ from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
 from index_jobs.cutting.chunking import Work, pack
-from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, SeenIds
@@ -158,7 +157,6 @@ class _Build:
     # Opening
 
     def _chosen_language(self) -> str:
-        """Return the language of the lemmas, which is detected unless it was chosen."""
         if self._options.language != AUTO:
             return self._options.language
         self._detected = detected(self._corpus.sources, self._corpus.metadata)
@@ -212,7 +210,6 @@ class _Build:
     # Writing
 
     def _write_all(self, interrupts: Interrupts) -> None:
-        """Read, pack and write the corpus."""
         options = self._options
         with open_executor(self._workers, self._work()) as executor:
             reader = CorpusReader(
@@ -263,7 +260,6 @@ class _Build:
                 raise DuplicateIdError(id, where=where, do=f"{do}.")
 
     def _work(self) -> Work:
-        """Return the work of packing batches."""
         return partial(
             pack,
             packer=self._target.packer,
@@ -399,10 +395,7 @@ class _Build:
             if name not in self._state.seen
         )
         repeated = (
-            str(group)
-            for source in self._corpus.sources
-            if isinstance(source, FileSource)
-            for group in source.repeats.groups()
+            str(group) for source in self._corpus.sources for group in source.repeats.groups()
         )
         detected = [] if self._detected is None else [str(self._detected)]
         return (*absent, *repeated, *detected)

@@ -1,4 +1,4 @@
-"""The progress of a build, which checkpoints store, and its report."""
+"""The progress of a build, which checkpoints store, and the reports of builds and updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
 from index_jobs.cutting.chunking import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
-from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.metadata import MISFIT, MetadataReader
 from index_jobs.sources.reading import (
     KEPT_FILES,
     SHOWN_EXAMPLES,
@@ -27,6 +27,8 @@ from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 
 SHOWN_FIELDS = 20
 """How many new fields a report names in words."""
+
+_SHOWN_IDS = 10
 
 _POSITION = tuple(field.name for field in dataclasses.fields(Position))
 
@@ -252,6 +254,91 @@ class BuildReport(SourcesReport):
         return [*self.left_out_lines(), *self.notes]
 
 
+@dataclass(frozen=True, slots=True)
+class AddReport(SourcesReport):
+    """The documents added, replaced, left alone and deleted, their sources, and the index
+    afterwards.
+
+    ``kept`` counts the documents that a source no longer shows, but that may be in a part of it
+    that could not be read. ``others`` counts the documents of the index that came from none of the
+    sources, by source, in a synchronisation; those whose source is not known have an empty name.
+    ``changes`` has the ids of a ``dry_run``, by "added", "replaced" and "deleted".
+    ``finished_before`` is true if the same command had already done this before it was interrupted.
+    ``rebuild`` is the command of a new build. ``vectors`` says in words whether the vectors of the
+    index fit it; it is empty if there are none.
+    """
+
+    WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
+
+    location: str
+    rebuild: str
+    added: int
+    replaced: int
+    unchanged: int
+    deleted: int
+    kept: int
+    others: Mapping[str, int]
+    dry_run: bool
+    changes: Mapping[str, Sequence[str]]
+    finished_before: bool
+    vectors: str
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    fingerprint: str
+    update: int
+    seconds: float
+    documents_per_second: float
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether a document was added, replaced or deleted."""
+        return bool(self.added or self.replaced or self.deleted)
+
+    def to_text(self) -> str:
+        """Return the report in words, one line for each item."""
+        counts = f"{counted(self.added, 'document')} added, {self.replaced:,} replaced"
+        for count, what in ((self.unchanged, "unchanged"), (self.deleted, "deleted")):
+            counts += f", {count:,} {what}" if count else ""
+        holds = f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}"
+        if self.dry_run:
+            lines = [f"Would update {self.location}: {counts}; it would hold {holds}."]
+            lines += [f"{what}: {shown_ids(ids)}" for what, ids in self.changes.items() if ids]
+        else:
+            verb = "Updated" if self.has_changes else "Left as it was:"
+            lines = [
+                f"{verb} {self.location}: {counts}; it holds {holds}; {duration(self.seconds)},"
+                f" {self.documents_per_second:,.0f} documents/s."
+            ]
+        lines += self.read_lines()
+        if self.kept:
+            lines.append(
+                f"kept: {counted(self.kept, 'document')} that may be in what could not be read"
+            )
+        for name, count in list(self.others.items())[:SHOWN_EXAMPLES]:
+            source = name or "sources that the index does not know"
+            lines.append(f"left alone: {counted(count, 'document')} of {source}")
+        if self.finished_before:
+            lines.append("An earlier run of the same command had already done this.")
+        if (self.replaced or self.deleted) and not self.dry_run:
+            lines.append(
+                "scores differ a little from a new build until:"
+                f" arag-search compact {self.location}"
+            )
+        if self.vectors:
+            lines.append(self.vectors)
+        return "\n".join([*lines, *self.warnings()])
+
+    def warnings(self) -> list[str]:
+        """Return what was left out, and what to do if values do not fit their fields."""
+        lines = self.left_out_lines()
+        if any(MISFIT in kind for kind in self.unread):
+            what = "a field gets another type only in a new build, where --metadata can set it"
+            lines.append(f"{what}: {self.rebuild}")
+        return lines
+
+
 def _with_rest(examples: Sequence[str], count: int) -> list[str]:
     """Return an indented line for each of the first examples, and the number of the others."""
     lines = [f"  {example}" for example in examples[:SHOWN_EXAMPLES]]
@@ -301,3 +388,10 @@ def listed(counts: Mapping[str, int], names_first: bool = False) -> str:
         f"{name} ({count:,})" if names_first else f"{count:,} {name}" for name, count in order[:10]
     ]
     return ", ".join(shown) + (f" and {len(order) - 10:,} others" if len(order) > 10 else "")
+
+
+def shown_ids(doc_ids: Sequence[str]) -> str:
+    """Return the first ten ids in quotes, and the number of the others."""
+    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
+    more = len(doc_ids) - _SHOWN_IDS
+    return f"{named} and {more:,} more" if more > 0 else named

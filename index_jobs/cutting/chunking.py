@@ -173,7 +173,6 @@ def _outlined(
 
 
 def _whole(text: str, ends: Sequence[int]) -> Passage:
-    """Return the text as one passage, whatever its length."""
     offsets = tuple(ends)
     if len(offsets) > MAX_SENTENCES:
         offsets = (*offsets[: MAX_SENTENCES - 1], len(text))
@@ -181,7 +180,6 @@ def _whole(text: str, ends: Sequence[int]) -> Passage:
 
 
 def _given(text: str, ends: Sequence[int], document: Document) -> Iterator[Passage]:
-    """Yield the passages of a document that is cut already."""
     start = first = 0
     for sentences, outline, is_index in document.passages:
         own = tuple(ends[first : first + sentences])
@@ -235,7 +233,6 @@ def _packed(
 def _first_passage(
     text: str, start: int, pieces: list[Piece], sentences: Sequence[Piece], most: int
 ) -> tuple[Passage, list[Piece]]:
-    """Return a passage of as many pieces as fit, and the other pieces."""
     count = len(pieces)
     while True:
         end = pieces[count - 1].end

@@ -130,7 +130,6 @@ def corrected(text: str, ends: list[int], title: str) -> list[int]:
 
 
 def _joined(text: str, ends: list[int], title: str) -> list[int]:
-    """Return the ends that are right."""
     # In a short text, sentencex keeps plain parentheses together, but not those that hold others.
     has_brackets = (
         len(text) > LONG_CHARACTERS
@@ -281,12 +280,10 @@ class _Judge:
 
 
 def _is_before_capital(text: str, at: int) -> bool:
-    """Return whether a blank and a capital follow, as after the bullet of a list item."""
     return text[at : at + 1] == " " and text[at + 1 : at + 2].isupper()
 
 
 def _is_initial(word: str) -> bool:
-    """Return whether a word before a period is an initial, such as "J" or "J.-P"."""
     letters = re.split(r"[.\-‐]+", word)
     return all(len(letter) == 1 and letter.isupper() for letter in letters)
 

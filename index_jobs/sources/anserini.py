@@ -19,6 +19,7 @@ from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SourcePart
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
+from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import FileSelection
 
 RAW = "raw"
@@ -96,6 +97,7 @@ class LuceneIndexFolder:
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
     damaged: Sequence[str] = ()
+    repeats = Repeats()
 
     def __init__(
         self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
@@ -149,6 +151,9 @@ class LuceneIndexFolder:
             "size": size,
             "digest": digest.hexdigest(),
         }
+
+    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
+        return iter(())
 
     def where_of(self, doc_id: str) -> str:
         return ""

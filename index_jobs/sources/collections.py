@@ -165,7 +165,6 @@ def _beir_corpus(name: str, folder: Path) -> str | None:
 
 
 def _is_beir(corpus: str) -> bool:
-    """Return whether the first record of this file has an ``_id`` and a text, as in BEIR."""
     with CorpusFile(Path(corpus), corpus) as file:
         if not file.first_bytes(LOOKED_AT_BYTES).lstrip().startswith(b"{"):
             return False

@@ -297,7 +297,6 @@ class FileSource:
         return source
 
     def _entry_count(self, file: SourceFile) -> int:
-        """Count the entries that a file has, good or bad."""
         if not file.type.has_many:
             return 1
         count = 0
@@ -484,7 +483,6 @@ class _FolderListing:
             )
 
     def _type(self, relative: str, name: str) -> FileType | None:
-        """Return the type of a file that is read; None for one that is left out."""
         ending = os.path.splitext(name)[1].lower()
         if ending not in self._types:
             self._types[ending] = file_type_of(f"x{ending}")
@@ -529,8 +527,6 @@ def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> 
 
 
 def _opener(format: Format, listing_of: Callable[[str, FileSelection], Listing]) -> SourceOpener:
-    """Return the opener of a format, with a function that makes the listing of a source."""
-
     def open_source(
         name: str,
         fields: Fields,
@@ -568,7 +564,6 @@ def bad_file(error: SourceError) -> BadFileError:
 
 
 def _folders(identifier: str) -> Iterator[str]:
-    """Yield the folders in a path, each with a slash at its end."""
     for place, character in enumerate(identifier, 1):
         if character == "/":
             yield identifier[:place]

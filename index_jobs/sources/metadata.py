@@ -255,7 +255,6 @@ class MetadataReader:
 
 
 def _convert(name: str, value: object, kind: MetadataType) -> MetadataValue | None:
-    """Convert a value to the form that is stored; None if there is no value."""
     if isinstance(value, list):
         items = (_scalar(name, item, kind) for item in cast("list[object]", value))
         return tuple(item for item in items if item is not None) or None
@@ -294,7 +293,6 @@ def _types_of(name: str, text: str, *, is_known: bool) -> Iterable[MetadataType]
 
 
 def _type_from(count: Counter[str]) -> MetadataType:
-    """Return the type of a field whose values have these types."""
     for kind, share in _TYPE_SHARES.items():
         if count[kind] >= share * count["values"]:
             return kind
@@ -302,7 +300,6 @@ def _type_from(count: Counter[str]) -> MetadataType:
 
 
 def _cut(text: str) -> str:
-    """Return the beginning of a text that a keyword can have."""
     text = nfc(text.encode("utf-8", "replace").decode())
     if len(text.encode()) <= MAX_KEYWORD_BYTES:
         return text

@@ -112,7 +112,6 @@ def open_source(
 def _open_detected(
     path: Path, name: str, fields: Fields, metadata: MetadataReader, files: FileSelection
 ) -> Source:
-    """Open a file by its ending or, if that is not known, as records or else as text."""
     type = file_type_of(path.name)
     if type is None or (path.suffix.lower() in _ROW_ENDINGS and holds_passages(path, name, fields)):
         try:

@@ -14,6 +14,7 @@ from arag_search.corpus import Document
 from arag_search.errors import DuplicateIdError, SourceError
 from index_jobs.sources.formats import SKIP, Fields
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import FileSelection
 
 Entry = tuple[int, Document | SourceError | None]
@@ -45,6 +46,11 @@ class Source(Protocol):
     """The first files that are left out because they are too large, each with its size."""
 
     @property
+    def repeats(self) -> Repeats:
+        """The files read so far, for groups that repeat others."""
+        ...
+
+    @property
     def damaged(self) -> Collection[str]:
         """What could not be read of the source so far: the ids of files and folders, or an empty
         text for bad records, which may be any document of it."""
@@ -57,6 +63,10 @@ class Source(Protocol):
 
     def signature(self) -> dict[str, Any]:
         """Return a value that changes when the source changes: its name, size and times."""
+        ...
+
+    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
+        """Yield the values of the front matter of each file that has some."""
         ...
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:

@@ -25,6 +25,7 @@ from index_jobs.sources.records import (
     row_records,
 )
 from index_jobs.sources.registry import FORMATS, Format, SourceFormat
+from index_jobs.sources.repeats import Repeats
 
 LOOKED_AT_BYTES = 1 << 16
 """How much of a file is examined to detect its format."""
@@ -41,6 +42,7 @@ class RecordFile:
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
     damaged: Sequence[str] = ()
+    repeats = Repeats()
 
     def __init__(
         self,
@@ -74,6 +76,9 @@ class RecordFile:
 
     def signature(self) -> dict[str, Any]:
         return self._spool.signature() if self._spool else file_signature(self.name)
+
+    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
+        return iter(())
 
     def where_of(self, doc_id: str) -> str:
         return ""
@@ -140,7 +145,6 @@ class RecordFile:
             yield SourcePart.rest(part, first, entries)
 
     def _beginning(self, place: int, before: int, header: Sequence[str] | None) -> RecordFile:
-        """Return the file from a place in bytes on, before which there are ``before`` lines."""
         part = copy(self)
         part._place, part._lines_before, part._last = place, before, None
         if place and header is not None:
@@ -206,7 +210,6 @@ def _layout(entry: SourceFormat) -> Layout | None:
 
 
 def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
-    """Return the columns of rows without a header. Raises SourceError if they are not known."""
     first = file.first_bytes(LOOKED_AT_BYTES)
     names = ", ".join(_needed_columns(fields))
     line = first.partition(b"\n")[0]
@@ -224,10 +227,6 @@ def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
 
 
 def _beginning(file: CorpusFile) -> tuple[bool, Any]:
-    """Return whether the file is an array, and its first readable record (None if there is none).
-
-    Raises SourceError if the file begins with neither ``[`` nor ``{``.
-    """
     first = file.first_bytes(LOOKED_AT_BYTES).lstrip()
     if first.startswith(b"["):
         items = (item for _, item in array_records(file, 0, lambda _: None))
@@ -254,7 +253,6 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
 
 
 def _unlike(problem: SourceError | None, name: str) -> SourceError:
-    """Return the error for a file whose first records are all unreadable."""
     return SourceError(
         problem.what if problem else "The file is empty.",
         where=problem.where if problem else name,

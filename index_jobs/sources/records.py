@@ -192,7 +192,6 @@ def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceErro
 
 
 def _parsed(line: bytes, where: str) -> Any:
-    """Return the value of a line of JSON, or a SourceError if it is bad."""
     try:
         record: Any = orjson.loads(line)
     except orjson.JSONDecodeError as error:

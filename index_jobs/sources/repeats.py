@@ -96,7 +96,6 @@ class Repeats:
         return groups
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield each file that is a near-duplicate of an earlier one, with that."""
         by_hash: dict[int, str] = {}
         files = Counter(value for sketch in self._sketches.values() for value in sketch)
         own = {
@@ -122,7 +121,6 @@ def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
 
 
 def _patterns(id: str) -> Iterator[str]:
-    """Yield the patterns of --exclude that leave a file out: its folders, and its endings."""
     *folders, name = id.split("/")
     yield from (f"{folder}/" for folder in folders)
     yield from (f"*{name[dot.start() :]}" for dot in _DOT.finditer(name, 1))

@@ -238,7 +238,6 @@ def leads_out(path: Path, root: Path) -> bool:
 
 
 def _folders_above(path: str) -> Iterator[str]:
-    """Yield the folders that an absolute path lies in, the nearest first."""
     while (above := os.path.dirname(path)) != path:
         yield above
         path = above
@@ -297,7 +296,6 @@ class _Walk:
         return iter(shown), rules
 
     def _is_wanted(self, path: str, only: frozenset[str]) -> bool:
-        """Return whether a path is one of ``only``, or leads to one, or is below one."""
         path = path.rstrip("/")
         return path in self._on_the_way or path in only or not only.isdisjoint(_folders_above(path))
 

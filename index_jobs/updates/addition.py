@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from arag_search.corpus import (
     SHARD_BITS,
@@ -31,19 +31,15 @@ from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, counted, duration
+from arag_search.system.progress import Progress, counted
 from index_jobs.build.corpus import Corpus, is_being_packed, summed
 from index_jobs.build.language import AUTO
 from index_jobs.build.options import DEFAULT_FIELDS
-from index_jobs.build.report import (
-    SHOWN_EXAMPLES,
-    BuildState,
-    SourcesReport,
-)
+from index_jobs.build.report import SHOWN_EXAMPLES, AddReport, BuildState, shown_ids
 from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only, program_version
 from index_jobs.sources.files import path_id
 from index_jobs.sources.formats import Fields
-from index_jobs.sources.metadata import MISFIT, MetadataReader
+from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.registry import PRE_CHUNKED, Format
@@ -56,7 +52,6 @@ from index_jobs.updates.tally import (
     index_counts,
     recover_update,
     resumable_update,
-    shown_ids,
 )
 from index_jobs.updates.vectors import VectorUpdate
 from index_jobs.workers.pool import open_executor
@@ -111,91 +106,6 @@ class AddOptions:
     vectors: Path | str | None = None
     embed: bool = True
     followed: Followed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AddReport(SourcesReport):
-    """The documents added, replaced, left alone and deleted, their sources, and the index
-    afterwards.
-
-    ``kept`` counts the documents that a source no longer shows, but that may be in a part of it
-    that could not be read. ``others`` counts the documents of the index that came from none of the
-    sources, by source, in a synchronisation; those whose source is not known have an empty name.
-    ``changes`` has the ids of a ``dry_run``, by "added", "replaced" and "deleted".
-    ``finished_before`` is true if the same command had already done this before it was interrupted.
-    ``rebuild`` is the command of a new build. ``vectors`` says in words whether the vectors of the
-    index fit it; it is empty if there are none.
-    """
-
-    WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
-
-    location: str
-    rebuild: str
-    added: int
-    replaced: int
-    unchanged: int
-    deleted: int
-    kept: int
-    others: Mapping[str, int]
-    dry_run: bool
-    changes: Mapping[str, Sequence[str]]
-    finished_before: bool
-    vectors: str
-    documents: int
-    chunks: int
-    sentences: int
-    tokens: int
-    fingerprint: str
-    update: int
-    seconds: float
-    documents_per_second: float
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether a document was added, replaced or deleted."""
-        return bool(self.added or self.replaced or self.deleted)
-
-    def to_text(self) -> str:
-        """Return the report in words, one line for each item."""
-        counts = f"{counted(self.added, 'document')} added, {self.replaced:,} replaced"
-        for count, what in ((self.unchanged, "unchanged"), (self.deleted, "deleted")):
-            counts += f", {count:,} {what}" if count else ""
-        holds = f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}"
-        if self.dry_run:
-            lines = [f"Would update {self.location}: {counts}; it would hold {holds}."]
-            lines += [f"{what}: {shown_ids(ids)}" for what, ids in self.changes.items() if ids]
-        else:
-            verb = "Updated" if self.has_changes else "Left as it was:"
-            lines = [
-                f"{verb} {self.location}: {counts}; it holds {holds}; {duration(self.seconds)},"
-                f" {self.documents_per_second:,.0f} documents/s."
-            ]
-        lines += self.read_lines()
-        if self.kept:
-            lines.append(
-                f"kept: {counted(self.kept, 'document')} that may be in what could not be read"
-            )
-        for name, count in list(self.others.items())[:SHOWN_EXAMPLES]:
-            source = name or "sources that the index does not know"
-            lines.append(f"left alone: {counted(count, 'document')} of {source}")
-        if self.finished_before:
-            lines.append("An earlier run of the same command had already done this.")
-        if (self.replaced or self.deleted) and not self.dry_run:
-            lines.append(
-                "scores differ a little from a new build until:"
-                f" arag-search compact {self.location}"
-            )
-        if self.vectors:
-            lines.append(self.vectors)
-        return "\n".join([*lines, *self.warnings()])
-
-    def warnings(self) -> list[str]:
-        """Return what was left out, and what to do if values do not fit their fields."""
-        lines = self.left_out_lines()
-        if any(MISFIT in kind for kind in self.unread):
-            what = "a field gets another type only in a new build, where --metadata can set it"
-            lines.append(f"{what}: {self.rebuild}")
-        return lines
 
 
 @checked
@@ -380,7 +290,6 @@ class _Addition:
     # Writing
 
     def _write_all(self, interrupts: Interrupts) -> None:
-        """Read, cut and write the sources; the number of a source stands for its shard."""
         self._progress.begin("documents", self._corpus.size)
         work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
         with open_executor(self._corpus.workers(self._options.workers), work) as executor:
@@ -431,7 +340,6 @@ class _Addition:
             self._target.add([chunk for chunks, _ in written for chunk in chunks])
 
     def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
-        """Return the chunks that these documents have in the index."""
         doc_ids = [chunks[0].doc_id for chunks, _ in cuts]
         previous: dict[str, list[Chunk]] = {}
         for chunk in existing_chunks(self._target, doc_ids):
@@ -439,7 +347,6 @@ class _Addition:
         return previous
 
     def _begin(self) -> None:
-        """Begin to write, unless that has been done."""
         if not self._has_begun:
             self._target.begin(self._record, (), self._before.metadata)
             self._has_begun = True
@@ -592,7 +499,6 @@ class _Sync(_Addition):
         return existing_chunks(self._target, [*ids, *(f"{id}/" for id in ids)], "path")
 
     def _documents_by_source(self) -> Counter[str]:
-        """Count the documents that the index has of each source."""
         owners = {self._renamed.get(owner, owner) for owner in self._owners}
         if len(owners) == 1:
             return Counter(dict.fromkeys(owners, self._before.documents))
@@ -625,7 +531,6 @@ class _Sync(_Addition):
         return self._renamed.get(owner, owner)
 
     def _may_be_unread(self, chunk: Chunk, damaged: Collection[str]) -> bool:
-        """Return whether a document may be in a part of its source that could not be read."""
         if not damaged:
             return False
         path = chunk.metadata.get("path") if "path" in self._before.file_metadata else None
@@ -718,7 +623,6 @@ def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) ->
 
 
 def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
-    """Raise ArgumentError if options differ from those with which the index was built."""
     checks: tuple[tuple[str, object, object, Callable[[Any], str]], ...] = (
         ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens, lambda n: f"{n:,}"),
         (

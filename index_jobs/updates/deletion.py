@@ -13,7 +13,7 @@ from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
-from index_jobs.build.report import Report
+from index_jobs.build.report import Report, shown_ids
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.tally import (
     Tally,
@@ -23,7 +23,6 @@ from index_jobs.updates.tally import (
     index_counts,
     recover_update,
     resumable_update,
-    shown_ids,
 )
 from index_jobs.updates.vectors import VectorUpdate
 
@@ -142,7 +141,6 @@ def _subtract(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict
 
 
 def _is_id(doc_id: str) -> bool:
-    """Return whether a document may have this id."""
     try:
         return checked_id(doc_id, "") == doc_id
     except SourceError:

@@ -185,7 +185,6 @@ def _indexes() -> Path:
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
     size = 0
     for path in folder.rglob("*"):
         with suppress(OSError):

@@ -25,8 +25,6 @@ from index_jobs.cutting.chunking import Counts
 LOOKUP_IDS = 64
 """The largest number of documents that are looked up at once."""
 
-_SHOWN_IDS = 10
-
 
 class Tally:
     """The counts of an index, as documents are added and removed. ``removed`` has the ordinals of
@@ -106,13 +104,6 @@ def check_not_empty(tally: Tally, where: str) -> None:
             do="Build the index again from other sources with --overwrite, or remove the index"
             " itself.",
         )
-
-
-def shown_ids(doc_ids: Sequence[str]) -> str:
-    """Return the first ten ids in quotes, and the number of the others."""
-    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
-    more = len(doc_ids) - _SHOWN_IDS
-    return f"{named} and {more:,} more" if more > 0 else named
 
 
 # Opening an index for an update, and recovering from an update that was interrupted

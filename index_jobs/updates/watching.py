@@ -37,12 +37,12 @@ from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.report import BuildReport
+from index_jobs.build.report import AddReport, BuildReport
 from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
-from index_jobs.updates.addition import AddOptions, AddReport, Followed, sync_documents
+from index_jobs.updates.addition import AddOptions, Followed, sync_documents
 
 LOOK_S = 15.0
 """Seconds between two comparisons of all files."""
@@ -401,7 +401,6 @@ class _Changes:
             self._stop.wait(1.0)
 
     def _paths(self, changes: set[tuple[Any, str]]) -> set[str] | None:
-        """Return the paths of changes; None if one of them may concern any file."""
         paths = {path for _, path in changes}
         is_any = any(os.path.basename(path) in (IGNORE_FILE, "exclude") for path in paths)
         return None if is_any or not paths.isdisjoint(self._roots) else paths

@@ -207,7 +207,6 @@ class _Worker(Generic[Done]):
             self._fail()
 
     def _fail(self) -> None:
-        """Fail all waiting futures: the process is lost."""
         self._process.kill()
         code = self._process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"

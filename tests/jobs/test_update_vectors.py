@@ -9,8 +9,9 @@ from arag_search.errors import AragError, VectorsMismatchError
 from arag_search.search.index import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors.encoders.hashing import HashingEncoder
+from index_jobs.build.report import AddReport
 from index_jobs.embedding.job import embed_index
-from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
+from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 from tests.support.builds import in_own_folder  # noqa: F401

@@ -7,7 +7,8 @@ from pathlib import Path
 from arag_search.search.index import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import AddReport, sync_documents
+from index_jobs.build.report import AddReport
+from index_jobs.updates.addition import sync_documents
 from index_jobs.updates.maintenance import compact_index
 from tests.support.updated_corpora import assert_equal
 

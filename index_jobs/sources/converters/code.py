@@ -191,7 +191,6 @@ class _Definitions:
         )
 
     def _begin(self, number: int, indent: int, bare: str, lead: int) -> None:
-        """Open the definition that begins at this line, if one does."""
         match = self._definition.match(bare)
         name = _name(match) if match is not None else self._called(bare, lead >= 0)
         if not name:
@@ -205,7 +204,6 @@ class _Definitions:
         self._stack.append(_Open(indent, first, header, name, is_section))
 
     def _called(self, bare: str, has_lead: bool) -> str:
-        """Return the name of the function whose definition may begin in a line, if any."""
         inner = self._stack[-1] if self._stack else None
         may_call = inner.is_section if inner else self._is_c
         if not may_call or not (self._is_c or self._has_members):

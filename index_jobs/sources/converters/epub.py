@@ -106,10 +106,8 @@ def _encrypted(archive: ZipFile) -> set[str]:
 
 
 def _member(folder: str, reference: str) -> str:
-    """Return the name in the archive of a file that a book refers to."""
     return posixpath.normpath(posixpath.join(folder, unquote(urlsplit(reference).path)))
 
 
 def _named(root: Element, name: str) -> Iterator[Element]:
-    """Yield the elements with this local name, in any namespace."""
     return root.iter(f"{{*}}{name}", name)

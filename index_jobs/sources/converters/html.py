@@ -439,7 +439,6 @@ class _Text:
         return stripped, outline_of(stripped, parts)
 
     def _open(self, tag: str) -> None:
-        """Begin an element that may be a unit, or that says where units begin and end."""
         top = self._frames[-1] if self._frames else None
         if tag in _CELLS:
             if top and top.tag == "tr":
@@ -513,7 +512,6 @@ class _Text:
             self.parts[frame.place] = Part(frame.piece, end, kind, frame.name, level)
 
     def _boundary(self, tag: str) -> None:
-        """Begin or end a block."""
         if tag in _PARAGRAPHS:
             self._break(2)
             self._mark = ""

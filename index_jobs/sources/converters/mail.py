@@ -155,7 +155,6 @@ def _words(value: object) -> str:
 
 
 def _identity(message: EmailMessage) -> dict[str, Any]:
-    """Return the id of a message, and its date in UTC if it can be read."""
     values: dict[str, Any] = {}
     if identifier := _header(message, "Message-ID"):
         values["message_id"] = identifier.strip("<>")
@@ -170,7 +169,6 @@ def _identity(message: EmailMessage) -> dict[str, Any]:
 
 
 def _body(message: EmailMessage, where: str) -> tuple[str, dict[str, int]]:
-    """Return the text of a message, and the number of its parts that are not read, by kind."""
     unread: dict[str, int] = {}
     texts = [text for part in _shown_parts(message, where, unread) if (text := part.strip())]
     return "\n\n".join(texts), unread

@@ -127,7 +127,6 @@ def office_file(path: Path, where: str, kind: str) -> Generator[IO[bytes]]:
 
 
 def _usual(data: bytes) -> bytes:
-    """Return a part of an archive in the usual form."""
     for other, usual in _USUAL_FORMS:
         data = other.sub(usual, data)
     return data
@@ -221,7 +220,6 @@ def _word_document(file: IO[bytes], where: str) -> ConvertedDocument:
 
 
 def _unread_parts(roots: Sequence[Element], names: Mapping[str, str]) -> dict[str, int]:
-    """Count the elements with these tags, by their names in reports."""
     return dict(Counter(names[element.tag] for root in roots for element in root.iter(*names)))
 
 
@@ -283,7 +281,6 @@ class _WordText:
         self._in_list = is_item
 
     def _append(self, text: str, *, joined: bool = False) -> None:
-        """Add a paragraph, or lines of the last one."""
         if joined:
             self.paragraphs[-1] += f"\n{text}"
         else:
@@ -292,7 +289,6 @@ class _WordText:
         self._lines += text.count("\n") + 1
 
     def _style(self, paragraph: Element) -> tuple[str, bool]:
-        """Return the name of a paragraph's style, and whether it is an item of a list."""
         properties = paragraph.find(f"{_W}pPr")
         if properties is None:
             return "", False
@@ -328,7 +324,6 @@ def _paragraph_text(element: Element) -> str:
 
 
 def _collect(element: Element, pieces: list[str]) -> None:
-    """Append the text below an element. The parser bounds the depth of elements."""
     for child in element:
         tag = child.tag
         if tag in (f"{_W}t", _MATH_TEXT):
@@ -384,7 +379,6 @@ def _marked(texts: Iterable[str], names: Iterable[str]) -> Iterator[Part]:
 
 
 def _blocks(shapes: Any) -> Iterator[str]:
-    """Yield the text of every shape that has some, in the order of the file."""
     for shape in shapes:
         if hasattr(shape, "shapes"):
             yield from _blocks(shape.shapes)

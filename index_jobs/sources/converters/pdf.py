@@ -120,7 +120,6 @@ def _shown_page(pdf: PdfDocument, number: int) -> Any:
 
 
 def _tidy(text: str) -> str:
-    """Return the text of a page, with words rejoined that were hyphenated at line ends."""
     text = _HYPHENATION.sub(_joined, text).replace("\r\n", "\n").replace("\r", "\n")
     lines = (line.rstrip() for line in text.translate(_SUBSTITUTES).split("\n"))
     return "\n".join(lines).strip()

@@ -108,7 +108,6 @@ def _title_style(lines: list[str], number: int) -> tuple[str, bool] | None:
 
 
 def _body(lines: list[str], ends: list[int], number: int) -> int:
-    """Return the first line of the indented text below a line, or 0 if there is none."""
     following = number + 1
     while following < ends[number] and not lines[following]:
         following += 1
@@ -116,13 +115,11 @@ def _body(lines: list[str], ends: list[int], number: int) -> int:
 
 
 def _is_term(lines: list[str], number: int) -> bool:
-    """Return whether a line above an indented one is a term."""
     is_apart = number == 0 or not lines[number - 1]
     return is_apart and not _NO_TERM.match(lines[number].lstrip())
 
 
 def _directive(directive: re.Match[str], number: int, body: int, end: int) -> Part | None:
-    """Return the unit that a directive is, if any."""
     kind, argument = directive[1], directive[2]
     if kind in _BLOCKS and body:
         return Part(number, end, "block")
@@ -136,5 +133,4 @@ def _directive(directive: re.Match[str], number: int, body: int, end: int) -> Pa
 
 
 def _plain(markup: str) -> str:
-    """Return the words of a line without inline markup."""
     return _MARKUP.sub(lambda match: match[match.lastindex or 0].strip(), markup).strip()

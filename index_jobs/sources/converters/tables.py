@@ -83,7 +83,6 @@ class _RowConverter:
 
 
 def _shown(value: object) -> str:
-    """Return a value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -169,7 +168,6 @@ def _delimiter(sample: str) -> str:
 
 
 def _width(sample: str, delimiter: str) -> tuple[float, int]:
-    """Return the share of the first rows that are as wide as the header, and its width."""
     widths: list[int] = []
     try:
         for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):

@@ -109,7 +109,6 @@ def markdown(text: str) -> tuple[str, Outline, FrontMatter]:
 
 
 def _inline_text(markup: str) -> str:
-    """Return the words of a line of Markdown."""
     markup = _ANCHOR.sub("", markup[:_LINE_CHARACTERS])
     children: list[Any] = _markdown()[1].parseInline(markup)[0].children or []
     words = (" " if child.type.endswith("break") else child.content for child in children)
@@ -118,7 +117,6 @@ def _inline_text(markup: str) -> str:
 
 @cache
 def _markdown() -> tuple[MarkdownIt, MarkdownIt]:
-    """Return a parser of blocks and one of what is in a line."""
     from markdown_it import MarkdownIt
 
     blocks = MarkdownIt("commonmark").disable(["inline", "reference"]).enable("table")
