@@ -264,12 +264,11 @@ class IndexUpdate(Protocol):
     def begin(
         self,
         record: UpdateRecord,
+        metadata: Mapping[str, MetadataType],
         doc_ids: Sequence[str] = (),
-        metadata: Mapping[str, MetadataType] | None = None,
     ) -> None:
-        """Prepare to write. ``doc_ids`` are the documents that a pure deletion will delete.
-        ``metadata`` are the fields of the index after the update, those before it among them (None:
-        the same).
+        """Prepare to write. ``metadata`` are the fields of the index after the update, those before
+        it among them. ``doc_ids`` are the documents that a pure deletion will delete.
 
         Raises BuildError if the index cannot be written.
         """

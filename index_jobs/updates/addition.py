@@ -348,7 +348,7 @@ class _Addition:
 
     def _begin(self) -> None:
         if not self._has_begun:
-            self._target.begin(self._record, (), self._before.metadata)
+            self._target.begin(self._record, self._before.metadata)
             self._has_begun = True
 
     # Finishing

@@ -119,7 +119,7 @@ def delete_documents(
         after = tally.manifest(before) if existing else before
         if existing and not dry_run:
             record = replace(record, update=after.update, deleted=len(existing))
-            target.begin(record, list(existing))
+            target.begin(record, before.metadata, list(existing))
             try:
                 target.remove(list(existing))
                 kept.before_publishing(after.placement, tally.removed, grows=False)

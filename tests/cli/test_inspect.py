@@ -269,7 +269,7 @@ def test_passages_that_are_not_those_of_the_manifest_are_found_by_reading_them(
     shutil.copytree("plain", "told otherwise")
     with LuceneUpdate(Path("told otherwise")) as target:
         record = UpdateRecord("", "", target.manifest.update + 1)
-        target.begin(record)
+        target.begin(record, target.manifest.metadata)
         target.publish(replace(target.manifest, placement="0" * 64, update=record.update), record)
     assert arag("info", "told otherwise").code == 0
     done = arag("info", "told otherwise", "--checksums")

@@ -73,9 +73,7 @@ def test_a_field_of_an_update_that_was_undone_keeps_its_type_on_a_server(opensea
     front_matter.write_notes(front_matter.NOTES)
     build_index(["notes"], opensearch.address, front_matter.OPTIONS)
     with open_update(opensearch.address) as target:
-        target.begin(
-            UpdateRecord("x", "x", 2), metadata={**target.manifest.metadata, "n": "number"}
-        )
+        target.begin(UpdateRecord("x", "x", 2), {**target.manifest.metadata, "n": "number"})
         target.give_up()
     front_matter.write_notes({"a": "---\nn: one\n---\nText."})
     message = error_message(sync_documents, ["notes"], opensearch.address)

@@ -134,8 +134,8 @@ class LuceneUpdate:
     def begin(
         self,
         record: UpdateRecord,
+        metadata: Mapping[str, MetadataType],
         doc_ids: Sequence[str] = (),
-        metadata: Mapping[str, MetadataType] | None = None,
     ) -> None:
         """See IndexUpdate. The ids are not needed here."""
         try:
@@ -187,7 +187,7 @@ class LuceneUpdate:
             (self._location / _RECORD).unlink(missing_ok=True)
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
-        writer = self._writer = self._new_writer(None)
+        writer = self._writer = self._new_writer(self.manifest.metadata)
         writer.merge(note)
         # The state is the same, and so is the number of the update.
         data = self._engine.commit_data()
@@ -206,10 +206,10 @@ class LuceneUpdate:
             raise RuntimeError("the update has not begun")
         return self._writer
 
-    def _new_writer(self, metadata: Mapping[str, MetadataType] | None) -> _Writer:
+    def _new_writer(self, metadata: Mapping[str, MetadataType]) -> _Writer:
         return _Writer(
             self._live.path,
-            metadata=self.manifest.metadata if metadata is None else metadata,
+            metadata=metadata,
             language=self.manifest.language,
             sentences=self.manifest.has_sentences,
             resume=True,

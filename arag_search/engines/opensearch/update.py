@@ -180,8 +180,8 @@ class OpenSearchUpdate:
     def begin(
         self,
         record: UpdateRecord,
+        metadata: Mapping[str, MetadataType],
         doc_ids: Sequence[str] = (),
-        metadata: Mapping[str, MetadataType] | None = None,
     ) -> None:
         self._check_removed(len(doc_ids))
         self._lock.renew(record.to_json())
@@ -191,7 +191,7 @@ class OpenSearchUpdate:
         self._call("POST", "/_aliases", {"actions": actions})
         if doc_ids:
             return
-        if metadata is not None and metadata != self._metadata:
+        if metadata != self._metadata:
             self._add_fields(metadata)
         if self._first is None:
             self._first = self.first_ordinal()
