@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.engines.base import Deletions
@@ -75,10 +74,6 @@ class RollbackReport(Report):
     documents: int
     chunks: int
     fingerprint: str
-
-    def to_json(self) -> str:
-        """Return the report as one line of JSON."""
-        return json.dumps(asdict(self))
 
     def to_text(self) -> str:
         """Return the report in words."""

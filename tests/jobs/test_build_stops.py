@@ -3,16 +3,13 @@
 What a kill and a full disk leave: ``test_random_kills``.
 """
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from arag_search.cli.index import index_command
 from arag_search.engines.lucene.location import hold_live
 from arag_search.errors import IndexNotFoundError
-from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
@@ -87,20 +84,6 @@ def test_a_build_whose_source_or_options_changed_starts_over_and_says_so() -> No
     report = build_index(["c.jsonl"], Path("index"), BuildOptions(language="en", chunk_tokens=500))
     assert report.why == "changed since it was stopped: --chunk-tokens"
     assert (report.continued, len(contents("index")[1])) == (0, 100)
-
-
-def test_ctrl_c_ends_the_command_with_130(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    corpus("c.jsonl", 100)
-    monkeypatch.setattr(
-        "arag_search.system.progress.open_progress", lambda: InterruptingProgress(1)
-    )
-    assert index_command(["c.jsonl"], "index") == 130
-    monkeypatch.setattr("arag_search.system.progress.open_progress", Progress)
-    assert index_command(["c.jsonl"], "index", json=True) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["documents"], report["continued"]) == (100, 64)
 
 
 def test_memory_does_not_grow_with_the_corpus(

@@ -1,8 +1,6 @@
 """An update of a local index is all or nothing, and its result equals a fresh build."""
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -305,19 +303,6 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
             with pytest.raises(IndexLockedError) as caught:
                 call()
             assert str(caught.value).startswith("Another build or update is running there (proc")
-
-
-def test_ctrl_c_leaves_the_index_as_it_was() -> None:
-    class Interrupting(Progress):
-        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    build_from(document("a", "One."))
-    name = file_of("many.jsonl", *(document(f"d{n}", "Text.") for n in range(200)))
-    with pytest.raises(KeyboardInterrupt):
-        add_documents([name], INDEX, None, Interrupting())
-    assert ids() == ["a.1"]
-    assert sorted(os.listdir("index")) == ["build.lock", "g1", "manifest.json"]
 
 
 def test_ctrl_c_while_an_index_is_being_opened_says_what_the_command_does_next(

@@ -18,20 +18,20 @@ CEILINGS = {
     ("arag_search/tools/",): 5_255,
     ("arag_search/agent/",): 4_497,
     ("arag_search/evaluation/",): 3_180,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_985,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
     ("arag_search/engines/opensearch/",): 4_696,
-    ("arag_search/engines/",): 6_974,
+    ("arag_search/engines/",): 6_973,
     ("arag_search/mcp_server/",): 2_294,
     ("arag_search/cli/",): 4_579,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_520,
     ("arag_search/endpoints/", "arag_search/system/"): 1_867,
-    ("index_jobs/sources/",): 6_912,
-    ("index_jobs/",): 5_223,
+    ("index_jobs/sources/",): 6_887,
+    ("index_jobs/",): 5_155,
     ("bench/",): 18_042,
-    ("tests/",): 58_903,
+    ("tests/",): 58_622,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 144_404
+ALL = 144_021
 
 
 def _counts() -> Counter[tuple[str, ...]]:
