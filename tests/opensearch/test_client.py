@@ -49,6 +49,14 @@ def connected(server: UnrulyServer) -> Iterator[Client]:
     client.close()
 
 
+def client_of(server: UnrulyServer, other: UnrulyServer) -> Client:
+    """Connect to two hosts of one cluster."""
+    for host in (server, other):
+        host.reply_with(version())
+    address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
+    return Client.connect(address, QUICK)
+
+
 def search(client: Client) -> object:
     return client.call("POST", "/wiki/_search", {"size": 0})
 
@@ -147,10 +155,7 @@ def test_a_slow_answer_is_given_more_time_at_each_attempt(
 def test_more_time_is_given_after_every_host_had_its_turn(server: UnrulyServer) -> None:
     """Check that the first host that hangs does not use up the rest of the budget."""
     with unruly() as other:
-        for host in (server, other):
-            host.reply_with(version())
-        address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
-        client = Client.connect(address, QUICK)
+        client = client_of(server, other)
         for host in (server, other):
             host.reply_with(Answer(silent=True))
         with pytest.raises(UnavailableError):
@@ -168,11 +173,7 @@ def test_more_time_is_given_after_every_host_had_its_turn(server: UnrulyServer) 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_host_that_is_down_or_hangs_is_set_aside(server: UnrulyServer, hangs: bool) -> None:
     with unruly() as other:
-        for host in (server, other):
-            host.reply_with(version())
-        dead_host = other.url.removeprefix("http://") if hangs else f"127.0.0.1:{free_port()}"
-        address = parse_address(f"{server.url},{dead_host}/wiki")
-        client = Client.connect(address, QUICK)
+        client = client_of(server, other if hangs else UnrulyServer(free_port(), "http"))
         server.reply_with(Answer(WHOLE))
         other.reply_with(Answer(silent=True))
         started = time.monotonic()
@@ -185,11 +186,7 @@ def test_a_host_that_is_down_or_hangs_is_set_aside(server: UnrulyServer, hangs: 
 
 def test_hosts_are_used_in_turn_and_a_busy_one_is_not_set_aside(server: UnrulyServer) -> None:
     with unruly() as other:
-        for host in (server, other):
-            host.reply_with(version())
-        client = Client.connect(
-            parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki"), QUICK
-        )
+        client = client_of(server, other)
         server.reply_with(refusal(429, "rejected_execution_exception", "queue is full"))
         other.reply_with(Answer(WHOLE))
         for _ in range(6):

@@ -147,3 +147,19 @@ def test_a_killed_node_of_three_is_started_again_and_the_others_run_on(
     after = [node.pid for node in opensearch_cluster.nodes]
     assert len({*before, *after}) == 4
     assert after[1:] == before[1:]
+
+
+def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: str) -> None:
+    (node,) = get_json(f"{opensearch_url}/_nodes")["nodes"].values()
+    for layer in ("http", "transport"):
+        addresses = node[layer]["bound_address"]
+        assert [address.rpartition(":")[0] for address in addresses] == ["127.0.0.1"]
+    settings = node["settings"]["cluster"]["routing"]["allocation"]["disk"]["watermark"]
+    assert settings == {"low": "2gb", "high": "1gb", "flood_stage": "500mb"}
+    assert {plugin["classname"].rpartition(".")[2] for plugin in node["plugins"]} == {
+        "Netty4ModulePlugin",
+        "PainlessModulePlugin",
+        "ReindexModulePlugin",
+        "ParentJoinModulePlugin",
+        "MapperExtrasModulePlugin",
+    }

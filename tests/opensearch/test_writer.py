@@ -15,6 +15,7 @@ from arag_search.engines.opensearch import bulk, schema
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.engines.opensearch.writer import BulkWriting, IndexDefinition, OpenSearchWriter
 from arag_search.errors import AragError, BuildError, UnavailableError
@@ -41,9 +42,13 @@ def writer(site: Site, *, resume: bool = False, **options: Any) -> OpenSearchWri
     )
 
 
+def add(index_writer: OpenSearchWriter, chunks: list[Chunk]) -> None:
+    index_writer.add_packed(index_writer.packer(chunks))
+
+
 def test_a_finished_index_holds_all_documents_and_the_manifest(opensearch: Site) -> None:
     index_writer = writer(opensearch, max_bulk_bytes=1 << 16)
-    index_writer.add(CHUNKS)
+    add(index_writer, CHUNKS)
     index_writer.finish(MANIFEST, {"build": "all"})
     assert index_writer.counts() == (20, 40)
     index_writer.abort()
@@ -65,9 +70,9 @@ def test_a_finished_index_holds_all_documents_and_the_manifest(opensearch: Site)
 
 def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearch: Site) -> None:
     first = writer(opensearch)
-    first.add(CHUNKS[:5])
+    add(first, CHUNKS[:5])
     first.commit({"build": "five"})
-    first.add(CHUNKS[5:9])
+    add(first, CHUNKS[5:9])
     assert first.has_document("d8"), "the check sends the documents that were added"
     first.abort()
     resumed = writer(opensearch, resume=True)
@@ -75,7 +80,7 @@ def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearc
     assert list(resumed.document_ids()) == [f"d{number}" for number in range(5)]
     assert resumed.has_document("d4")
     assert not resumed.has_document("d5"), "it was written, but after the checkpoint"
-    resumed.add(CHUNKS[5:])
+    add(resumed, CHUNKS[5:])
     resumed.finish(MANIFEST, {})
     assert resumed.counts() == (20, 40)
     resumed.abort()
@@ -110,7 +115,7 @@ def test_blocks_that_other_processes_send_arrive_once_even_if_they_are_sent_agai
 def test_a_deleted_index_is_not_recreated_by_documents_still_being_sent(opensearch: Site) -> None:
     index_writer = writer(opensearch)
     opensearch.remove()
-    index_writer.add(CHUNKS)
+    add(index_writer, CHUNKS)
     with pytest.raises(BuildError) as caught:
         index_writer.commit({})
     index_writer.abort()
@@ -126,8 +131,9 @@ def test_every_shard_holds_one_of_the_shard_terms(opensearch: Site) -> None:
     name = f"{opensearch.name}-p"
     definition = replace(DEFINITION, shards=3, language="en")
     index_writer = OpenSearchWriter(opensearch.client, name, definition, SIGNATURE, resume=False)
-    index_writer.add(
-        [chunk(number, f"word{number}.", title=f"Title {number}") for number in range(12)]
+    add(
+        index_writer,
+        [chunk(number, f"word{number}.", title=f"Title {number}") for number in range(12)],
     )
     index_writer.counts()
     terms = find_shard_terms(opensearch.client, name, 3, "en")
@@ -149,7 +155,7 @@ def refusal(site: Site, passage: Chunk) -> str:
     index_writer = writer(site)
     try:
         with pytest.raises(AragError) as caught:
-            index_writer.add([passage])
+            add(index_writer, [passage])
     finally:
         index_writer.abort()
         site.remove()
@@ -226,7 +232,7 @@ def send(client: Client, documents: int, pauses: list[float], **options: Any) ->
     """Send documents of about 1,000 bytes."""
     sender = Bulks(client, "x", senders=1, pause=pauses.append, **options)
     for number in range(documents):
-        sender.add("x", number, "r", {"text": "x" * 940})
+        sender.add_lines([bulk_line("x", number, "r", {"text": "x" * 940})])
     try:
         sender.drain()
     finally:

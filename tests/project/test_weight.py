@@ -19,7 +19,7 @@ CEILINGS = {
     ("arag_search/agent/",): 4_497,
     ("arag_search/evaluation/",): 3_180,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
-    ("arag_search/engines/opensearch/",): 4_696,
+    ("arag_search/engines/opensearch/",): 4_669,
     ("arag_search/engines/",): 6_973,
     ("arag_search/mcp_server/",): 2_294,
     ("arag_search/cli/",): 4_579,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 18_042,
-    ("tests/",): 58_622,
+    ("tests/",): 58_620,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 144_021
+ALL = 143_992
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -17,7 +17,6 @@ import orjson
 
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import deepest_reason
-from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.engines.write import BulkCounts
 from arag_search.errors import BuildError, RefusedError, UnavailableError
 
@@ -74,14 +73,9 @@ class Bulks:
         self._threads = ThreadPoolExecutor(senders, thread_name_prefix="arag-bulk")
         self._running: deque[Future[BulkCounts]] = deque()
 
-    def add(self, alias: str, identifier: int, routing: str, document: object) -> None:
-        """Add a document, which may be sent later. Raises BuildError or UnavailableError if an
-        earlier one could not be written."""
-        self.add_lines([bulk_line(alias, identifier, routing, document)])
-
     def add_lines(self, lines: Iterable[bytes]) -> None:
-        """Add documents made by ``bulk_line``, or else deletions by ``deletion_line``; see
-        ``add``."""
+        """Add documents made by ``bulk_line``, or else deletions by ``deletion_line``. They may be
+        sent later. Raises BuildError or UnavailableError if earlier ones could not be written."""
         for line in lines:
             if self._size + len(line) > self._limit and self._lines:
                 self._submit()

@@ -90,6 +90,11 @@ def request_query(
     return with_statistics(filtered(query, within), node, statistics), True
 
 
+def condition(node: Node, scope: Scope | None, *filters: Dsl | None) -> Dsl:
+    """Return the query of a node within a scope and filters, without scores."""
+    return filtered(None, compiled(node)[0], scope_filter(scope), *filters)
+
+
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
     """Return queries for terms, by text field, of which every shard with the field holds one."""
     return tuple(_spelling(field, (term,), 0, NO_SCORE) for field in terms for term in terms[field])

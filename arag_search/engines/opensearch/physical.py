@@ -133,7 +133,7 @@ class Searcher:
 
     def search(
         self,
-        physical: PhysicalIndex,
+        granularity: Granularity,
         body: Dsl,
         *,
         scored: bool = False,
@@ -143,6 +143,7 @@ class Searcher:
 
         Each attempt has the whole time of the deadline: the loss of a node does not shorten it.
         """
+        physical = self.physical(granularity)
         params = {
             "allow_partial_search_results": "false",
             "preference": self._preference,
@@ -152,7 +153,7 @@ class Searcher:
 
     def searches(
         self,
-        bodies: Sequence[tuple[PhysicalIndex, Dsl]],
+        bodies: Sequence[tuple[Granularity, Dsl]],
         *,
         scored: bool = False,
         deadline: Deadline | None = None,
@@ -161,16 +162,15 @@ class Searcher:
         if not bodies:
             return []
         lines: list[Dsl] = []
-        for physical, body in bodies:
-            lines.append(
-                {
-                    "index": physical.index,
-                    "allow_partial_search_results": False,
-                    "preference": self._preference,
-                    "search_type": _search_type(physical, scored),
-                }
-            )
-            lines.append(_timed(body, deadline))
+        for granularity, body in bodies:
+            physical = self.physical(granularity)
+            header = {
+                "index": physical.index,
+                "allow_partial_search_results": False,
+                "preference": self._preference,
+                "search_type": _search_type(physical, scored),
+            }
+            lines += [header, _timed(body, deadline)]
         return self._call("/_msearch", lines, None, deadline)["responses"]
 
     def _call(

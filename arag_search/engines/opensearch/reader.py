@@ -151,7 +151,6 @@ class OpenSearchEngine:
         clause takes one more to count more than 1,000 matches. ``per_document`` takes one more for
         the contents of the page, and further ones if many matches of a document stand together."""
         with self._calls:
-            physical = self._searcher.physical(request.granularity)
             body, scored = self.request_body(request)
             if request.per_document is not None:
                 page = self._settled(lambda: self._page_per_document(request, body, scored))
@@ -159,7 +158,7 @@ class OpenSearchEngine:
                 page = self._settled(lambda: self._sentence_page(request, body, scored))
             else:
                 deadline = request.deadline
-                answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
+                answer = self._searcher.search("chunk", body, scored=scored, deadline=deadline)
                 page = page_of(answer, request)
             if not is_counted(request.query) or request.from_ordinal is not None:
                 return page
@@ -193,10 +192,8 @@ class OpenSearchEngine:
                 return Page((), 0, True, 0)
             query, scale = scaled
             body = page_body(query, True, request)
-            physical = self._searcher.physical("chunk")
-            page = page_of(
-                self._searcher.search(physical, body, deadline=request.deadline), request
-            )
+            answer = self._searcher.search("chunk", body, deadline=request.deadline)
+            page = page_of(answer, request)
         hits = [hit._replace(score=float(round(hit.score / scale))) for hit in page.hits]
         return replace(page, hits=tuple(hits))
 
@@ -218,12 +215,11 @@ class OpenSearchEngine:
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
         with self._calls:
-            within = compile.scope_filter(scope)
-            bodies = [
+            bodies: list[tuple[Granularity, Dsl]] = [
                 (
-                    self._searcher.physical(granularity),
+                    granularity,
                     {
-                        "query": compile.filtered(None, compile.compiled(node)[0], within),
+                        "query": compile.condition(node, scope),
                         "size": 0,
                         "track_total_hits": True if exact else MAX_TOTAL,
                     },
@@ -231,8 +227,7 @@ class OpenSearchEngine:
                 for node, granularity in queries
             ]
             asked = [self.request_body(request) for request in requests]
-            chunks = self._searcher.physical("chunk")
-            bodies += [(chunks, body) for body, _ in asked]
+            bodies.extend(("chunk", body) for body, _ in asked)
             scored = any(scored for _, scored in asked)
             answers = self._searcher.searches(bodies, scored=scored, deadline=deadline)
         counts = [count_of(answer)[0] for answer in answers[: len(queries)]]
@@ -281,15 +276,14 @@ class OpenSearchEngine:
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
         """See SearchEngine. Neighbours that are not in scope are skipped."""
         with self._calls:
-            physical = self._searcher.physical("chunk")
             same = compile.any_value(DOC_ID, [chunk.doc_id])
             filters = [
                 None if self.manifest.already_chunked else same,
                 compile.scope_filter(scope),
             ]
-            bodies = [
+            bodies: list[tuple[Granularity, Dsl]] = [
                 (
-                    physical,
+                    "chunk",
                     {
                         "query": compile.filtered(
                             None, {"range": {schema.ORDINAL: {side: chunk.ordinal}}}, *filters
@@ -388,11 +382,10 @@ class OpenSearchEngine:
             self._client.close()
 
     def _count(self, request: SearchRequest) -> int:
-        within = compile.scope_filter(request.scope)
-        query = compile.filtered(None, compile.compiled(request.query)[0], within)
+        query = compile.condition(request.query, request.scope)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
-        physical = self._searcher.physical(request.granularity)
-        return count_of(self._searcher.search(physical, body, deadline=request.deadline))[0]
+        answer = self._searcher.search(request.granularity, body, deadline=request.deadline)
+        return count_of(answer)[0]
 
     # Pages that take several requests
 
@@ -445,7 +438,6 @@ class OpenSearchEngine:
         body = {**body, "_source": False, "docvalue_fields": keys}
         if by_sentence:
             body["collapse"] = {"field": schema.CHUNK_ID}
-        physical = self._searcher.physical(request.granularity)
         while True:
             start = scan.unfinished()
             body.update({"from": start, "size": min(size, MAX_WINDOW - start)})
@@ -453,7 +445,9 @@ class OpenSearchEngine:
                 full = compile.any_value(DOC_ID, sorted(scan.full))
                 body["post_filter"] = {"bool": {"must_not": [full]}}
             deadline = request.deadline
-            answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
+            answer = self._searcher.search(
+                request.granularity, body, scored=scored, deadline=deadline
+            )
             if body["track_total_hits"]:
                 scan.count, scan.count_is_exact = count_of(answer)
                 body["track_total_hits"] = False
@@ -469,10 +463,9 @@ class OpenSearchEngine:
     # Sentences
 
     def _sentence_page(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
-        physical = self._searcher.physical("sentence")
         deadline = request.deadline
         body = {**body, **self._matched_sentences(request)}
-        answer = self._searcher.search(physical, body, scored=scored, deadline=deadline)
+        answer = self._searcher.search("sentence", body, scored=scored, deadline=deadline)
         hits = [sentence_hit(hit) for hit in hits_of(answer)]
         if request.with_text and request.whole_text and hits:
             hits = self._with_whole_texts(hits)
@@ -484,7 +477,7 @@ class OpenSearchEngine:
                 end = request.offset + request.top_k
                 body.update({"from": 0, "size": end, "_source": False, "track_total_hits": False})
                 body["collapse"] = {"field": schema.CHUNK_ID}
-                passages = len(hits_of(self._searcher.search(physical, body, deadline=deadline)))
+                passages = len(hits_of(self._searcher.search("sentence", body, deadline=deadline)))
         return Page(tuple(hits), count, exact, passages)
 
     def _matched_sentences(self, request: SearchRequest) -> Dsl:
@@ -503,16 +496,14 @@ class OpenSearchEngine:
         """Return the hits of chunks, in order, with their matching sentences. Raises _MovedError if
         the index is in another state than when they were found."""
         chunks = compile.any_value(schema.CHUNK_ID, [position.chunk_id for position in shown])
-        within = compile.scope_filter(request.scope)
         body: Dsl = {
-            "query": compile.filtered(None, compile.compiled(request.query)[0], chunks, within),
+            "query": compile.condition(request.query, request.scope, chunks),
             "size": len(shown),
             "sort": BY_ORDINAL,
             "track_total_hits": False,
             **self._matched_sentences(request),
         }
-        physical = self._searcher.physical("sentence")
-        answer = self._searcher.search(physical, body, deadline=request.deadline)
+        answer = self._searcher.search("sentence", body, deadline=request.deadline)
         by_id = {hit.id: hit for hit in map(sentence_hit, hits_of(answer))}
         if len(by_id) < len(shown):
             raise _MovedError
@@ -554,14 +545,13 @@ class OpenSearchEngine:
 
     def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:
         """Return the ordinal of each chunk's best sentence, by chunk id, if one matches."""
-        physical = self._searcher.physical("sentence")
         node = request.query
         query, scored = compile.compiled(node)
         body: Dsl = {
             "query": compile.with_statistics(
                 compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
                 node,
-                physical.statistics,
+                self._searcher.physical("sentence").statistics,
             ),
             "size": max(1, len(ids)),
             "sort": BY_SCORE if scored else BY_ORDINAL,
@@ -569,7 +559,7 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": [schema.CHUNK_ID],
         }
-        answer = self._searcher.search(physical, body, scored=scored, deadline=request.deadline)
+        answer = self._searcher.search("sentence", body, scored=scored, deadline=request.deadline)
         return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in hits_of(answer)}
 
     def _leaf_scores(
@@ -578,16 +568,16 @@ class OpenSearchEngine:
         leaves: Leaves[Dsl],
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
-        physical, node = self._searcher.physical(request.granularity), request.query
+        statistics = self._searcher.physical(request.granularity).statistics
         here = compile.any_value(schema.ORDINAL, ordinals)
-        bodies: list[tuple[Any, Dsl]] = [
+        bodies: list[tuple[Granularity, Dsl]] = [
             (
-                physical,
+                request.granularity,
                 {
                     "query": compile.with_statistics(
                         compile.filtered(leaf.query, here, *leaf.conditions),
-                        node,
-                        physical.statistics,
+                        request.query,
+                        statistics,
                     ),
                     "size": max(1, len(ordinals)),
                     "sort": BY_SCORE,
@@ -628,7 +618,7 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": source_filter(with_text),
         }
-        answer = self._searcher.search(self._searcher.physical("chunk"), body)
+        answer = self._searcher.search("chunk", body)
         return [hit["_source"] for hit in hits_of(answer)]
 
     def _in_order(
@@ -649,11 +639,10 @@ class OpenSearchEngine:
             "track_total_hits": False if most is None else most + 1,
             "_source": with_source,
         }
-        physical = self._searcher.physical(granularity)
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
-                answer = self._searcher.search(physical, body, deadline=deadline)
+                answer = self._searcher.search(granularity, body, deadline=deadline)
             if body["track_total_hits"]:
                 if most is not None and count_of(answer)[0] > most:
                     raise TooManyMatchesError(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -296,6 +296,17 @@ class Meta:
         """The command of the unfinished update; empty if no update is unfinished."""
         update = self.build.get(UPDATE_KEY)
         return "" if update is None else str(update["record"]["command"])
+
+    def completed(
+        self, manifest: Manifest, chunk_terms: Terms, sentence_terms: Terms | None = None
+    ) -> Meta:
+        """Return the description of the index with everything written and refreshed."""
+        return replace(
+            self,
+            manifest=manifest,
+            chunk_terms=chunk_terms,
+            sentence_terms={} if sentence_terms is None else sentence_terms,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON to store under ``META_KEY``."""

@@ -310,15 +310,7 @@ class OpenSearchUpdate:
         ]
         build = {**self._meta.build, LAST_UPDATE_KEY: update["record"]}
         del build[schema.UPDATE_KEY]
-        self._put_meta(
-            replace(
-                self._meta,
-                manifest=manifest,
-                chunk_terms=terms[0],
-                sentence_terms=terms[1] if len(terms) > 1 else {},
-                build=build,
-            )
-        )
+        self._put_meta(replace(self._meta, build=build).completed(manifest, *terms))
         self._remove_aliases()
 
     def _undo_unknown(self, first: int) -> None:

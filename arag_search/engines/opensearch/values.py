@@ -38,7 +38,6 @@ class FieldReader:
         self._searcher = searcher
         self._request = request
         self._metadata = metadata
-        self._physical = searcher.physical("chunk")
         self._query = compile.filtered(None, compile.scope_filter(request.scope))
 
     def page(self) -> FieldsPage:
@@ -50,7 +49,7 @@ class FieldReader:
             *(self._body(_aggregation(name, self._kind(name))) for name in request.fields),
         ]
         answers = self._searcher.searches(
-            [(self._physical, body) for body in bodies], deadline=request.deadline
+            [("chunk", body) for body in bodies], deadline=request.deadline
         )
         fields = tuple(
             self._values(name, answer["aggregations"]["with"])
@@ -120,7 +119,7 @@ class FieldReader:
         body = self._body({"values": {"composite": composite}})
         deadline = self._request.deadline
         while True:
-            answer = self._searcher.search(self._physical, body, deadline=deadline)
+            answer = self._searcher.search("chunk", body, deadline=deadline)
             values = answer["aggregations"]["values"]
             for bucket in values["buckets"]:
                 yield bucket["key"]["value"], int(bucket["doc_count"])

@@ -7,12 +7,11 @@ they exist: documents have their ordinal as id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
@@ -146,16 +145,9 @@ class OpenSearchWriter:
         """The counts of documents sent and answered."""
         return self._bulks.counts
 
-    def add(self, chunks: Sequence[Chunk]) -> None:
-        """Add the chunks of one or several documents, in corpus order.
-
-        They may be sent later, at the latest by ``commit``. Raises BuildError for an id or keyword
-        that is too long, for text that is not Unicode, and for documents that the cluster rejects.
-        """
-        self.add_packed(self.packer(chunks))
-
     def add_packed(self, packed: PackedChunks) -> None:
-        """Add chunks converted by ``packer``, all of which come after those added earlier.
+        """Add the chunks of one or several documents, converted by ``packer``, which come after
+        those added earlier. They may be sent later, at the latest by ``commit``.
 
         Raises BuildError for documents that the cluster rejects, UnavailableError if it accepts
         none at all.
@@ -229,18 +221,9 @@ class OpenSearchWriter:
     def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
         """Write a checkpoint, and complete ``_meta`` with the manifest and the shard terms."""
         self._refresh()
-        shards = self._definition.shards
-        chunk_terms = find_shard_terms(
-            self._client, self.physical, shards, self._definition.language
-        )
-        sentence_terms: schema.Terms = {}
-        if self._definition.sentences:
-            sentence_terms = find_shard_terms(
-                self._client, self._indexes[1], shards, self._definition.language
-            )
-        self._meta = replace(
-            self._meta, manifest=manifest, chunk_terms=chunk_terms, sentence_terms=sentence_terms
-        )
+        shards, language = self._definition.shards, self._definition.language
+        terms = [find_shard_terms(self._client, index, shards, language) for index in self._indexes]
+        self._meta = self._meta.completed(manifest, *terms)
         self._call("POST", f"/{self._both()}/_flush", timeout_s=_SLOW_S)
         self.commit(data)
 
