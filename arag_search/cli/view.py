@@ -1,4 +1,4 @@
-"""arag-search view and show: runs as a page for a browser, and one question in the terminal."""
+"""arag-search view and show: a run as a page for a browser, and one question in the terminal."""
 
 from __future__ import annotations
 
@@ -21,25 +21,16 @@ from arag_search.system.progress import counted
 from arag_search.viewer.view import view
 
 PAGE_FILE = "view.html"
-COMPARISON_FILE = "compare.html"
 _NAMED_IDS = 5
 
 
 @with_groups
 def view_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
-    compare: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder of another run to show next to it.",
-            metavar="DIR",
-            show_default=False,
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The file of the page.  [default: view.html in DIR; with --compare, compare.html]",
+            help="The file of the page.  [default: view.html in DIR]",
             metavar="FILE",
             show_default=False,
         ),
@@ -77,20 +68,17 @@ def view_command(
 
     \b
       arag-search view runs/a --open
-      arag-search view runs/a --compare runs/b --out a-and-b.html
       arag-search view runs/a --judge gpt-4o-mini
     """
     if no_gold and questions is not None:
         raise ArgumentError(
             "--no-gold and --questions cannot be used together.", do="Leave one out."
         )
-    folders = [folder] if compare is None else [folder, compare]
-    path = out or folder / (PAGE_FILE if compare is None else COMPARISON_FILE)
+    path = out or folder / PAGE_FILE
     with ExitStack() as stack:
-        model = stack.enter_context(judge.open())
-        judges = [judge.judges(model, run) for run in folders]
+        judges = judge.judges(stack.enter_context(judge.open()), folder)
         opened = None if index is None else stack.enter_context(open_index(index))
-        made = view(folders, questions, gold=not no_gold, index=opened, judges=judges)
+        made = view(folder, questions, gold=not no_gold, index=opened, judges=judges)
     made.write(path)
     print_text(f"{path}: {counted(made.questions, 'question')}, {len(made.html) / 1e6:.1f} MB")
     if open_it:

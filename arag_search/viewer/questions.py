@@ -163,16 +163,11 @@ class Questions:
         self._run = run
         self._score = score
         self._scores = {question.id: question for question in score.questions}
-        self._asked = {question.id: question for question in run.questions}
         self._steps = Steps(texts, schema)
 
-    def of(self, id: str) -> dict[str, Any] | None:
-        """Return the run's result on the question with this id, as the run had it; None if the run
-        did not have the question."""
-        question = self._asked.get(id)
-        if question is None:
-            return None
-        score = self._scores[id]
+    def of(self, question: Question) -> dict[str, Any]:
+        """Return the run's result on one of its questions."""
+        score = self._scores[question.id]
         record = self._run.records.get(question.id)
         entry = _worth(question, score)
         entry["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]

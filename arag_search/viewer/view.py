@@ -1,11 +1,11 @@
-"""The page of one run or two, from their folders: one file of HTML that loads nothing, and runs no
+"""The page of a run, from its folder: one file of HTML that loads nothing, and runs no
 script but its own."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -23,15 +23,7 @@ from arag_search.questions.question import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
-from arag_search.viewer.overview import (
-    DIFFERENCES,
-    difference,
-    measures_of,
-    notes_on,
-    notes_on_intervals,
-    overview,
-    union,
-)
+from arag_search.viewer.overview import measures_of, notes_on_intervals, overview
 from arag_search.viewer.questions import Questions, Texts
 
 TEMPLATE = "page.html"
@@ -114,7 +106,6 @@ def _read(name: str) -> str:
     return (files("arag_search.viewer") / "assets" / name).read_text(encoding="utf-8")
 
 
-_LABELS = "AB"
 _BEGINNING_BYTES = 4_096
 _WITHOUT_GOLD = "Or show the records without gold answers, with --no-gold."
 
@@ -145,45 +136,36 @@ class View:
 
 
 def view(
-    folders: Sequence[Path],
+    folder: Path,
     questions_file: Path | None = None,
     *,
     gold: bool = True,
     index: Index | None = None,
-    judges: Sequence[Judges] = (),
+    judges: Judges = NO_JUDGES,
 ) -> View:
-    """Build the page of the run in a folder, or of two runs to compare.
+    """Build the page of the run in a folder.
 
-    Gold answers are from the file of each run, or ``questions_file``; without ``gold`` there are
-    none. With ``index``, which the runs searched, evidence is located in its passages, and queries
-    are read with its fields. ``judges`` are those of each run, by default none.
+    Gold answers are from the file of the run, or ``questions_file``; without ``gold`` there are
+    none. With ``index``, which the run searched, evidence is located in its passages, and queries
+    are read with its fields.
 
-    Raises RunError if there is no run or two runs cannot be compared, and QuestionsError.
+    Raises RunError if there is no run, and QuestionsError.
     """
-    runs = [_run(folder, questions_file, gold=gold) for folder in folders]
-    questions = union(runs, [str(folder) for folder in folders])
-    scores = [
-        score_run(run, measures=measures_of(runs), index=index, judges=of_run)
-        for run, of_run in zip(runs, judges or [NO_JUDGES] * len(runs), strict=True)
-    ]
+    run = _run(folder, questions_file, gold=gold)
+    score = score_run(run, measures=measures_of(run), index=index, judges=judges)
     texts = Texts()
     schema = ANY_SCHEMA if index is None else index.manifest.query_schema
-    shown = [Questions(run, score, texts, schema) for run, score in zip(runs, scores, strict=True)]
-    notes = [*notes_on_intervals(), *(notes_on(*runs) if len(runs) == 2 else ())]
+    shown = Questions(run, score, texts, schema)
     data: dict[str, Any] = {
-        "runs": [
-            _described(label, folder, score)
-            for label, folder, score in zip(_LABELS, folders, scores, strict=False)
-        ],
-        "notes": notes,
+        "run": _described(folder, score),
+        "notes": notes_on_intervals(),
         "kinds": KINDS,
-        "differences": DIFFERENCES,
-        "overview": overview(scores),
-        "questions": [_question(question, shown) for question in questions],
+        "overview": overview(score),
+        "questions": [_question(question, shown) for question in run.questions],
     }
     data["texts"] = texts.all()
-    title = " and ".join(score.run.preset for score in scores)
-    return View(page(f"{title}: {len(questions):,} questions", data), len(questions))
+    title = f"{score.run.preset}: {len(run.questions):,} questions"
+    return View(page(title, data), len(run.questions))
 
 
 def _run(folder: Path, questions_file: Path | None, *, gold: bool) -> LoadedRun:
@@ -196,10 +178,9 @@ def _run(folder: Path, questions_file: Path | None, *, gold: bool) -> LoadedRun:
         raise
 
 
-def _described(label: str, folder: Path, score: Score) -> dict[str, Any]:
+def _described(folder: Path, score: Score) -> dict[str, Any]:
     run = score.run
     return {
-        "label": label,
         "preset": run.preset,
         "model": run.model,
         "notes": list(score.notes),
@@ -220,19 +201,15 @@ def _facts(folder: Path, run: RunDescription) -> list[tuple[str, str]]:
     ]
 
 
-def _question(question: Question, shown: Sequence[Questions]) -> dict[str, Any]:
-    runs = [run.of(question.id) for run in shown]
-    content: dict[str, Any] = {
+def _question(question: Question, shown: Questions) -> dict[str, Any]:
+    return {
         "id": question.id,
         "text": question.text,
         "type": question.type,
         "gold": list(question.answers),
         "answerable": question.answerable,
-        "runs": runs,
+        "result": shown.of(question),
     }
-    if len(runs) == 2:
-        content["difference"] = difference(runs)
-    return content
 
 
 def _holds_page(path: Path) -> bool:

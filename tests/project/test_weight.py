@@ -22,16 +22,16 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_669,
     ("arag_search/engines/",): 6_973,
     ("arag_search/mcp_server/",): 2_294,
-    ("arag_search/cli/",): 4_579,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_520,
+    ("arag_search/cli/",): 4_567,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
     ("arag_search/endpoints/", "arag_search/system/"): 1_867,
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 18_042,
-    ("tests/",): 58_620,
+    ("tests/",): 58_443,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 143_992
+ALL = 143_494
 
 
 def _counts() -> Counter[tuple[str, ...]]:

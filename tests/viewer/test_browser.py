@@ -27,29 +27,17 @@ MAX_SECONDS = 15
 
 
 @pytest.fixture(scope="module")
-def pages(commands_folder: Path) -> tuple[Path, Path]:
-    """Write the page of a run of the offline model over the sample, and of two runs compared."""
-    snippets = "extends: logical_read\nreproduces: A-RAG\nwhole_up_to_tokens: 0\n"
-    Path("snippets.yaml").write_text(snippets, "utf-8")
-    for preset in ("logical_read", "logicalrag", "snippets.yaml"):
-        assert run(["run", "my-index", QUESTIONS, "--preset", preset, "--model", "offline",
-                    "--out", f"run-{preset.partition('.')[0]}"]) == 0  # fmt: skip
-    assert run(["view", "run-logical_read", "--out", "one.html"]) == 0
-    assert run(["view", "run-snippets", "--compare", "run-logicalrag", "--out", "two.html"]) == 0
-    return Path("one.html").absolute(), Path("two.html").absolute()
+def path(commands_folder: Path) -> Path:
+    """Write the page of a run of the offline model over the sample."""
+    assert run(["run", "my-index", QUESTIONS, "--preset", "logical_read", "--model", "offline",
+                "--out", "run"]) == 0  # fmt: skip
+    assert run(["view", "run", "--out", "one.html"]) == 0
+    return Path("one.html").absolute()
 
 
 @pytest.fixture(name="page")
-def page_of_a_run(browser: Browser, pages: tuple[Path, Path]) -> Iterator[Page]:
-    page, watched = open_page(browser, pages[0])
-    yield page
-    watched.check_quiet()
-    page.context.close()
-
-
-@pytest.fixture(name="comparison")
-def page_of_a_comparison(browser: Browser, pages: tuple[Path, Path]) -> Iterator[Page]:
-    page, watched = open_page(browser, pages[1])
+def page_of_a_run(browser: Browser, path: Path) -> Iterator[Page]:
+    page, watched = open_page(browser, path)
     yield page
     watched.check_quiet()
     page.context.close()
@@ -161,11 +149,12 @@ def test_news_of_the_last_question_is_gone_on_another(page: Page) -> None:
 
 
 def test_a_page_with_a_judge_has_its_verdicts(
-    browser: Browser, pages: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    del path
     model = ScriptedModel(lambda request: ModelReply("Verdict: incorrect"))
     monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
-    assert run(["view", "run-logical_read", "--out", "judged.html", "--judge", "m"]) == 0
+    assert run(["view", "run", "--out", "judged.html", "--judge", "m"]) == 0
     page, watched = open_page(browser, Path("judged.html").absolute())
     page.locator(".list tbody a").first.click()
     assert "By verdict: incorrect." in page.locator(".answer-card").inner_text()
@@ -179,7 +168,7 @@ def test_a_printed_page_has_the_plots_and_not_the_top_bar(page: Page) -> None:
     expect(page.get_by_role("banner")).to_be_hidden()
 
 
-def test_runs_over_different_questions_say_what_each_has_and_what_a_mean_is_over(
+def test_a_mean_says_what_it_is_over_where_that_is_not_every_question(
     browser: Browser, tmp_path: Path
 ) -> None:
     titles = ["Ann", "Bea", "Cid"]
@@ -190,11 +179,7 @@ def test_runs_over_different_questions_say_what_each_has_and_what_a_mean_is_over
     ]
     step = search("a", "b", text="2 of 2 passages for x\n[a] Ann\nText.\n[b] Bea\nText.")
     records = [answered_record(id, "Paris", step) for id in "qr"]
-    folders = [
-        run_folder(tmp_path / "a", questions, records),
-        run_folder(tmp_path / "b", questions[:2], records[:1]),
-    ]
-    view(folders[:1]).write(tmp_path / "one.html")
+    view(run_folder(tmp_path / "a", questions, records)).write(tmp_path / "one.html")
     page, watched = open_page(browser, tmp_path / "one.html")
     assert column(page, 5) == ["0.67", "–", "–"]
     rows = page.get_by_role("region", name="Measures").get_by_role("row")
@@ -203,17 +188,6 @@ def test_runs_over_different_questions_say_what_each_has_and_what_a_mean_is_over
     page.keyboard.press("j")
     heads = page.get_by_role("region", name="Evidence").get_by_role("columnheader")
     expect(heads).to_have_text(["evidence", "first shown", "text visible"])
-    watched.check_quiet()
-    page.context.close()
-    view(folders).write(tmp_path / "two.html")
-    page, watched = open_page(browser, tmp_path / "two.html")
-    caption = page.get_by_role("region", name="Measures").locator("caption").first
-    expect(caption).to_contain_text("3 questions of A and 2 of B, differences over the 2 in both")
-    expect(page.locator(".list")).to_contain_text("not in this run")
-    page.goto(f"{page.url}#/question/s")
-    expect(page.get_by_role("region", name="Run B")).to_have_text(
-        re.compile("Not in this run: it was not asked, or has no record yet.$")
-    )
     watched.check_quiet()
     page.context.close()
 
@@ -227,31 +201,6 @@ def test_an_address_leads_to_its_question_and_an_unknown_one_says_so(page: Page)
             page.get_by_role("status").filter(has_text="There is no such question")
         ).to_have_count(1)
         expect(page.locator(".list")).to_be_visible()
-
-
-def test_two_runs_are_side_by_side_with_differing_questions_first(comparison: Page) -> None:
-    kinds = column(comparison, 4)
-    assert kinds[0].startswith("only ")
-    assert kinds == sorted(kinds, key=lambda kind: not kind.startswith("only "))
-    expect(comparison.get_by_role("columnheader", name="difference")).to_have_attribute(
-        "aria-sort", "ascending"
-    )
-    row = (
-        comparison.get_by_role("region", name="Measures")
-        .get_by_role("row")
-        .filter(has_text="Steps")
-    )
-    expect(row.get_by_role("cell")).to_have_count(3)
-    comparison.keyboard.press("j")
-    expect(comparison.get_by_role("region", name="Answer of run A")).to_be_visible()
-    expect(comparison.get_by_role("region", name="Answer of run B")).to_be_visible()
-    pair = comparison.locator(".steps > ol > li").first
-    expect(pair).to_contain_text("Step 1: the same call in both.")
-    boxes = [step.bounding_box() for step in pair.locator("article.step").all()]
-    assert boxes[0] is not None
-    assert boxes[1] is not None
-    assert boxes[0]["y"] == boxes[1]["y"]
-    assert boxes[0]["x"] < boxes[1]["x"]
 
 
 def test_screen_readers_find_landmarks_and_names(page: Page) -> None:
@@ -288,25 +237,21 @@ def test_screen_readers_find_landmarks_and_names(page: Page) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_pages_fit_both_widths_in_light_and_dark(
-    browser: Browser,
-    pages: tuple[Path, Path],
-    size: tuple[int, int],
-    dark: bool,
+    browser: Browser, path: Path, size: tuple[int, int], dark: bool
 ) -> None:
-    for path in pages:
-        page, watched = open_page(browser, path, size=size, dark=dark)
-        assert overflow(page) <= 0
-        page.locator("summary").first.click()
-        assert overflow(page) <= 0
-        assert contrast(page) >= 4.5
-        page.locator(".list a").first.click()
-        assert overflow(page) <= 0
-        assert contrast(page) >= 4.5
-        before = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        page.get_by_label("Colours").select_option("light" if dark else "dark")
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
-        watched.check_quiet()
-        page.context.close()
+    page, watched = open_page(browser, path, size=size, dark=dark)
+    assert overflow(page) <= 0
+    page.locator("summary").first.click()
+    assert overflow(page) <= 0
+    assert contrast(page) >= 4.5
+    page.locator(".list a").first.click()
+    assert overflow(page) <= 0
+    assert contrast(page) >= 4.5
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_label("Colours").select_option("light" if dark else "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    watched.check_quiet()
+    page.context.close()
 
 
 def contrast(page: Page) -> float:
@@ -363,67 +308,54 @@ PAYLOADS = (
 
 
 @pytest.fixture(scope="module")
-def hostile_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Write pages in which every text is a payload."""
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a page in which every text is a payload."""
     place = tmp_path_factory.mktemp("hostile")
-    folders: list[Path] = []
-    for which in "ab":
-        questions: list[dict[str, Any]] = []
-        records = []
-        for number, payload in enumerate(PAYLOADS):
-            id = f"{payload}{number}"
-            title = " ".join(payload.split())
-            head = f'1 of 1 passage for "{payload}"\n[{number}] {title}'
-            text = f"{head}\n{payload} opera\n[Note: {payload}"
-            questions.append(
-                question_row(
-                    id,
-                    payload,
-                    answer=payload,
-                    question_type=payload,
-                    evidence=[[payload, payload, payload]],
-                )
+    questions: list[dict[str, Any]] = []
+    records = []
+    for number, payload in enumerate(PAYLOADS):
+        id = f"{payload}{number}"
+        title = " ".join(payload.split())
+        head = f'1 of 1 passage for "{payload}"\n[{number}] {title}'
+        text = f"{head}\n{payload} opera\n[Note: {payload}"
+        questions.append(
+            question_row(
+                id,
+                payload,
+                answer=payload,
+                question_type=payload,
+                evidence=[[payload, payload, payload]],
             )
-            steps = (
-                search(
-                    str(number),
-                    text=text,
-                    tool_input={"query": f'opera "{payload}"', payload: payload},
-                ),
-                search(text=payload, tool_input={"query": payload}, status="error"),
-                search(text=payload, tool=payload, tool_input={}),
-                read(str(number), text=f"[{number}] {title}\n({payload}: {payload})\n{payload}"),
-            )
-            records.append(
-                answered_record(id, payload, *steps, question=payload, explanation=payload)
-            )
-        folders.append(
-            run_folder(
-                place / which, questions, records,
-                preset=PAYLOADS[1] + PAYLOADS[-1], model=PAYLOADS[4],
-                index=PAYLOADS[0], filter=PAYLOADS[-1],
-            )
-        )  # fmt: skip
-    paths = [place / "one.html", place / "two.html"]
-    view(folders[:1]).write(paths[0])
-    view(folders).write(paths[1])
-    return paths
+        )
+        steps = (
+            search(
+                str(number),
+                text=text,
+                tool_input={"query": f'opera "{payload}"', payload: payload},
+            ),
+            search(text=payload, tool_input={"query": payload}, status="error"),
+            search(text=payload, tool=payload, tool_input={}),
+            read(str(number), text=f"[{number}] {title}\n({payload}: {payload})\n{payload}"),
+        )
+        records.append(answered_record(id, payload, *steps, question=payload, explanation=payload))
+    folder = run_folder(
+        place / "a", questions, records,
+        preset=PAYLOADS[1] + PAYLOADS[-1], model=PAYLOADS[4],
+        index=PAYLOADS[0], filter=PAYLOADS[-1],
+    )  # fmt: skip
+    view(folder).write(place / "one.html")
+    return place / "one.html"
 
 
-@pytest.mark.parametrize("which", [0, 1])
 def test_hostile_texts_are_shown_unchanged_and_none_of_them_runs(
-    browser: Browser,
-    hostile_pages: list[Path],
-    which: int,
+    browser: Browser, hostile_page: Path
 ) -> None:
-    page, watched = open_page(browser, hostile_pages[which], size=PHONE)
+    page, watched = open_page(browser, hostile_page, size=PHONE)
     for payload in PAYLOADS[:-1]:
         expect(page.locator(".list a").filter(has_text=payload).first).to_be_visible()
     for number in range(len(PAYLOADS)):
         page.keyboard.press("j")
         expect(page.get_by_text(f"{number + 1} of {len(PAYLOADS)}", exact=True)).to_be_visible()
-        if which and number % 4 and number < len(PAYLOADS) - 1:
-            continue
         for summary in page.locator("article summary").all():
             summary.click()
         assert overflow(page) <= 0
@@ -442,10 +374,8 @@ def test_hostile_texts_are_shown_unchanged_and_none_of_them_runs(
     page.context.close()
 
 
-def test_scripts_that_are_not_the_page_s_own_are_refused(
-    browser: Browser, pages: tuple[Path, Path]
-) -> None:
-    page, watched = open_page(browser, pages[0])
+def test_scripts_that_are_not_the_page_s_own_are_refused(browser: Browser, path: Path) -> None:
+    page, watched = open_page(browser, path)
     page.evaluate(
         """() => {
           const script = document.createElement("script");
@@ -500,7 +430,7 @@ def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
         )
         for number in range(2_000)
     ]
-    html_view = view([run_folder(tmp_path / "a", questions, records)])
+    html_view = view(run_folder(tmp_path / "a", questions, records))
     assert len(html_view.html) < MAX_BYTES
     html_view.write(tmp_path / "view.html")
     page, watched = open_page(browser, tmp_path / "view.html")

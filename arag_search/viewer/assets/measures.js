@@ -1,4 +1,4 @@
-/* The overview above the table: what the runs are, what they are worth, how values lie. */
+/* The overview above the table: what the run is, what it is worth, how values lie. */
 
 /** All of it, for the page's data. */
 function overviewSections(data) {
@@ -6,8 +6,8 @@ function overviewSections(data) {
     element(
       "header",
       { class: "title" },
-      element("h1", null, data.runs.length === 2 ? "Two runs compared" : runName(data.runs[0])),
-      element("div", { class: "runs" }, data.runs.map((run) => runFacts(run, data.runs.length))),
+      element("h1", null, runName(data.run)),
+      runFacts(data.run),
       noteList(data.notes),
     ),
     element(
@@ -18,7 +18,7 @@ function overviewSections(data) {
         { class: "card measures", "aria-labelledby": "measures" },
         element("h2", { id: "measures" }, "Measures"),
         measuresTable(data),
-        data.overview.types.map((types, at) => typesTable(data, types, at)),
+        typesTable(data),
       ),
       element(
         "div",
@@ -36,11 +36,10 @@ function runName(run) {
   return [isolated(run.preset), element("span", { class: "muted" }, " by ", isolated(run.model))];
 }
 
-function runFacts(run, runs) {
+function runFacts(run) {
   return element(
     "div",
     { class: "run" },
-    runs === 2 && element("p", { class: "name" }, runLabel(run), " ", runName(run)),
     element(
       "dl",
       { class: "facts" },
@@ -50,11 +49,6 @@ function runFacts(run, runs) {
     ),
     noteList(run.notes),
   );
-}
-
-/** A or B. */
-function runLabel(run) {
-  return element("span", { class: `label label-${run.label}` }, hidden("run "), run.label);
 }
 
 function noteList(notes) {
@@ -68,23 +62,20 @@ function noteList(notes) {
 
 function measuresTable(data) {
   const { measures, level } = data.overview;
-  const isTwo = data.runs.length === 2;
-  const hasIntervals = measures.some((one) => one.runs.some((run) => run.low !== null));
-  const heads = data.runs.map((run) => (isTwo ? ["mean of ", runLabel(run)] : "mean"));
-  if (isTwo) heads.push("B less A");
-  const wholes = wholesOf(data);
+  const hasIntervals = measures.some((one) => one.low !== null);
+  const whole = data.questions.length;
   return element(
     "table",
-    { class: isTwo ? "numbers compared" : "numbers alone" },
+    { class: "numbers alone" },
     element(
       "caption",
       null,
-      meansText(measures, wholes),
+      meansText(measures, whole),
       hasIntervals && `, with ${level * 100} % intervals (bootstrap over questions)`,
       ".",
     ),
-    tableHead("measure", heads),
-    element("tbody", null, measures.map((one) => measureRow(one, wholes))),
+    tableHead("measure", ["mean"]),
+    element("tbody", null, measures.map((one) => measureRow(one, whole))),
   );
 }
 
@@ -103,28 +94,12 @@ function tableHead(rows, columns) {
 }
 
 /** What the figures of the table are, and over how many questions. */
-function meansText(measures, wholes) {
-  const [, other, both] = wholes;
-  const text =
-    both === undefined
-      ? `Means over ${plural(wholes[0], "question")}`
-      : `Means over ${plural(wholes[0], "question")} of A and ${count(other)} of B, differences over the ${count(both)} in both`;
-  const isFewer = measures.some((each) => estimatesOf(each).some((mean, at) => mean.counted !== wholes[at]));
-  return isFewer ? `${text}, or over as many as stand under the figure` : text;
+function meansText(measures, whole) {
+  const text = `Means over ${plural(whole, "question")}`;
+  return measures.some((one) => one.counted !== whole) ? `${text}, or over as many as stand under the figure` : text;
 }
 
-function estimatesOf(measure) {
-  return measure.difference ? [...measure.runs, measure.difference] : measure.runs;
-}
-
-/** Over how many questions means are where all of them count: of each run, and of both. */
-function wholesOf(data) {
-  const each = data.overview.types.map(([all]) => all.questions);
-  const shared = data.questions.filter((one) => one.runs.every(Boolean)).length;
-  return each.length === 2 ? [...each, shared] : each;
-}
-
-function measureRow(measure, wholes) {
+function measureRow(measure, whole) {
   return element(
     "tr",
     null,
@@ -134,46 +109,39 @@ function measureRow(measure, wholes) {
       measure.name,
       element("span", { class: "meaning" }, measure.meaning),
     ),
-    estimatesOf(measure).map((one, at) => estimateCell(measure, one, wholes[at], at === 2)),
+    estimateCell(measure, whole),
   );
 }
 
-function estimateCell(measure, estimate, whole, isDifference) {
-  const value = estimate.value;
-  const sign = isDifference && value > 0 ? "+" : "";
-  const hasInterval = estimate.low !== null && estimate.low !== estimate.high;
+function estimateCell(measure, whole) {
+  const hasInterval = measure.low !== null && measure.low !== measure.high;
   return element(
     "td",
     { class: "figure" },
     element(
       "div",
       { class: "estimate" },
-      element("span", { class: "value" }, sign, written(value, measure.unit)),
+      element("span", { class: "value" }, written(measure.value, measure.unit)),
       hasInterval &&
         element(
           "span",
           { class: "bounds" },
           hidden("interval from "),
-          `${written(estimate.low, measure.unit)} to ${written(estimate.high, measure.unit)}`,
+          `${written(measure.low, measure.unit)} to ${written(measure.high, measure.unit)}`,
         ),
-      hasInterval && measure.unit === "share" && intervalPlot(estimate, isDifference),
+      hasInterval && measure.unit === "share" && intervalPlot(measure),
     ),
-    estimate.counted !== whole && element("div", { class: "counted" }, `over ${count(estimate.counted)}`),
+    measure.counted !== whole && element("div", { class: "counted" }, `over ${count(measure.counted)}`),
   );
 }
 
-function typesTable(data, types, at) {
+function typesTable(data) {
+  const { measures, types } = data.overview;
   if (types.length < 2) return null;
-  const { measures } = data.overview;
   return element(
     "details",
     { class: "types" },
-    element(
-      "summary",
-      null,
-      "By type of question",
-      data.runs.length === 2 && [", ", runLabel(data.runs[at])],
-    ),
+    element("summary", null, "By type of question"),
     element(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Means by type of question" },
@@ -212,57 +180,44 @@ function distributions(data) {
     ["Steps", "stepCount", "tokens"],
     ["Retrieved tokens", "retrieved", "tokens"],
     ["Seconds", "seconds", "seconds"],
-  ].map(([name, field, unit]) => histogram(name, unit, seriesOf(data, field)));
+  ].map(([name, field, unit]) => histogram(name, unit, valuesOf(data, field)));
   if (!drawn.some(Boolean)) return null;
   return element(
     "section",
     { class: "card", "aria-labelledby": "distributions" },
     element("h2", { id: "distributions" }, "Distributions"),
-    element("p", { class: "small muted" }, "Questions with a record", data.runs.length === 2 && "; A is filled, B is outlined", "."),
+    element("p", { class: "small muted" }, "Questions with a record."),
     drawn,
   );
 }
 
-function seriesOf(data, field) {
-  return data.runs.map((run, at) => ({
-    label: data.runs.length === 2 ? run.label : "",
-    values: data.questions
-      .map((one) => one.runs[at]?.[field])
-      .filter((value) => value !== null && value !== undefined),
-  }));
+function valuesOf(data, field) {
+  return data.questions
+    .map((one) => one.result[field])
+    .filter((value) => value !== null && value !== undefined);
 }
 
 function whyWrong(data) {
-  const totals = data.overview.failures.map((counts) => counts.all);
-  const wrong = totals.map((counts) => Object.values(counts).reduce((sum, count) => sum + count, 0));
-  if (!wrong.some(Boolean)) return null;
+  const counts = data.overview.failures.all;
+  const wrong = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  if (!wrong) return null;
   const rows = data.overview.categories
-    .filter(([name]) => totals.some((counts) => counts[name]))
-    .map(([name, meaning]) => [name, meaning, totals.map((counts) => counts[name] ?? 0)]);
-  return countsOfRuns(data, "Why answers are wrong", ["category", "answers"], rows, wrong);
+    .filter(([name]) => counts[name])
+    .map(([name, meaning]) => [name, meaning, counts[name], wrong]);
+  return countsTable("Why answers are wrong", ["category", "answers"], rows);
 }
 
 function howSearched(data) {
-  const tools = data.overview.tools;
-  const rows = [];
-  for (const name of namesIn(tools)) {
-    const uses = tools.map((byName) => byName[name] ?? { searches: 0, arguments: {} });
-    const searches = uses.map((use) => use.searches);
-    rows.push([name, "all searches", searches]);
-    for (const argument of namesIn(uses.map((use) => use.arguments))) {
-      rows.push([name, `with ${argument}`, uses.map((use) => use.arguments[argument] ?? 0), searches]);
-    }
-  }
-  return rows.length ? countsOfRuns(data, "Tools and their arguments", ["tool", "searches"], rows) : null;
+  const rows = Object.entries(data.overview.tools).flatMap(([name, use]) => [
+    [name, "all searches", use.searches],
+    ...Object.entries(use.arguments).map(([argument, number]) => [name, `with ${argument}`, number, use.searches]),
+  ]);
+  return rows.length ? countsTable("Tools and their arguments", ["tool", "searches"], rows) : null;
 }
 
-function namesIn(mappings) {
-  return [...new Set(mappings.flatMap(Object.keys))];
-}
-
-/* A table of counts, a column for each run. A row is [name, meaning, counts, totals]; a bar shows the
-   share of the total of its run, where there is one. */
-function countsOfRuns(data, title, [rowHead, columnHead], rows, totalsOfAll = []) {
+/* A table of counts. A row is [name, meaning, count, total]; a bar shows the share of the total, where
+   there is one. */
+function countsTable(title, [rowHead, columnHead], rows) {
   const id = title.toLowerCase().replaceAll(" ", "-");
   return element(
     "section",
@@ -271,33 +226,20 @@ function countsOfRuns(data, title, [rowHead, columnHead], rows, totalsOfAll = []
     element(
       "table",
       { class: "numbers" },
-      element(
-        "thead",
-        null,
-        element(
-          "tr",
-          null,
-          element("th", { scope: "col" }, rowHead),
-          data.runs.map((run) =>
-            element("th", { scope: "col", class: "figure" }, data.runs.length === 2 ? runLabel(run) : columnHead),
-          ),
-        ),
-      ),
+      tableHead(rowHead, [columnHead]),
       element(
         "tbody",
         null,
-        rows.map(([name, meaning, counts, totals = totalsOfAll]) =>
+        rows.map(([name, meaning, number, total]) =>
           element(
             "tr",
             null,
             element("th", { scope: "row" }, name, element("span", { class: "meaning" }, meaning)),
-            counts.map((number, at) =>
-              element(
-                "td",
-                { class: "figure" },
-                element("span", { class: "value" }, count(number)),
-                totals[at] > 0 && shareBar(number / totals[at]),
-              ),
+            element(
+              "td",
+              { class: "figure" },
+              element("span", { class: "value" }, count(number)),
+              total > 0 && shareBar(number / total),
             ),
           ),
         ),

@@ -4,45 +4,37 @@ const PLOT = { width: 360, height: 96, left: 4, right: 4, top: 8, bottom: 18 };
 const MAX_BINS = 24;
 const LABELLED_BINS = 12;
 
-/** The mean of a share with its interval on a line from 0 to 1, or of a difference from -1 to 1. */
-function intervalPlot(estimate, isDifference) {
-  if (estimate.low === null || estimate.low === undefined) return null;
+/** The mean of a share with its interval on a line from 0 to 1. */
+function intervalPlot(estimate) {
   const width = 150;
-  const at = (value) => 4 + (width - 8) * (isDifference ? (value + 1) / 2 : value);
+  const at = (value) => 4 + (width - 8) * value;
   return svg(
     "svg",
     { class: "interval", viewBox: `0 0 ${width} 14`, width, height: 14, "aria-hidden": "true" },
     svg("line", { class: "axis", x1: 4, x2: width - 4, y1: 7, y2: 7 }),
-    isDifference && svg("line", { class: "axis", x1: at(0), x2: at(0), y1: 2, y2: 12 }),
     svg("line", { class: "range", x1: at(estimate.low), x2: at(estimate.high), y1: 7, y2: 7 }),
     svg("line", { class: "mean", x1: at(estimate.value), x2: at(estimate.value), y1: 1, y2: 13 }),
   );
 }
 
-/** How the values of one or two runs are distributed. */
-function histogram(name, unit, series) {
-  const all = series.flatMap((one) => one.values).sort((a, b) => a - b);
+/** How values are distributed. */
+function histogram(name, unit, values) {
+  const all = [...values].sort((a, b) => a - b);
   if (!all.length) return null;
   const bins = binsOf(all);
-  const counts = series.map((one) => countsOf(one.values, bins));
-  const highest = Math.max(...counts.flat());
-  const told = series.map((one) => {
-    const sorted = [...one.values].sort((a, b) => a - b);
-    const middle = sorted.length ? quantile(sorted, 0.5) : null;
-    return `${one.label ? `${one.label}: ` : ""}median ${written(middle, unit)}`;
-  });
+  const told = `median ${written(quantile(all, 0.5), unit)}`;
   return element(
     "figure",
     { class: "plot" },
-    element("figcaption", null, element("strong", null, name), ` ${told.join(", ")}`),
+    element("figcaption", null, element("strong", null, name), ` ${told}`),
     svg(
       "svg",
       {
         viewBox: `0 0 ${PLOT.width} ${PLOT.height}`,
         role: "img",
-        "aria-label": `${name}: ${plural(all.length, "value")} from ${written(all[0], unit)} to ${written(all.at(-1), unit)}; ${told.join(", ")}`,
+        "aria-label": `${name}: ${plural(all.length, "value")} from ${written(all[0], unit)} to ${written(all.at(-1), unit)}; ${told}`,
       },
-      counts.map((each, which) => bars(each, which, counts.length, highest, bins, unit)),
+      bars(countsOf(all, bins), bins, unit),
       axis(bins, unit),
     ),
   );
@@ -76,9 +68,10 @@ function countsOf(values, bins) {
   return counts;
 }
 
-function bars(counts, which, sides, highest, bins, unit) {
+function bars(counts, bins, unit) {
+  const highest = Math.max(...counts);
   const room = (PLOT.width - PLOT.left - PLOT.right) / bins.number;
-  const width = Math.max(1, (Math.min(room, 48) - 2) / sides);
+  const width = Math.max(1, Math.min(room, 48) - 2);
   const tall = PLOT.height - PLOT.top - PLOT.bottom;
   return counts.map((number, at) => {
     if (!number) return null;
@@ -91,8 +84,8 @@ function bars(counts, which, sides, highest, bins, unit) {
     return svg(
       "rect",
       {
-        class: which ? "bar bar-second" : "bar",
-        x: PLOT.left + at * room + (room - width * sides) / 2 + which * width,
+        class: "bar",
+        x: PLOT.left + at * room + (room - width) / 2,
         y: PLOT.height - PLOT.bottom - height,
         width,
         height,

@@ -1,9 +1,7 @@
-/* One question: its answer with what it cites, its evidence, its tokens, its steps; of two runs all
- * of it side by side. */
+/* One question: its answer with what it cites, its evidence, its tokens, its steps. */
 
 /** The page of a question. `place` says where it stands among those chosen. */
 function questionSections(data, question, place) {
-  const isTwo = data.runs.length === 2;
   return [
     element(
       "header",
@@ -15,11 +13,10 @@ function questionSections(data, question, place) {
         { class: "muted" },
         element("span", { class: "id" }, isolated(question.id)),
         question.type !== null && [" · ", isolated(question.type)],
-        isTwo && [" · ", element("strong", null, data.differences[question.difference])],
       ),
       goldLine(question),
     ),
-    isTwo ? sideBySide(data, question) : alone(data, question),
+    resultSections(data, question.result),
   ];
 }
 
@@ -49,71 +46,19 @@ function goldLine(question) {
   );
 }
 
-function alone(data, question) {
-  const shown = question.runs[0];
+function resultSections(data, shown) {
   return element(
     "div",
     { class: "columns" },
-    element("div", { class: "aside" }, answerCard(data, shown, ""), evidenceCard(shown, ""), tokensCard(shown)),
+    element("div", { class: "aside" }, answerCard(data, shown), evidenceCard(shown), tokensCard(shown)),
     element(
       "section",
       { class: "steps", "aria-labelledby": "steps" },
       element("h2", { id: "steps" }, "Steps"),
       noSteps(shown),
-      element("ol", null, (shown.steps ?? []).map((_, at) => element("li", null, stepCard(data, shown, at, "")))),
+      element("ol", null, (shown.steps ?? []).map((_, at) => element("li", null, stepCard(data, shown, at)))),
     ),
   );
-}
-
-function sideBySide(data, question) {
-  const sides = data.runs.map((run, at) => ({ run, shown: question.runs[at] }));
-  const longest = Math.max(...sides.map((one) => one.shown?.steps?.length ?? 0));
-  return [
-    element(
-      "div",
-      { class: "pair" },
-      sides.map(({ run, shown }) =>
-        element(
-          "section",
-          { class: "side", "aria-label": `Run ${run.label}` },
-          element("h2", null, runLabel(run), " ", runName(run)),
-          shown
-            ? [answerCard(data, shown, run.label), evidenceCard(shown, run.label), tokensCard(shown)]
-            : element("p", { class: "card muted" }, "Not in this run: it was not asked, or has no record yet."),
-        ),
-      ),
-    ),
-    element(
-      "section",
-      { class: "steps", "aria-labelledby": "steps" },
-      element("h2", { id: "steps" }, "Steps, side by side"),
-      element("ol", null, Array.from({ length: longest }, (_, at) => stepPair(data, sides, at))),
-    ),
-  ];
-}
-
-function stepPair(data, sides, at) {
-  const steps = sides.map(({ shown }) => shown?.steps?.[at]);
-  const isSame = steps[0] && steps[1] && callOf(steps[0]) === callOf(steps[1]);
-  return element(
-    "li",
-    null,
-    isSame && element("p", { class: "same" }, `Step ${at + 1}: the same call in both.`),
-    element(
-      "div",
-      { class: "pair" },
-      sides.map(({ run, shown }) =>
-        shown?.steps?.[at]
-          ? element("div", { class: "side" }, runLabel(run), stepCard(data, shown, at, run.label))
-          : element("div", { class: "side" }, runLabel(run), element("p", { class: "step muted" }, `No step ${at + 1}.`)),
-      ),
-    ),
-  );
-}
-
-/** What makes two calls the same. */
-function callOf(step) {
-  return JSON.stringify([step.tool, step.query?.typed ?? null, step.arguments]);
 }
 
 function noSteps(shown) {
@@ -122,11 +67,11 @@ function noSteps(shown) {
   return element("p", { class: "muted" }, shown.status === "failed" ? "It failed before the first step." : why);
 }
 
-function answerCard(data, shown, label) {
+function answerCard(data, shown) {
   const titles = titlesById(data, shown);
   return element(
     "section",
-    { class: "card answer-card", "aria-label": `Answer${label && ` of run ${label}`}` },
+    { class: "card answer-card", "aria-label": "Answer" },
     element("p", { class: "over" }, resultBadge(shown), " ", statusText(shown), shown.exact && element("span", { class: "muted" }, "exact match")),
     shown.failure !== null && shown.failure !== undefined && element("p", { class: "said said-error", dir: "auto" }, isolated(shown.failure)),
     shown.answer && element("p", { class: "short", dir: "auto" }, isolated(shown.answer)),
@@ -136,7 +81,7 @@ function answerCard(data, shown, label) {
     shown.asked !== undefined && element("p", { class: "said said-error" }, "The run asked: ", isolated(shown.asked)),
     shown.cited?.length > 0 && [
       element("h3", null, "Cites"),
-      element("ul", { class: "cited" }, shown.cited.map((one) => citation(one, titles, label))),
+      element("ul", { class: "cited" }, shown.cited.map((one) => citation(one, titles))),
     ],
     shown.warning && element("p", { class: "said said-error" }, isolated(shown.warning)),
     shown.reply && replyOfModel(shown),
@@ -156,7 +101,7 @@ function replyOfModel(shown) {
   );
 }
 
-function citation([id, at, score, isReused], titles, label) {
+function citation([id, at, score, isReused], titles) {
   return element(
     "li",
     null,
@@ -169,7 +114,7 @@ function citation([id, at, score, isReused], titles, label) {
       ? element("span", { class: "muted" }, "found for an earlier question")
       : at === null
       ? element("span", { class: "result result-wrong" }, icon("wrong"), "never shown")
-      : ["first shown in ", stepLink(at, label)],
+      : ["first shown in ", stepLink(at)],
   );
 }
 
@@ -184,14 +129,14 @@ function titlesById(data, shown) {
 }
 
 /** Goes to a step of the question. */
-function stepLink(at, label) {
+function stepLink(at) {
   return element(
     "button",
     {
       type: "button",
       class: "link",
       onclick: () => {
-        const step = document.getElementById(stepId(label, at));
+        const step = document.getElementById(stepId(at));
         step.scrollIntoView({ block: "start" });
         step.focus({ preventScroll: true });
       },
@@ -200,15 +145,15 @@ function stepLink(at, label) {
   );
 }
 
-function evidenceCard(shown, label) {
+function evidenceCard(shown) {
   if (!shown.evidence.length) return null;
   const hasReads = shown.steps.some((one) => one.tool === "chunk_read");
   const heads = ["evidence", "first shown", "text visible", hasReads && "first read"].filter(Boolean);
   const cell = (at) =>
-    element("td", null, at === null ? element("span", { class: "result result-none" }, icon("none"), "never") : stepLink(at, label));
+    element("td", null, at === null ? element("span", { class: "result result-none" }, icon("none"), "never") : stepLink(at));
   return element(
     "section",
-    { class: "card", "aria-label": `Evidence${label && ` of run ${label}`}` },
+    { class: "card", "aria-label": "Evidence" },
     element("h3", null, "Gold evidence"),
     shown.evidence.map((set, at) =>
       element(

@@ -1,12 +1,12 @@
 /* One step: the query as it was understood, what the reply says, passages, tokens so far. */
 
 /** A step of a run. `at` counts from 0. */
-function stepCard(data, shown, at, label) {
+function stepCard(data, shown, at) {
   const step = shown.steps[at];
   const soFar = shown.steps.slice(0, at + 1).reduce((sum, one) => sum + one.retrieved, 0);
   return element(
     "article",
-    { class: `step step-${step.status}`, id: stepId(label, at), tabindex: -1, "aria-label": `Step ${at + 1}${label ? ` of run ${label}` : ""}: ${plain(step.tool)}` },
+    { class: `step step-${step.status}`, id: stepId(at), tabindex: -1, "aria-label": `Step ${at + 1}: ${plain(step.tool)}` },
     element(
       "header",
       null,
@@ -37,8 +37,8 @@ function stepCard(data, shown, at, label) {
   );
 }
 
-function stepId(label, at) {
-  return `step-${label}${at + 1}`;
+function stepId(at) {
+  return `step-${at + 1}`;
 }
 
 const MET = ["shown", "text visible", "read"];

@@ -1,18 +1,16 @@
 /* The table of questions: filtered, sorted, and the order in which one goes from one to the next. */
 
 const ROWS_AT_ONCE = 150;
-const NOT_IN_RUN = "not in this run";
 const RESULTS = { right: "right", wrong: "wrong", untold: "not told" };
 
 /** What an answer is worth, as a word. */
 function resultOf(shown) {
-  if (!shown || shown.right === null) return "untold";
+  if (shown.right === null) return "untold";
   return shown.right ? "right" : "wrong";
 }
 
 /** The same with its sign. */
 function resultBadge(shown) {
-  if (!shown) return element("span", { class: "result result-none" }, icon("none"), NOT_IN_RUN);
   const result = resultOf(shown);
   const word = shown.refused && result === "wrong" ? "wrong (no answer)" : RESULTS[result];
   const sign = result === "untold" ? "none" : result;
@@ -26,9 +24,7 @@ class QuestionTable {
     this.filters = filtersOf(data);
     this.chosen = Object.fromEntries(this.filters.map((one) => [one.name, ""]));
     this.text = "";
-    this.sort = data.runs.length === 2
-      ? { column: this.columns.find((one) => one.name === "difference"), ascending: true }
-      : { column: this.columns[0], ascending: true };
+    this.sort = { column: this.columns[0], ascending: true };
     this.rows = new Map();
     this.order = data.questions.map((_, at) => at);
     this.searched = data.questions.map((one) => searchedText(one));
@@ -223,8 +219,7 @@ function compared(a, b, sign) {
 }
 
 function searchedText(question) {
-  const answers = question.runs.map((one) => one?.answer ?? "");
-  return [question.id, question.text, ...question.gold, ...answers].join("\n").toLowerCase();
+  return [question.id, question.text, ...question.gold, question.result.answer].join("\n").toLowerCase();
 }
 
 function cellOf(column, question, at) {
@@ -239,7 +234,7 @@ function cellOf(column, question, at) {
 
 /** Every column: name, head (and word where the head is no name), key to sort by, cell. */
 function columnsOf(data) {
-  const any = (test) => data.questions.some((one) => one.runs.some((run) => run && test(run)));
+  const any = (test) => data.questions.some((one) => test(one.result));
   const columns = [
     { name: "number", head: "#", word: "number", isNumber: true, key: (_, at) => at, cell: (_, at) => count(at + 1) },
     {
@@ -247,47 +242,33 @@ function columnsOf(data) {
       head: "question",
       isRowHead: true,
       key: (one) => one.text,
-      cell: (one) => questionCell(one, data.runs),
+      cell: questionCell,
     },
   ];
   if (data.questions.some((one) => one.type !== null)) {
     columns.push({ name: "type", head: "type", key: (one) => one.type, cell: (one) => isolated(one.type ?? "–") });
   }
-  if (data.runs.length === 2) {
-    const names = Object.keys(data.differences);
-    columns.push({
-      name: "difference",
-      head: "difference",
-      key: (one) => names.indexOf(one.difference),
-      cell: (one) => data.differences[one.difference],
-    });
-  }
-  const ofRuns = data.runs.map((run, at) => runColumns(run, at, data.runs.length === 2, any));
-  ofRuns[0].forEach((_, at) => columns.push(...ofRuns.map((one) => one[at])));
-  return columns;
+  return [...columns, ...resultColumns(any)];
 }
 
-function runColumns(run, at, isTwo, any) {
-  const head = (word) => (isTwo ? `${word} ${run.label}` : word);
-  const of = (field) => (one) => one.runs[at]?.[field] ?? null;
+function resultColumns(any) {
+  const of = (field) => (one) => one.result[field] ?? null;
   const columns = [];
   if (any((one) => one.right !== null)) {
     columns.push({
       name: "result",
-      head: head("result"),
-      key: (one) => resultOf(one.runs[at]),
-      cell: (one) => resultBadge(one.runs[at]),
+      head: "result",
+      key: (one) => resultOf(one.result),
+      cell: (one) => resultBadge(one.result),
     });
   }
-  if (!isTwo) {
-    columns.push({ name: "status", head: "status", key: of("status"), cell: (one) => statusText(one.runs[at]) });
-    if (any((one) => one.recall !== null)) {
-      columns.push(number("evidence", head("evidence"), of("recall"), (value) => value?.toFixed(2) ?? "–"));
-    }
+  columns.push({ name: "status", head: "status", key: of("status"), cell: (one) => statusText(one.result) });
+  if (any((one) => one.recall !== null)) {
+    columns.push(number("evidence", "evidence", of("recall"), (value) => value?.toFixed(2) ?? "–"));
   }
-  columns.push(number("steps", head("steps"), of("stepCount"), count));
-  columns.push(number("tokens", head("tokens"), of("retrieved"), count));
-  if (!isTwo) columns.push(number("seconds", head("seconds"), of("seconds"), seconds));
+  columns.push(number("steps", "steps", of("stepCount"), count));
+  columns.push(number("tokens", "tokens", of("retrieved"), count));
+  columns.push(number("seconds", "seconds", of("seconds"), seconds));
   return columns;
 }
 
@@ -299,15 +280,11 @@ function statusText(shown) {
   return element("span", { class: `status status-${shown.status}` }, shown.status);
 }
 
-function questionCell(question, runs) {
-  const answers = question.runs.map((one, at) =>
-    one?.answer
-      ? element("span", { class: "answer" }, runs.length === 2 && [runLabel(runs[at]), " "], isolated(one.answer))
-      : null,
-  );
+function questionCell(question) {
+  const { answer } = question.result;
   return [
     element("a", { href: questionAddress(question) }, isolated(question.text)),
-    element("span", { class: "answers" }, answers),
+    element("span", { class: "answers" }, answer && element("span", { class: "answer" }, isolated(answer))),
   ];
 }
 
@@ -317,16 +294,13 @@ function questionAddress(question) {
 
 /** What can be chosen, of what there is more than one of. */
 function filtersOf(data) {
-  const each = (field) => (one) => one.runs.map((run) => run?.[field] ?? "").filter(Boolean);
+  const each = (field) => (one) => [one.result[field] ?? ""].filter(Boolean);
   const filters = [
-    { name: "result", head: "Result", values: (one) => one.runs.filter(Boolean).map(resultOf), words: RESULTS },
+    { name: "result", head: "Result", values: (one) => [resultOf(one.result)], words: RESULTS },
     { name: "status", head: "Status", values: each("status") },
     { name: "type", head: "Type", values: (one) => (one.type === null ? [] : [one.type]) },
     { name: "why", head: "Why wrong", values: each("failureKind") },
   ];
-  if (data.runs.length === 2) {
-    filters[0] = { name: "difference", head: "Difference", values: (one) => [one.difference], words: data.differences };
-  }
   for (const filter of filters) {
     const values = new Set(data.questions.flatMap(filter.values));
     const known = filter.words ? Object.keys(filter.words).filter((one) => values.has(one)) : [...values].sort();

@@ -1,4 +1,4 @@
-"""The pages of runs: their data, their policy, and the runs that give no page."""
+"""The page of a run: its data, its policy, and the runs that give no page."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from arag_search.agent import context
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.presets import changed_preset, load_preset
-from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
+from arag_search.errors import AragError, ArgumentError, QuestionsError
 from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.tools import open_lines
-from arag_search.viewer.overview import difference
 from arag_search.viewer.questions import Steps, Texts, utf16_places
 from arag_search.viewer.reading import reading_of
 from arag_search.viewer.view import SCRIPTS, json_in_html, page, view
@@ -46,8 +45,8 @@ def page_data(html: bytes) -> Any:
     return json.loads(element[1])
 
 
-def data_of(folder: Path, *others: Path, **options: Any) -> Any:
-    return page_data(view([folder, *others], **options).html)
+def data_of(folder: Path, **options: Any) -> Any:
+    return page_data(view(folder, **options).html)
 
 
 # One question
@@ -58,7 +57,7 @@ def test_a_step_has_its_query_as_understood_and_its_passages_with_marks(tmp_path
     data = data_of(
         run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris", step)])
     )
-    (viewed,) = data["questions"][0]["runs"][0]["steps"]
+    (viewed,) = data["questions"][0]["result"]["steps"]
     assert [piece for piece in viewed["query"]["pieces"] if piece[0] != "blank"] == [
         ["group", "("], ["phrase", '"carlo goldoni"'], ["operator", "AND"], ["word", "died"],
         ["group", ")"],
@@ -95,7 +94,7 @@ def test_evidence_has_the_steps_that_first_showed_its_title_its_text_and_read_it
         question_row("q", evidence=[triple], supporting_titles=["Carlo Goldoni", "Venice"])
     ]
     data = data_of(run_folder(tmp_path / "a", questions, [answered_record("q", "Rome", *steps)]))
-    (viewed,) = data["questions"][0]["runs"]
+    viewed = data["questions"][0]["result"]
     assert viewed["evidence"] == [[["Carlo Goldoni", 1, 2, 2], ["Venice", None, None, None]]]
     assert (viewed["right"], viewed["failureKind"]) == (False, "never shown")
 
@@ -104,7 +103,7 @@ def test_a_snippet_makes_text_visible_but_does_not_count_as_a_read(tmp_path: Pat
     step = search("a.1", text=REPLY, tool_input=QUERY)
     questions = [question_row("q", supporting_titles=["Carlo Goldoni"])]
     data = data_of(run_folder(tmp_path / "a", questions, [answered_record("q", "Paris", step)]))
-    assert data["questions"][0]["runs"][0]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
+    assert data["questions"][0]["result"]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
 
 
 def test_a_citation_names_the_first_step_that_showed_it_or_none(
@@ -112,9 +111,8 @@ def test_a_citation_names_the_first_step_that_showed_it_or_none(
 ) -> None:
     answer = answered_record("q", "Paris", search(), search("a.1"), read("a.1"))
     answer = replace(answer, cited_ids=("a.1", "b.9"), wrong_ids=("b.9",), citation="wrong")
-    (viewed,) = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))["questions"][0][
-        "runs"
-    ]
+    data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))
+    viewed = data["questions"][0]["result"]
     assert viewed["cited"] == [["a.1", 1], ["b.9", None]]
     assert viewed["warning"] == "Wrongly cited, never shown to the model: b.9."
 
@@ -204,7 +202,7 @@ def test_arguments_of_any_shape_are_shown(
     data = data_of(
         run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "x", step)])
     )
-    viewed = data["questions"][0]["runs"][0]["steps"][0]
+    viewed = data["questions"][0]["result"]["steps"][0]
     assert (viewed["above"], viewed["query"], viewed["arguments"]) == (
         "Tool not run.",
         None,
@@ -240,7 +238,7 @@ def test_a_reply_that_cannot_be_reassembled_is_stored_whole(tmp_path: Path) -> N
             [answered_record("q", "x", search("a.1", text=text))],
         )
     )
-    assert data["texts"][data["questions"][0]["runs"][0]["steps"][0]["reply"]] == text
+    assert data["texts"][data["questions"][0]["result"]["steps"][0]["reply"]] == text
 
 
 def test_places_are_counted_as_a_browser_counts() -> None:
@@ -252,24 +250,14 @@ def test_places_are_counted_as_a_browser_counts() -> None:
 # Figures
 
 
-def test_measures_have_intervals_and_two_runs_have_a_difference(tmp_path: Path) -> None:
+def test_measures_have_intervals(tmp_path: Path) -> None:
     questions = [question_row(str(at)) for at in range(8)]
-    first = run_folder(
-        tmp_path / "a", questions, [answered_record(str(at), "Paris") for at in range(8)]
-    )
-    second = run_folder(
-        tmp_path / "b",
-        questions,
-        [answered_record(str(at), "Rome" if at % 2 else "Paris") for at in range(8)],
-    )
-    measures = {
-        measure["name"]: measure for measure in data_of(first, second)["overview"]["measures"]
-    }
+    answers = [answered_record(str(at), "Rome" if at % 2 else "Paris") for at in range(8)]
+    data = data_of(run_folder(tmp_path / "a", questions, answers))
+    measures = {measure["name"]: measure for measure in data["overview"]["measures"]}
     exact = measures["EM"]
-    assert [side["value"] for side in exact["runs"]] == [1.0, 0.5]
-    assert exact["runs"][1]["low"] < 0.5 < exact["runs"][1]["high"]
-    assert exact["difference"]["value"] == -0.5
-    assert -1 <= exact["difference"]["low"] < -0.5 < exact["difference"]["high"] <= 0
+    assert exact["value"] == 0.5
+    assert 0 <= exact["low"] < 0.5 < exact["high"] <= 1
     assert "Cost" not in measures
 
 
@@ -285,14 +273,14 @@ def test_verdicts_of_a_judge_are_shown_where_one_is_given(tmp_path: Path) -> Non
 
     model, cache = ScriptedModel(verdict), VerdictCache(None)
     judges = Judges.of(model, (), 1, cache)
-    data = data_of(folder, judges=[judges])
+    data = data_of(folder, judges=judges)
     silent = Judges.of(ScriptedModel([]), (), 1, cache)
-    assert data_of(folder, judges=[silent]) == data
-    assert [question["runs"][0]["judged"] for question in data["questions"]] == [
+    assert data_of(folder, judges=silent) == data
+    assert [question["result"]["judged"] for question in data["questions"]] == [
         "incorrect", "correct",
     ]  # fmt: skip
     without = data_of(folder)
-    assert without["questions"][0]["runs"][0]["judged"] == ""
+    assert without["questions"][0]["result"]["judged"] == ""
 
 
 def test_without_numpy_there_are_means_without_intervals_and_a_note(
@@ -300,79 +288,9 @@ def test_without_numpy_there_are_means_without_intervals_and_a_note(
 ) -> None:
     monkeypatch.setattr("arag_search.viewer.overview.find_spec", lambda name: None)
     data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")]))
-    assert data["overview"]["measures"][0]["runs"][0]["value"] == 1.0
-    assert data["overview"]["measures"][0]["runs"][0]["low"] is None
+    assert data["overview"]["measures"][0]["value"] == 1.0
+    assert data["overview"]["measures"][0]["low"] is None
     assert "no intervals" in data["notes"][0]
-
-
-def test_two_runs_differ_by_the_right_side_then_by_status_and_answer(tmp_path: Path) -> None:
-    answers = {"a": ("Paris", "Rome"), "b": ("Rome", "Paris"), "c": ("x", "y"), "d": ("x", "x")}
-    questions = [question_row(id) for id in (*answers, "e", "n", "f")]
-    folders = [
-        run_folder(
-            tmp_path / str(at),
-            questions[: 7 - at],
-            [
-                *(answered_record(id, short[at]) for id, short in answers.items()),
-                answered_record("e", "", status="failed" if at else "forced"),
-                answered_record("n", "", status="failed"),
-            ],
-        )
-        for at in (0, 1)
-    ]
-    data = data_of(*folders)
-    assert [question["difference"] for question in data["questions"]] == [
-        "first", "second", "answer", "same", "status", "none", "one"
-    ]  # fmt: skip
-    assert data["questions"][6]["runs"][1] is None
-    assert data["notes"] == ["6 questions are in both runs, and differences are over these."]
-
-
-def test_runs_over_different_parts_of_a_file_say_which_questions_they_share(
-    tmp_path: Path,
-) -> None:
-    questions = [question_row("q"), question_row("r")]
-    first = run_folder(tmp_path / "a", questions, [answered_record("q", "Paris")])
-    second = run_folder(tmp_path / "b", questions, [answered_record("q", "Paris")], limit=1)
-    assert data_of(first, second)["notes"] == [
-        "1 question is in both runs, and differences are over it."
-    ]
-    assert data_of(first, first)["notes"] == []
-
-
-def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_noted(
-    tmp_path: Path,
-) -> None:
-    step = search("a.1", text=REPLY, tool_input=QUERY)
-    records = [answered_record("q", "Paris", step)]
-    first_questions = [question_row("q", supporting_titles=["Carlo Goldoni"])]
-    second_questions = [question_row("q", answer="Venice", supporting_titles=["Venice"])]
-    first = run_folder(tmp_path / "a", first_questions, records)
-    second = run_folder(tmp_path / "b", second_questions, records)
-    data = data_of(first, second)
-    (question,) = data["questions"]
-    assert [side["right"] for side in question["runs"]] == [True, False]
-    assert [side["evidence"][0][0][:2] for side in question["runs"]] == [
-        ["Carlo Goldoni", 0], ["Venice", None]
-    ]  # fmt: skip
-    assert question["gold"] == ["Paris"]
-    assert question["difference"] == "first"
-    assert data["notes"] == [
-        "1 question has other gold answers in B, by which its answers are judged: those of A are "
-        "shown. Give both runs one file with --questions."
-    ]
-    data = data_of(first, second, questions_file=first / "questions.jsonl")
-    assert [side["right"] for side in data["questions"][0]["runs"]] == [True, True]
-    assert data["notes"] == []
-
-
-@pytest.mark.parametrize("unjudged", [0, 1])
-def test_the_difference_is_by_right_answers_only_if_both_sides_are_judged(unjudged: int) -> None:
-    sides: list[dict[str, Any]] = [
-        {"right": True, "status": "answered", "answer": answer} for answer in ("Paris", "Rome")
-    ]
-    sides[unjudged]["right"] = None
-    assert difference(sides) == "answer"
 
 
 def test_each_mean_gives_its_number_of_questions(tmp_path: Path) -> None:
@@ -384,11 +302,9 @@ def test_each_mean_gives_its_number_of_questions(tmp_path: Path) -> None:
     data = data_of(
         run_folder(tmp_path / "a", questions, [answered_record(id, "Paris") for id in "qr"])
     )
-    counted = {
-        measure["name"]: measure["runs"][0]["counted"] for measure in data["overview"]["measures"]
-    }
+    counted = {measure["name"]: measure["counted"] for measure in data["overview"]["measures"]}
     assert (counted["EM"], counted["EvidenceRecall"], counted["Steps"]) == (3, 1, 2)
-    assert data["overview"]["types"][0][0]["counted"].items() >= counted.items()
+    assert data["overview"]["types"][0]["counted"].items() >= counted.items()
 
 
 # Incomplete runs, and runs that give no page
@@ -401,11 +317,11 @@ def test_a_running_run_is_shown_up_to_its_last_whole_record(tmp_path: Path) -> N
     with (folder / RECORDS_FILE).open("ab") as file:
         file.write(b'{"question_id": "r", "ques')
     data = data_of(folder)
-    assert [question["runs"][0]["status"] for question in data["questions"]] == [
+    assert [question["result"]["status"] for question in data["questions"]] == [
         "answered",
         "missing",
     ]
-    notes = data["runs"][0]["notes"]
+    notes = data["run"]["notes"]
     assert (
         "The last record is incomplete and is left out: the run was interrupted, or is still "
         "running."
@@ -427,14 +343,14 @@ def test_a_record_written_while_a_run_is_read_is_not_reported_as_broken(
         return stored
 
     monkeypatch.setattr("arag_search.evaluation.loaded_run.read_records", read_and_write)
-    assert not any("not whole" in note for note in data_of(folder)["runs"][0]["notes"])
+    assert not any("not whole" in note for note in data_of(folder)["run"]["notes"])
 
 
 def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "a", [question_row("q")], [])
-    assert data_of(folder)["questions"][0]["runs"][0]["status"] == "missing"
+    assert data_of(folder)["questions"][0]["result"]["status"] == "missing"
     (folder / RECORDS_FILE).unlink()
-    assert data_of(folder)["questions"][0]["runs"][0]["status"] == "missing"
+    assert data_of(folder)["questions"][0]["result"]["status"] == "missing"
 
 
 def test_a_run_whose_questions_are_missing_can_be_shown_without_gold_answers(
@@ -443,36 +359,13 @@ def test_a_run_whose_questions_are_missing_can_be_shown_without_gold_answers(
     folder = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
     (folder / "questions.jsonl").unlink()
     with pytest.raises(QuestionsError, match="Or show the records without gold"):
-        view([folder])
+        view(folder)
     data = data_of(folder, gold=False)
     assert data["questions"][0]["text"] == "Where did Goldoni die?"
-    assert data["questions"][0]["runs"][0]["right"] is None
+    assert data["questions"][0]["result"]["right"] is None
     assert [measure["name"] for measure in data["overview"]["measures"]] == [
         "RetrievedTokens", "TotalTokens", "Steps", "Seconds"
     ]  # fmt: skip
-
-
-def test_runs_that_cannot_be_compared_are_rejected(tmp_path: Path) -> None:
-    first = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
-    second = run_folder(tmp_path / "b", [question_row("r")], [answered_record("r", "Paris")])
-    with pytest.raises(RunError) as caught:
-        view([first, second])
-    assert str(caught.value) == (
-        "The two runs share no question.\n"
-        f"Where: {first} and {second}\n"
-        "Allowed: two runs over the same questions, or with some of the same ids"
-    )
-    third = run_folder(tmp_path / "c", [question_row("q", "Who?")], [answered_record("q", "Paris")])
-    with pytest.raises(RunError, match="ask something else under the same id: q"):
-        view([first, third])
-
-
-def test_runs_over_different_indexes_get_a_note(tmp_path: Path) -> None:
-    first = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
-    second = run_folder(tmp_path / "b", [question_row("q")], [answered_record("q", "Paris")])
-    path = second / "run.json"
-    path.write_text(path.read_text().replace('"index":"i"', '"index":"j"'))
-    assert "The runs searched different indexes" in data_of(first, second)["notes"][0]
 
 
 @pytest.mark.parametrize("broken", ["nothing", "no run", "broken run", "broken record"])
@@ -490,7 +383,7 @@ def test_a_folder_that_is_no_run_is_rejected(tmp_path: Path, broken: str) -> Non
         path = folder / RECORDS_FILE
         path.write_bytes(path.read_bytes()[9:])
     with pytest.raises(AragError):
-        view([folder])
+        view(folder)
 
 
 def test_a_page_does_not_replace_a_file_that_is_no_page(tmp_path: Path, arag: Command) -> None:
@@ -506,7 +399,7 @@ def test_a_page_does_not_replace_a_file_that_is_no_page(tmp_path: Path, arag: Co
     assert "would replace a file that is not the page" in result.err
     assert (folder / RECORDS_FILE).read_bytes() == before
     with pytest.raises(ArgumentError, match="is a folder"):
-        view([folder]).write(folder)
+        view(folder).write(folder)
 
 
 def test_options_that_exclude_each_other_and_a_missing_browser_are_errors(
@@ -562,7 +455,7 @@ def test_scripts_create_text_and_never_markup(name: str) -> None:
 def test_a_record_with_another_question_text_shows_that_text(tmp_path: Path) -> None:
     answer = replace(record("q", "Paris"), question="Who was Goldoni?")
     data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))
-    assert data["questions"][0]["runs"][0]["asked"] == "Who was Goldoni?"
+    assert data["questions"][0]["result"]["asked"] == "Who was Goldoni?"
 
 
 # Documents
@@ -587,7 +480,7 @@ def test_documents_are_shown_by_their_references_with_scores_and_removals(
     made = Agent(index, preset, ScriptedModel(script)).ask(str(row["question"]), "q")
     made = replace(made, fingerprints=answered_record("q", "x").fingerprints)
     data = data_of(run_folder(tmp_path / "a", [row], [made]))
-    shown = data["questions"][0]["runs"][0]
+    shown = data["questions"][0]["result"]
     assert shown["cited"] == [["turn0search0", 0, 0.9, False]]
     first, window, last, freed = shown["steps"]
     assert {passage["id"] for passage in first["passages"]} == {"turn0search0"}
