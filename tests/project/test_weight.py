@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 18_042,
-    ("tests/",): 58_443,
+    ("tests/",): 58_444,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 143_494
+ALL = 143_495
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -92,7 +92,7 @@ class Corpus:
     def version(self, identifier: str) -> dict[str, object]:
         """Draw a new version of a document, which may differ in its metadata alone."""
         known = self.documents.get(identifier)
-        if known is not None and self._random.random() < 0.3:
+        if known is not None and self._random.random() < 0.5:
             return {**known, "year": self._random.randrange(1650, 1750)}
         return self.document(identifier)
 

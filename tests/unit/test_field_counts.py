@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arag_search.errors import IndexDamagedError
@@ -50,6 +50,7 @@ def test_a_value_longer_than_any_query_repeats_is_not_counted() -> None:
     st.lists(st.integers(0, 39), max_size=40, unique=True),
     st.integers(1, 9),
 )
+@example([(["l1"], 1), (["l1", "l2"], 2)], [1], 9)
 def test_counts_that_call_themselves_exact_are_those_of_the_passages_left(
     documents: list[tuple[list[str], int | None]], deleted: list[int], step: int
 ) -> None:
