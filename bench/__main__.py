@@ -39,7 +39,6 @@ BENCHES = {
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",
     "trace": "bench.trace",
-    "tune": "bench.quality.tune",
     "vector_scale": "bench.scale.vector_scale",
     "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",

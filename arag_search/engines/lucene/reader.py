@@ -103,12 +103,6 @@ class LuceneEngine:
         chunks, sentences, manifest = open_pair(generation, where)
         return LuceneEngine(chunks, sentences, manifest, where)
 
-    def use_bm25(self, k1: float, b: float) -> None:
-        """Rank with these parameters from now on, instead of those of the manifest. The index holds
-        only lengths and frequencies, so that every value fits it."""
-        for snapshot in filter(None, (self._chunks, self._sentences)):
-            snapshot.use_bm25(k1, b)
-
     @property
     def manifest(self) -> Manifest:
         """The manifest of the index."""
