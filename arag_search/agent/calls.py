@@ -155,9 +155,8 @@ def _repeat_notice(step: Step) -> ToolResult:
         f"This call was made before, in step {step.step}, {had}. It was not run again: change it, "
         "try another way, or answer from what you have."
     )
-    exact = step.total_is_exact
     return ToolResult(
-        text, step.status, step.hit_ids, step.total_hits, exact, 0, count_tokens(text), 0.0
+        text, step.status, count_tokens(text), step.hit_ids, step.total_hits, step.total_is_exact
     )
 
 

@@ -481,7 +481,7 @@ class Agent:
         arguments = {"summary": "", "candidate_reference_ids": kept}
         call = ToolCall(f"call_{len(state.steps) + 1}", SUMMARIZE, json.dumps(arguments))
         state.add(Message("assistant", "", (call,)))
-        chosen = ToolResult("", "ok", (), None, True, 0, 0, 0.0, kept=tuple(kept))
+        chosen = ToolResult("", "ok", 0, kept=tuple(kept))
         result = context.summarized(state, chosen, "forced")
         yield self._add_summary(state, call.id, arguments, "", result, began)
         return None

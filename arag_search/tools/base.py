@@ -62,12 +62,11 @@ class ToolResult:
 
     text: str
     status: Status
-    ids: tuple[str, ...]
-    total: int | None
-    total_is_exact: bool
-    retrieved_tokens: int
     result_tokens: int
-    milliseconds: float
+    ids: tuple[str, ...] = ()
+    total: int | None = None
+    total_is_exact: bool = True
+    retrieved_tokens: int = 0
     passages: tuple[PassageSpan, ...] = ()
     structured: Mapping[str, Any] | None = None
     references: tuple[ShownReference, ...] = ()
@@ -319,7 +318,7 @@ def describe(name: str) -> str:
 def error_result(text: str) -> ToolResult:
     """Return a result that tells the model what it did wrong."""
     text = _whole(text)
-    return ToolResult(text, "error", (), None, True, 0, count_tokens(text), 0.0)
+    return ToolResult(text, "error", count_tokens(text))
 
 
 def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -103,7 +102,6 @@ class ChunkRead(Tool):
         )
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
-        started = time.perf_counter()
         ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))
         first = arguments.from_sentence
         if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
@@ -143,7 +141,7 @@ class ChunkRead(Tool):
         for at, read_chunk in enumerate(chunks):
             later = [later.chunk.id for later in chunks[at + 1 :]]
             reply.add(read_chunk, wanted if len(chunks) == 1 else None, later)
-        return reply.result((time.perf_counter() - started) * 1000)
+        return reply.result()
 
     def _known_ids(self, ids: list[str]) -> list[str]:
         """Return the ids with the brackets that they have in the index. See ``shown_id``."""
@@ -289,18 +287,15 @@ class _Reply:
             lines.append(f"{UNKNOWN}{names(self.unknown, share)}. {IN_BRACKETS}")
         return lines
 
-    def result(self, milliseconds: float) -> ToolResult:
+    def result(self) -> ToolResult:
         """Return the reply."""
         text = "\n".join([*self.lines, *self._last_lines(self.left_out)])
         return ToolResult(
             text=text,
             status="ok",
             ids=tuple(span.id for span in self.spans),
-            total=None,
-            total_is_exact=True,
             retrieved_tokens=self.retrieved,
             result_tokens=count_tokens(text),
-            milliseconds=milliseconds,
             passages=tuple(self.spans),
         )
 

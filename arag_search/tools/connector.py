@@ -10,7 +10,6 @@ reply.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, cast, get_args
 from urllib.parse import quote, urlsplit
@@ -105,7 +104,6 @@ class ConnectorTool(Tool):
 def json_result(
     content: dict[str, Any],
     ids: Sequence[str],
-    milliseconds: float,
     *,
     status: Status = "ok",
     total: int | None = None,
@@ -122,7 +120,6 @@ def json_result(
         total_is_exact=total_is_exact,
         retrieved_tokens=retrieved_tokens,
         result_tokens=count_tokens(text),
-        milliseconds=milliseconds,
         structured=content,
     )
 
@@ -178,7 +175,6 @@ class ConnectorSearch(ConnectorTool):
     }
 
     def _call(self, arguments: ConnectorSearchArguments, read_set: ReadSet) -> ToolResult:
-        started = time.perf_counter()
         result = self._search(arguments.query)
         if result is None:
             return error_result(_NO_WORDS)
@@ -188,7 +184,6 @@ class ConnectorSearch(ConnectorTool):
         return json_result(
             {"results": results},
             [entry["id"] for entry in results],
-            (time.perf_counter() - started) * 1000,
             status="ok" if results else "empty",
             total=result.total,
             total_is_exact=result.total_is_exact,
@@ -274,20 +269,19 @@ class ConnectorFetch(ConnectorTool):
     }
 
     def _call(self, arguments: ConnectorFetchArguments, read_set: ReadSet) -> ToolResult:
-        started = time.perf_counter()
         id_ = nfc(arguments.id)
         if is_unicode(id_):
             (chunk,) = self.index.read([id_])
             if chunk is not None:
                 metadata = self._passage_metadata(chunk)
-                return self._reply("chunk", id_, [chunk], metadata, started)
+                return self._reply("chunk", id_, [chunk], metadata)
             ids, total = document_ids(self.index, id_, MAX_PASSAGES)
             if ids:
                 chunks = [chunk for chunk in self.index.read(ids) if chunk is not None]
                 metadata = {"passages": str(total)}
                 if len(chunks) < total:
                     metadata["truncated"] = f"{len(chunks)} of {total} passages; search for others"
-                return self._reply("document", id_, chunks, metadata, started)
+                return self._reply("document", id_, chunks, metadata)
         shown = id_ if len(id_) <= _SHOWN_CHARACTERS else f"{id_[:_SHOWN_CHARACTERS]}..."
         return error_result(f'There is nothing with the id "{shown}". Use an id that search gave.')
 
@@ -308,7 +302,6 @@ class ConnectorFetch(ConnectorTool):
         id_: str,
         chunks: list[Chunk],
         about: dict[str, str],
-        started: float,
     ) -> ToolResult:
         """Return the texts of the chunks as one, which is cut if the reply would be too long."""
         first = chunks[0]
@@ -338,6 +331,5 @@ class ConnectorFetch(ConnectorTool):
         return json_result(
             content,
             [chunk.id for chunk in chunks],
-            (time.perf_counter() - started) * 1000,
             retrieved_tokens=count_tokens(content["title"]) + count_tokens(content["text"]),
         )

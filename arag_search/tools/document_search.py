@@ -4,7 +4,6 @@ numbers."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, cast
@@ -360,7 +359,6 @@ class DocumentSearch(Tool):
         )
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        started = time.perf_counter()
         given = cast(DocumentSearchArguments, arguments)
         try:
             narrowed(None, none_if_empty(given.filter), self.index.manifest.query_schema)
@@ -371,7 +369,7 @@ class DocumentSearch(Tool):
         if all(isinstance(result, QueryError) for result in results):
             return error_result("\n".join(str(result) for result in results))
         documents = self._fused(queries, results)
-        return self._reply(queries, results, documents, notes, read_set, started)
+        return self._reply(queries, results, documents, notes, read_set)
 
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
         """Return the result of one query, or what is wrong with the query."""
@@ -435,7 +433,6 @@ class DocumentSearch(Tool):
         documents: Sequence[_Found],
         notes: Sequence[str],
         read_set: ReadSet,
-        started: float,
     ) -> ToolResult:
         search = read_set.references.begin_search()
         share = self.max_result_tokens // _SHARE_OF_QUERIES // len(queries)
@@ -444,8 +441,7 @@ class DocumentSearch(Tool):
         head += [f"Note: {note}" for note in notes]
         if not documents:
             text = cut_to("\n".join([_none(results), *head]), self.max_result_tokens)
-            tokens, ms = count_tokens(text), _milliseconds(started)
-            return ToolResult(text, "empty", (), 0, True, 0, tokens, ms)
+            return ToolResult(text, "empty", count_tokens(text), total=0)
         known = {reference.doc_id for reference in read_set.references}
         seen = sum(document.doc_id in known for document in documents)
         first = _summary(results, documents, seen)
@@ -466,11 +462,8 @@ class DocumentSearch(Tool):
             text=fitted.text,
             status="ok" if shown else "empty",
             ids=tuple(dict.fromkeys(id for document in shown for id in document.passages)),
-            total=None,
-            total_is_exact=True,
             retrieved_tokens=retrieved_tokens(kept),
             result_tokens=count_tokens(fitted.text),
-            milliseconds=_milliseconds(started),
             passages=fitted.spans,
             references=tuple(shown),
         )
@@ -586,7 +579,3 @@ def _about(lines: DocumentLines, queries: Sequence[int]) -> str:
         f"queries: {', '.join(map(str, queries))}" if queries else "",
     ]
     return f"({cut_to('; '.join(text for text in texts if text), _MAX_METADATA_TOKENS)})"
-
-
-def _milliseconds(started: float) -> float:
-    return (time.perf_counter() - started) * 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -125,19 +124,15 @@ def lines_result(
     reference: Reference,
     spans: Sequence[PassageSpan],
     retrieved_tokens: int,
-    started: float,
 ) -> ToolResult:
-    """Return the result that shows lines of a document, by a call that began at ``started``."""
+    """Return the result that shows lines of a document."""
     ids = tuple(dict.fromkeys(span.id for span in spans))
     return ToolResult(
         text=text,
         status=status,
         ids=ids,
-        total=None,
-        total_is_exact=True,
         retrieved_tokens=retrieved_tokens,
         result_tokens=count_tokens(text),
-        milliseconds=(time.perf_counter() - started) * 1000,
         passages=tuple(spans),
         references=(ShownReference(reference.id, reference.doc_id, ids),),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -136,7 +135,6 @@ class Find(DocumentTool):
         )
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
-        started = time.perf_counter()
         named = self.document(arguments.reference_id, read_set.references)
         if isinstance(named, ToolResult):
             return named
@@ -160,7 +158,7 @@ class Find(DocumentTool):
         is_guarded = self.guarded and read_set.is_kept
         for matches in all_matches:
             reply.add(matches, all_matches, read_set if is_guarded else None)
-        result = reply.result(started)
+        result = reply.result()
         reference.note(result.ids)
         return result
 
@@ -282,7 +280,7 @@ class _Reply:
                 self._put.add(window)
                 self._add_window(window, _others(matches, all_matches, window), visible)
 
-    def result(self, started: float) -> ToolResult:
+    def result(self) -> ToolResult:
         """Return the whole reply."""
         if self._left_out:
             self._add(f"{NOT_SHOWN}{', '.join(self._left_out)}.")
@@ -292,7 +290,6 @@ class _Reply:
             self._reference,
             line_spans(self._lines, self._reference, self._shown),
             self._retrieved,
-            started,
         )
 
     def _add_window(self, window: Lines, others: str, visible: ReadSet | None) -> None:

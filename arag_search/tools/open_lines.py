@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -78,7 +77,6 @@ class OpenLines(DocumentTool):
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         given = cast(OpenArguments, arguments)
         first = given.line_number
-        started = time.perf_counter()
         named = self.document(given.reference_id, read_set.references)
         if isinstance(named, ToolResult):
             return named
@@ -90,18 +88,18 @@ class OpenLines(DocumentTool):
                 f"{len(lines)} lines; {last}."
             )
         wanted = min(first + self.most_lines, len(lines)) - 1
-        result, last = self._window(reference, lines, first, wanted, started)
+        result, last = self._window(reference, lines, first, wanted)
         above = read_set.window(reference.id, first, last)
         if self.guarded and read_set.is_kept and above is not None:
             text = f"[{reference.id}]: lines {first}-{last} are above, in step {above.step}."
-            return lines_result(text, "ok", reference, (), 0, started)
+            return lines_result(text, "ok", reference, (), 0)
         if last >= first:
             read_set.windows.append(Window(reference.id, first, last, read_set.step))
             reference.note(result.ids)
         return result
 
     def _window(
-        self, reference: Reference, lines: DocumentLines, first: int, wanted: int, started: float
+        self, reference: Reference, lines: DocumentLines, first: int, wanted: int
     ) -> tuple[ToolResult, int]:
         """Return the reply with the lines from ``first`` to ``wanted`` that fit, and the last line
         in it."""
@@ -123,7 +121,7 @@ class OpenLines(DocumentTool):
             spans[0] = replace(spans[0], start=0)
         status = "ok" if texts else "empty"
         retrieved = count_tokens("\n".join(texts))
-        return lines_result(text, status, reference, spans, retrieved, started), last
+        return lines_result(text, status, reference, spans, retrieved), last
 
     def _viewing(self, first: int, last: int, count: int, is_cut: bool) -> str:
         """Return the line that says which lines are shown, and how to see more."""

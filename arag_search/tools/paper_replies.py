@@ -8,7 +8,6 @@ or to a query that cannot be parsed: these are our choice.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -87,7 +86,6 @@ def read_reply(
 ) -> ToolResult:
     """Return whole passages, with a line for those that were read before and one for ids that no
     passage has. All ids that are asked for count as read (A-RAG's Algorithm 1)."""
-    started = time.perf_counter()
     before = [id for id in ids if id in read_set.read]
     unknown = [id for id in ids if id not in stored and id not in before]
     new = [stored[id] for id in ids if id in stored and id not in before]
@@ -108,10 +106,7 @@ def read_reply(
         text=text,
         status="ok" if kept else "empty",
         ids=tuple(block.id for block in kept),
-        total=None,
-        total_is_exact=True,
         retrieved_tokens=retrieved_tokens(kept),
         result_tokens=count_tokens(text),
-        milliseconds=(time.perf_counter() - started) * 1000,
         passages=spans,
     )

@@ -63,4 +63,4 @@ class Summarize(Tool):
                 return error_result(unknown_reference(id, read_set.references))
             kept.append(reference.id)
         text = f"Kept: {', '.join(f'[{id}]' for id in dict.fromkeys(kept))}."
-        return ToolResult(text, "ok", (), None, True, 0, count_tokens(text), 0.0, kept=tuple(kept))
+        return ToolResult(text, "ok", count_tokens(text), kept=tuple(kept))

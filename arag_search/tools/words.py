@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from pydantic import Field
@@ -62,7 +61,6 @@ class Words(Tool):
 
     def _call(self, arguments: WordsArguments, read_set: ReadSet) -> ToolResult:
         names, filter = arguments.fields, arguments.filter.strip() or None
-        started = time.perf_counter()
         texts: list[str] = []
         try:
             if arguments.words:
@@ -75,8 +73,8 @@ class Words(Tool):
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
         except QueryError as error:
             return error_result(str(error))
-        text, milliseconds = "\n".join(texts), (time.perf_counter() - started) * 1000
-        return ToolResult(text, "ok", (), None, True, 0, count_tokens(text), milliseconds)
+        text = "\n".join(texts)
+        return ToolResult(text, "ok", count_tokens(text))
 
 
 def words_text(words: Sequence[WordSummary]) -> str:

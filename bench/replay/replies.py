@@ -11,6 +11,7 @@ out unless an encoder is named. Prints tables and adds the figures to the file o
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -212,6 +213,7 @@ class _Asked:
         self.tools = tools
         self.read_set = ReadSet()
         self.results: list[ToolResult] = []
+        self.milliseconds = 0.0
         self.searches: list[Step] = []
         self.by_searches: dict[str, set[int]] = {}
         schemas = sum(count_tokens(str(tool.openai_schema())) for tool in tools.values())
@@ -226,7 +228,9 @@ class _Asked:
         call = count_tokens(orjson.dumps(step.tool_input).decode()) + count_tokens(step.reasoning)
         if run is not None and step.tool_name in READ_TOOLS and self._is_idle(step, index, run):
             return
+        began = time.perf_counter()
         result = tool.run(step.tool_input, self.read_set)
+        self.milliseconds += (time.perf_counter() - began) * 1000
         self.results.append(result)
         self.spent += self.context + call
         self.context += call + result.result_tokens
@@ -284,7 +288,7 @@ class _Asked:
         side.calls += len(self.results)
         side.retrieved += sum(result.retrieved_tokens for result in self.results)
         side.result += sum(result.result_tokens for result in self.results)
-        side.milliseconds += sum(result.milliseconds for result in self.results)
+        side.milliseconds += self.milliseconds
         side.prompt += self.spent + self.context
 
 
