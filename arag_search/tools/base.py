@@ -257,7 +257,6 @@ class Tool(ABC):
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
 
     def _problem_texts(self, error: ValidationError) -> list[str]:
-        """Return one line for each argument that is wrong: name, value, what is allowed."""
         lines: dict[str, str] = {}
         for detail in error.errors(include_url=False):
             name = str(detail["loc"][0])
@@ -277,7 +276,7 @@ def tool_class(name: str) -> type[Tool]:
 
 @functools.cache
 def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
-    """Return a JSON schema. It is cached, because servers set tools up for every address."""
+    # Servers set tools up for every address.
     return arguments.model_json_schema()
 
 
@@ -329,7 +328,7 @@ def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:
 
 
 def _whole(text: str) -> str:
-    """Replace halves of characters, which pieces of arguments may hold."""
+    # Pieces of arguments may hold halves of characters.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -363,7 +362,6 @@ def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
 
 
 def _preview(value: object) -> str:
-    """Return the value as JSON, shortened to its beginning if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -144,7 +144,6 @@ class ChunkRead(Tool):
         return reply.result()
 
     def _known_ids(self, ids: list[str]) -> list[str]:
-        """Return the ids with the brackets that they have in the index. See ``shown_id``."""
         shown = [id for id in ids if meant_id(id) != id]
         if not shown:
             return ids
@@ -153,8 +152,6 @@ class ChunkRead(Tool):
 
 
 def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:
-    """Return the problem of arguments that need a single id but have several; empty if there is
-    none."""
     if arguments.from_sentence > 1:
         return (
             f"Tool not run: from_sentence is {arguments.from_sentence} with {ids} chunk ids. "
@@ -213,8 +210,6 @@ class _ShownChunk:
 
 
 class _Reply:
-    """A reply that accepts chunks as long as there is room."""
-
     def __init__(self, max_tokens: int, read_set: ReadSet, unknown: list[str]) -> None:
         self.max_tokens = max_tokens
         self.read_set = read_set
@@ -266,7 +261,6 @@ class _Reply:
         return False
 
     def _add_if_it_fits(self, piece: _ShownChunk, later: list[str]) -> bool:
-        """Add a piece if it fits and leaves room to name the chunks that follow."""
         if count_tokens(piece.text) > self._room(later):
             return False
         self.spans.append(piece.span(sum(len(line) + 1 for line in self.lines)))
@@ -278,7 +272,6 @@ class _Reply:
         return self.max_tokens - sum(count_tokens(line) + 1 for line in written) - 1
 
     def _last_lines(self, left_out: list[str]) -> list[str]:
-        """Return the lines that name what was not shown."""
         lines: list[str] = []
         share = self.max_tokens // 8
         if left_out:
@@ -301,7 +294,6 @@ class _Reply:
 
 
 def _continue_line(chunk_id: str, last: int, count: int) -> str:
-    """Return the line that says where to continue after a sentence."""
     return (
         f"{SHOWN_UP_TO}{last} of {count}. "
         f'Go on: chunk_ids ["{chunk_id}"], from_sentence {last + 1}.'

@@ -130,7 +130,7 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def _is_web_address(text: str) -> bool:
-    """Return whether a text of a corpus is a web address, and not a script or a file."""
+    # A text of a corpus may also be a script or a file.
     if not is_unicode(text) or any(character.isspace() for character in text):
         return False
     try:
@@ -191,7 +191,6 @@ class ConnectorSearch(ConnectorTool):
         )
 
     def _search(self, query: str) -> SearchResult | None:
-        """Return the best passages for a query; None if it has no word."""
         result = self._logical(query)
         if result is not None and (result.hits or self._is_narrowed(result.query)):
             return result
@@ -199,7 +198,6 @@ class ConnectorSearch(ConnectorTool):
         return result if words is None else self._logical(words)
 
     def _logical(self, query: str) -> SearchResult | None:
-        """Search for a query, or for its correction; None if it has none."""
         try:
             return self._ask(query)
         except QueryError as error:
@@ -214,7 +212,6 @@ class ConnectorSearch(ConnectorTool):
         return self.index.logical_search(query, top_k=RESULTS, snippets=False, feedback=False)
 
     def _is_narrowed(self, query: str) -> bool:
-        """Return whether a query names a field or excludes something."""
         tree = self.index.parse(query).tree
         wanted = positive_leaves(tree)
         return len(wanted) < len(leaves(tree)) or not all(
@@ -230,8 +227,6 @@ class ConnectorSearch(ConnectorTool):
 
 
 def _as_words(query: str) -> str | None:
-    """Return a query for any of the words of a text, up to the limit of a query; None if there are
-    none."""
     tree, _ = words_query(nfc(query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")))
     if tree is None:
         return None
@@ -303,7 +298,6 @@ class ConnectorFetch(ConnectorTool):
         chunks: list[Chunk],
         about: dict[str, str],
     ) -> ToolResult:
-        """Return the texts of the chunks as one, which is cut if the reply would be too long."""
         first = chunks[0]
         share = self.max_result_tokens // _SHARE_OF_METADATA
         own: dict[str, str] = {}

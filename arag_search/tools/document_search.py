@@ -133,7 +133,6 @@ def _units(
     begin: int,
     seen: Collection[int],
 ) -> list[_Unit]:
-    """Return a sentence as a unit, or the best lines of a long one."""
     is_seen = checksum(sentence) in seen
     start = begin + len(sentence) - len(sentence.lstrip())
     end = start + len(sentence.strip())
@@ -238,7 +237,6 @@ class DocumentBlock(Block):
         return [unit for at, unit in shown if at == part]
 
     def _paragraphs(self) -> Iterator[tuple[int, str, str]]:
-        """Yield the place of each passage of which anything is shown, its label and its text."""
         for at, part in enumerate(self.parts):
             units = self._shown_of(at)
             if units:
@@ -246,7 +244,6 @@ class DocumentBlock(Block):
 
 
 def _text(part: Part, units: Sequence[_Unit]) -> str:
-    """Return the text of units on one line, with ``...`` for gaps before and between them."""
     text, expected = "", part.start
     for unit in units:
         if unit.start > expected + 2:  # more than blanks between
@@ -372,7 +369,6 @@ class DocumentSearch(Tool):
         return self._reply(queries, results, documents, notes, read_set)
 
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
-        """Return the result of one query, or what is wrong with the query."""
         index, wanted = self.index, self.results_per_query
         shared: Any = {"filter": filter}
         try:
@@ -411,7 +407,6 @@ class DocumentSearch(Tool):
     def _fused(
         self, queries: Sequence[str], results: Sequence[SearchResult | QueryError]
     ) -> list[_Found]:
-        """Return the documents of all queries, best first."""
         by_id: dict[str, _Found] = {}
         rankings: list[list[int]] = []
         for number, result in enumerate(results):
@@ -471,7 +466,6 @@ class DocumentSearch(Tool):
     def _blocks(
         self, documents: Sequence[_Found], queries: int, search: int, read_set: ReadSet
     ) -> list[Block]:
-        """Return the documents to show, with references and lines."""
         all_lines = self.index.document_lines([document.doc_id for document in documents])
         blocks: list[Block] = []
         for document, lines in zip(documents, all_lines, strict=True):
@@ -517,7 +511,6 @@ def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _unit(backend: SearchBackend, preferred: VectorUnit, index: Index) -> VectorUnit:
-    """Return the unit of the vectors to rank by: the preferred one if the index has it."""
     if backend not in ("hybrid", "semantic"):
         return preferred
     units = vector_units(index)
@@ -547,7 +540,6 @@ def _lines_on_queries(
 def _summary(
     results: Sequence[SearchResult | QueryError], documents: Sequence[_Found], seen: int
 ) -> str:
-    """Return the first line of a reply: how many documents there are."""
     several = sum(len(document.queries) > 1 for document in documents)
     details: list[str] = []
     if several:
@@ -568,8 +560,6 @@ def _none(results: Sequence[SearchResult | QueryError]) -> str:
 
 
 def _about(lines: DocumentLines, queries: Sequence[int]) -> str:
-    """Return the line under the title of a document: its file, its length, its metadata and the
-    queries that found it."""
     fields = dict(lines.metadata)
     first = {name: fields.pop(name) for name in _FILE_FIELDS if name in fields}
     texts = [

@@ -139,8 +139,6 @@ def lines_result(
 
 
 class _Places:
-    """The offsets in a reply of the text of lines with their numbers."""
-
     def __init__(self, lines: DocumentLines, start: int, first: int, last: int) -> None:
         self._lines = lines
         self._first = first

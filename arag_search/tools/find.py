@@ -163,7 +163,6 @@ class Find(DocumentTool):
         return result
 
     def _occurrences(self, lines: DocumentLines, pattern: str) -> list[tuple[int, int]]:
-        """Return the places of a text or, between slashes, of a regular expression."""
         match = REGEX.fullmatch(pattern) if self.takes_regexes and pattern[0] == "/" else None
         if match is None:
             return lines.occurrences(pattern)
@@ -172,7 +171,6 @@ class Find(DocumentTool):
     def _nearest(
         self, lines: DocumentLines, pattern: str, places: int, context: int
     ) -> PatternMatches:
-        """Return the sentences of a document that are nearest to a pattern."""
         within = str(KeywordEquals(DOC_ID, lines.doc_id))
         near = self.index.nearest_sentences(pattern, places, filter=within)
         matches: list[Lines] = []
@@ -243,8 +241,6 @@ def _window(match: Lines, lines: DocumentLines, context: int) -> Lines:
 
 
 class _Reply:
-    """A reply that accepts windows of lines as long as there is room."""
-
     def __init__(self, lines: DocumentLines, reference: Reference, max_tokens: int) -> None:
         self._lines = lines
         self._reference = reference
@@ -321,7 +317,6 @@ class _Reply:
 
 
 def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
-    """Return the line about a pattern: how many matches it has, and where those not shown are."""
     name = f'"{cut_to(one_line(matches.pattern), _MAX_PATTERN_TOKENS)}"'
     if matches.note:
         return f"{name}: {matches.note}."
@@ -339,7 +334,6 @@ def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
 
 
 def _others(matches: PatternMatches, all_matches: Sequence[PatternMatches], window: Lines) -> str:
-    """Return the other patterns that a window holds, in words."""
     names = [
         f'"{cut_to(one_line(other.pattern), _MAX_PATTERN_TOKENS)}"'
         for other in all_matches

@@ -66,7 +66,6 @@ def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:
 
 
 def _fields_text(fields: Sequence[FieldSummary], shown: Sequence[str]) -> str:
-    """Return the texts of some fields, and how many others there are."""
     others = len(fields) - len(shown)
     if not others:
         return ", ".join(shown)
@@ -87,13 +86,11 @@ def _field_text(field: FieldSummary, most: int) -> str:
 
 
 def _can_be_shown(value: str) -> bool:
-    """Return whether a value is short and printable on one line: the values of a corpus may hold
-    anything."""
+    # The values of a corpus may hold anything.
     return len(value) <= _MAX_CHARACTERS and value.isprintable()
 
 
 def _features_of(index: Index) -> dict[str, bool]:
-    """Return the features of the index."""
     manifest = index.manifest
     return {
         "titles": index.contents.has_titles,

@@ -64,18 +64,16 @@ def taken(
 
 
 def _spelling(name: object) -> str:
-    """Return a name as names are compared: ``chunkIds`` is ``chunk_ids``."""
+    # chunkIds is chunk_ids
     return str(name).replace("_", "").replace("-", "").lower()
 
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """Return the types that a JSON schema allows."""
     options = cast(list[Mapping[str, Any]], schema.get("anyOf", [schema]))
     return {str(option.get("type", "string")) for option in options}
 
 
 def _meant(given: object, kinds: set[str], choices: Sequence[object]) -> object:
-    """Return a value of an allowed type that a value is meant as; the value if there is none."""
     value = given if "array" in kinds else _only_text(given)
     if isinstance(value, str) and choices:
         same = (choice for choice in choices if str(choice).lower() == value.strip().lower())
@@ -89,7 +87,6 @@ def _meant(given: object, kinds: set[str], choices: Sequence[object]) -> object:
 
 
 def _only_text(value: object) -> object:
-    """Return the text that is the only item of a list; anything else as it is."""
     if not isinstance(value, list):
         return value
     items = cast(list[object], value)

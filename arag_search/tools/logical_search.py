@@ -113,7 +113,6 @@ class LogicalSearch(SearchTool):
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
 
     def _after(self, id: str) -> str | None:
-        """Return an id with the brackets that it has in the index; None if there is none."""
         if meant_id(id) == id or self.index.read([id])[0] is not None:
             return id or None
         return meant_id(id)

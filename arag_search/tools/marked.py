@@ -213,7 +213,6 @@ class MarkedBlock(Block):
             yield None, f" {self._gap(range(expected, last + 1))}"
 
     def _gap(self, numbers: range) -> str:
-        """Return the text that replaces sentences that are not shown here."""
         before = len(self.before.intersection(numbers))
         counts = [(len(numbers) - before, LEFT_OUT), (before, SHOWN_BEFORE)]
         return f"({', '.join(f'{count} {why}' for count, why in counts if count)})"
@@ -250,7 +249,6 @@ def marked_block(hit: SearchHit, at: int, read_set: ReadSet, *, whole: bool) -> 
 
 
 def _seen_before(id: str, sentences: Sequence[str], read_set: ReadSet) -> frozenset[int]:
-    """Return the numbers of the sentences of a passage that were shown before."""
     seen = read_set.seen.get(id)
     if not seen:
         return frozenset()
@@ -306,7 +304,7 @@ def checksum(sentence: str) -> int:
 
 
 def _chosen(hit: SearchHit, sentences: Sequence[str], *, whole: bool) -> list[int]:
-    """Return the numbers of the sentences to show of a hit: rules 3 to 5."""
+    # Rules 3 to 5.
     has_all = all(sentences)
     if has_all and whole:
         return list(range(len(sentences)))
@@ -460,7 +458,6 @@ def join_near_duplicates(blocks: Sequence[MarkedBlock]) -> list[MarkedBlock]:
 
 
 def _fits(original: MarkedBlock, block: MarkedBlock) -> bool:
-    """Return whether the line of near-duplicates has room for one more."""
     ids = [*(other.id for other in original.same), block.id]
     return "\n" not in block.id and count_tokens(", ".join(ids)) <= _MAX_SAME_TOKENS
 
@@ -477,7 +474,7 @@ def _are_alike(
 
 
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    """Return all runs of four words; a shorter text has none, and is similar only to itself."""
+    # A text of fewer words is similar only to itself.
     words = text.casefold().split()
     return frozenset(zip(*(words[start:] for start in range(_RUN_WORDS)), strict=False))
 
@@ -523,7 +520,6 @@ def branch_counts(result: SearchResult) -> str:
 
 
 def _count(part: ClauseCount) -> str:
-    """Return a part, shortened, with its count and the titles of passages that are not shown."""
     text = f"{shortened(part.clause, MAX_PART_CHARACTERS)} {count_text(part.count)}"
     if not part.titles:
         return text

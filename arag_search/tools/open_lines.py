@@ -101,8 +101,6 @@ class OpenLines(DocumentTool):
     def _window(
         self, reference: Reference, lines: DocumentLines, first: int, wanted: int
     ) -> tuple[ToolResult, int]:
-        """Return the reply with the lines from ``first`` to ``wanted`` that fit, and the last line
-        in it."""
         name = reference_line(reference)
         longest = self._viewing(first, wanted, len(lines) + 1, True)
         room = self.max_result_tokens - count_tokens(f"{name}\n{longest}\n")
@@ -124,7 +122,6 @@ class OpenLines(DocumentTool):
         return lines_result(text, status, reference, spans, retrieved), last
 
     def _viewing(self, first: int, last: int, count: int, is_cut: bool) -> str:
-        """Return the line that says which lines are shown, and how to see more."""
         if not count:
             return "The document has no text."
         cut = f" (cut at {self.max_result_tokens:,} tokens)" if is_cut else ""

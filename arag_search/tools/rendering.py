@@ -114,7 +114,6 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
 
 
 def _apart(lines: Sequence[str]) -> str:
-    """Return the text of a passage, given by its lines, without a line that is like ours."""
     kept: list[str] = []
     filled = 0  # up to the last line with text
     for line in lines:
@@ -327,7 +326,7 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
 
 
 def _trim(block: Block, max_tokens: int) -> None:
-    """Remove what could not be shown even if the block were alone, so that it is counted once."""
+    # What could not be shown even if the block were alone is counted once.
     characters = sum(len(block.sentences[number]) for number in block.shown)
     if characters * _TOKENS_OF_CHARACTER <= max_tokens:
         return
@@ -344,7 +343,6 @@ def _trim(block: Block, max_tokens: int) -> None:
 def _surroundings(
     frame: Frame, kept: Sequence[Block], ids: Sequence[str], max_tokens: int
 ) -> tuple[list[str], list[str]]:
-    """Return the lines above and below the blocks, which name the ``ids`` that are not in them."""
     head, foot = frame(kept)
     below: list[str] = []
     shown = {id for block in kept for id in block.ids}
@@ -357,7 +355,6 @@ def _surroundings(
 
 
 def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
-    """Return the spans of the blocks in a reply in which the first one begins at ``start``."""
     spans: list[PassageSpan] = []
     for block in blocks:
         spans.extend(block.spans(start))
@@ -389,7 +386,6 @@ def _shrink(blocks: Sequence[Block], over: int) -> bool:
 
 
 def _least_tokens(block: Block) -> int:
-    """Return the tokens of the shortest text that the block may have."""
     shortest = block.body if block.cut else join_sentences(block.sentences, block.shown[:1])
     return min(count_tokens(shortest), LEAST_TOKENS)
 
@@ -410,7 +406,6 @@ def _level_lengths(blocks: Sequence[Block], target: int) -> bool:
 
 
 def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
-    """Cut the one block with text by ``over`` tokens; False if there are several, or no room."""
     with_text = [block for block in blocks if block.body]
     if len(with_text) != 1:
         return False

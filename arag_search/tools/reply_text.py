@@ -175,7 +175,6 @@ def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:
 
 
 def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSpan:
-    """Return the passage whose header begins at ``start`` and whose text ends by ``end``."""
     header_end = reply.find("\n", start, end)
     header_end = end if header_end < 0 else header_end
     header = reply[start + len(id) + 2 : header_end]

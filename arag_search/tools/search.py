@@ -168,7 +168,6 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
 
 
 def _paper_reply(result: SearchResult, paper: ReplyPaper, style: ReplyStyle) -> ToolResult:
-    """Return the passages of a search, best first, and nothing about the search."""
     blocks = [PaperBlock.of_hit(hit, paper, whole=style.full_text) for hit in result.hits]
     if not blocks:
         return _tool_result(Fitted(NOTHING_FOUND, [], ()), result)
@@ -193,8 +192,6 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
 
 
 def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Sequence[MarkedBlock]:
-    """Return the passages to show. Near-duplicates share a block, and passages beside the hits are
-    at the end."""
     whole_up_to = None if style.full_text else style.whole_up_to_tokens
     wholes = are_whole(result.hits, whole_up_to)
     hits = [
@@ -237,7 +234,7 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
 
 
 def _understood(result: SearchResult, max_tokens: int) -> str:
-    """Return the query as it was understood; a long one only if that is not as it was written."""
+    # A long query is repeated only if it was not understood as written.
     understood = result.understood
     is_long = count_tokens(understood) > MAX_REPEATED_TOKENS
     if is_long and is_as_written(result.query, understood):
@@ -251,7 +248,6 @@ def is_as_written(query: str, understood: str) -> bool:
 
 
 def _order(result: SearchResult) -> str:
-    """Return how the passages of a search were ordered and chosen, if not by rank alone."""
     if not result.total:
         return ""
     by = "in" if result.sort == CORPUS_ORDER else "sorted by"
@@ -263,7 +259,6 @@ def _order(result: SearchResult) -> str:
 
 
 def _nearest(result: SearchResult, understood: str, shown: int) -> str:
-    """Return the first line of a search that ranks without matching."""
     if result.offset and shown:
         first, last = result.offset + 1, result.offset + shown
         which = f"{first}" if shown == 1 else f"{first} to {last}"
@@ -272,7 +267,6 @@ def _nearest(result: SearchResult, understood: str, shown: int) -> str:
 
 
 def _empty_lines(result: SearchResult, understood: str) -> list[str]:
-    """Return the lines that say why there is nothing to show."""
     if result.total is None and not result.passages:
         return [f"No passage is in scope for {understood}."]
     if result.total is None:
@@ -292,7 +286,6 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
 
 
 def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle) -> str:
-    """Return the line on further passages; empty if there are none."""
     reached = result.offset + max(shown, 1)
     end = result.passages
     counts_pages = result.total_unit == "passages" and result.per_document is None

@@ -74,7 +74,6 @@ class VectorSearchTool(SearchTool):
         )
 
     def _shared(self, arguments: Any) -> dict[str, Any]:
-        """Return what every search by vectors takes."""
         return {
             "where": none_if_empty(arguments.where),
             "names": self.style.is_ours,

@@ -129,5 +129,4 @@ def _line(field: FieldSummary, most: int | None) -> str:
 
 
 def _value(value: str) -> str:
-    """Return a value in query syntax, on one line; a long one is cut."""
     return cut_to(one_line(keyword_text(value)), _MAX_VALUE_TOKENS)
