@@ -315,7 +315,6 @@ class DocumentSearch(Tool):
 
     name = "search"
     arguments: ClassVar[type[Arguments]] = DocumentSearchArguments
-    description_file: ClassVar[str] = "search"
 
     def __init__(
         self,
@@ -329,13 +328,13 @@ class DocumentSearch(Tool):
     ) -> None:
         self.results_per_query = results_per_query
         self.published = published
-        self.backend: SearchBackend = chosen_backend(settings, index)
         self.advice = GO_DEEPER
+        self.backend: SearchBackend = chosen_backend(settings, index)
         self.unit: VectorUnit = _unit(self.backend, vectors, index)
         super().__init__(
             index,
             description=described(
-                self.description_file,
+                self.name,
                 index,
                 several=settings.multi_query,
                 logical=self.backend == "logical",
@@ -370,14 +369,13 @@ class DocumentSearch(Tool):
 
     def _searched(self, query: str, filter: str | None) -> SearchResult | QueryError:
         index, wanted = self.index, self.results_per_query
-        shared: Any = {"filter": filter}
         try:
             if self.backend == "logical":
                 return index.logical_search(
                     query,
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
-                    **shared,
+                    filter=filter,
                     published=self.published,
                 )
             if self.backend == "words":
@@ -386,7 +384,7 @@ class DocumentSearch(Tool):
                     '""' if words is None else str(words),
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
-                    **shared,
+                    filter=filter,
                     feedback=False,
                     published=True,  # they are no logical query
                 )
@@ -394,13 +392,14 @@ class DocumentSearch(Tool):
                 return index.hybrid_search(
                     query,
                     top_k=_FETCHED * wanted,
-                    **shared,
+                    filter=filter,
                     vectors=self.unit,
                     full_text=True,
                 )
-            if self.unit == "sentence":
-                return index.semantic_search(query, top_k=_FETCHED * wanted, **shared)
-            return index.naive_embedding_search(query, top_k=_FETCHED * wanted, **shared)
+            by_meaning = (
+                index.semantic_search if self.unit == "sentence" else index.naive_embedding_search
+            )
+            return by_meaning(query, top_k=_FETCHED * wanted, filter=filter)
         except QueryError as error:
             return error
 
@@ -431,8 +430,7 @@ class DocumentSearch(Tool):
     ) -> ToolResult:
         search = read_set.references.begin_search()
         share = self.max_result_tokens // _SHARE_OF_QUERIES // len(queries)
-        most = max(self.results_per_query, len(documents) if len(queries) == 1 else 0)
-        head = _lines_on_queries(results, most, share)
+        head = _lines_on_queries(results, self.results_per_query, share)
         head += [f"Note: {note}" for note in notes]
         if not documents:
             text = cut_to("\n".join([_none(results), *head]), self.max_result_tokens)

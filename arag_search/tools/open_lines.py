@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -47,7 +46,7 @@ class OpenLines(DocumentTool):
     """A tool that shows a window of lines, with their numbers."""
 
     name = "open"
-    arguments: ClassVar[type[Arguments]] = OpenArguments
+    arguments = OpenArguments
 
     def __init__(
         self,
@@ -74,10 +73,9 @@ class OpenLines(DocumentTool):
             guarded=preset.loop_guards,
         )
 
-    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        given = cast(OpenArguments, arguments)
-        first = given.line_number
-        named = self.document(given.reference_id, read_set.references)
+    def _call(self, arguments: OpenArguments, read_set: ReadSet) -> ToolResult:
+        first = arguments.line_number
+        named = self.document(arguments.reference_id, read_set.references)
         if isinstance(named, ToolResult):
             return named
         reference, lines = named

@@ -47,16 +47,14 @@ class PaperBlock(Block):
 
     @property
     def uncut_body(self) -> str:
-        """The text to show, whole."""
         return join_sentences(self.sentences, self.shown)
 
     @property
     def retrieved_title(self) -> str:
-        """See Block: only a title that is shown counts."""
+        # Only a title that is shown counts.
         return shown_title(self.title) if self.has_title else ""
 
     def spans(self, start: int) -> Iterator[PassageSpan]:
-        """See Block."""
         end = start + len(str(self))
         yield PassageSpan(
             id=self.id,
