@@ -82,7 +82,7 @@ _LIKE_OURS = re.compile(
     |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
     |(?:Alone|Best[ ]|Go[ ]on|More|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
        |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
-    |(?:\#\d+:|This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
+    |(?:This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
        |Only[ ][\d,]+[ ]passages?|[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?passages?[ ]for)[ ])""",
     re.VERBOSE,
 )

@@ -15,23 +15,23 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
-    ("arag_search/tools/",): 5_255,
-    ("arag_search/agent/",): 4_497,
+    ("arag_search/tools/",): 5_143,
+    ("arag_search/agent/",): 4_496,
     ("arag_search/evaluation/",): 3_180,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
     ("arag_search/engines/opensearch/",): 4_669,
-    ("arag_search/engines/",): 6_973,
+    ("arag_search/engines/",): 6_967,
     ("arag_search/mcp_server/",): 2_294,
     ("arag_search/cli/",): 4_567,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
     ("arag_search/endpoints/", "arag_search/system/"): 1_867,
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
-    ("bench/",): 18_042,
-    ("tests/",): 58_444,
+    ("bench/",): 17_874,
+    ("tests/",): 58_375,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 143_495
+ALL = 143_139
 
 
 def _counts() -> Counter[tuple[str, ...]]:
