@@ -78,21 +78,25 @@ _CUT_OFF = {
     "content_filter": "the endpoint's content filter withheld the rest",
 }
 
-_NO_ANSWER: dict[Verdict, tuple[str, str]] = {
+_NO_ANSWER: dict[Verdict, tuple[str, str, str]] = {
     "calls": (
         "a tool call where only an answer was left",
+        "",
         "Try another model, or allow more turns (max_loops of the preset).",
     ),
     "thoughts": (
         "thoughts and no answer",
+        "",
         "Allow the model longer replies, or switch its thoughts off.",
     ),
     "unread call": (
-        "the markup of a tool call that its server did not read",
-        "The server needs a tool parser for this model (vLLM: --tool-call-parser).",
+        "a tool call that this server left in the text",
+        "calls that the server reads, <tool_call> with JSON, and the JSON of one call",
+        "Start it with a tool parser for this model (vLLM: --tool-call-parser).",
     ),
 }
-_NOTHING = ("neither text nor a tool call", "Try another model, or other settings of it.")
+"""What the model replied instead of an answer, what is allowed, and what to do."""
+_NOTHING = ("neither text nor a tool call", "", "Try another model, or other settings of it.")
 
 _log = logging.getLogger(__name__)
 
@@ -362,10 +366,11 @@ class Agent:
             if verdict == "answer" or is_partial or (verdict == "calls" and takes_calls):
                 return reply
         cut_off = "" if reply.cut is None else f"; {_cut_off(reply.cut)}"
-        what, do = _NO_ANSWER.get(reply.verdict, _NOTHING)
+        what, allowed, do = _NO_ANSWER.get(reply.verdict, _NOTHING)
         raise ModelReplyError(
             f"The model replied twice with {what}{cut_off}.",
             where=f"model {self.model.name}, turn {state.loops + 1}",
+            allowed=allowed,
             do=do,
         )
 

@@ -7,7 +7,7 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote
@@ -23,40 +23,19 @@ _PAYMENT_CODES = frozenset({"insufficient_quota", "billing_not_active"})
 _MODEL_CODES = frozenset({"model_not_found", "invalid_model"})
 _MODEL_WORDS = ("is not a valid model",)
 _KEY_WORDS = ("api key not valid", "invalid api key", "incorrect api key")
-# How compatible servers say that a request is too long, in lower case.
-_LENGTH_WORDS = (
-    "context_length_exceeded",
-    "exceed_context_size",
-    "maximum context length",
-    "maximum model length",
-    "model's context length",
-    "context length exceeded",
-    "exceeds the context length",
-    "exceeds context length",
-    "available context size",
-    "context window",
-    "context limit",
-    "prompt is too long",
-    "prompt too long",
-    "input is too long",
-    "maximum number of tokens allowed",
-    "reduce the length of the messages",
-    "`max_new_tokens` must be <=",
-    "tokens per request",
-    "maximum allowed batch size",
-    "model token limit",
-    "context the overflows",
-    "maximum prompt length",
-    "range of input length",
-    "too many input tokens",
-    "too many tokens",
-    "input tokens exceed",
-    "length of all messages is too long",
+_LENGTH_STATUSES = frozenset({400, 413, 422, 500})
+_PROMPT = re.compile(
+    r"context|prompt|\binputs?\b|\bmessages\b|batch size|tokens per request"
+    r"|request(?:ed)? (?:token|exceed|is too)"
 )
-_TOO_LONG = re.compile(
-    r"(?:input|prompt|request)(?: length)? [\d,]* ?(?:tokens )?exceeds?(?: the)? max"
-    r"|longer than the (?:model's )?(?:maximum )?context"
+_LIMIT = re.compile(
+    r"exceed|too (?:long|large|many)|longer than|overflow|maximum|limit|window|range of|<="
+    r"|per request"
 )
+_PARAMETER = re.compile(r"['\"`](?!messages\[\d+\]\.content)\w+[\[.][^'\"`]*['\"`]")
+"""A quoted part of a request that is not its text, such as 'tools[1].function.description'."""
+_OWN_PARAMETERS = ("", "messages", "prompt", "input", "inputs")
+"""What ``param`` is in errors about the text of a request."""
 _STATUS_OF_CODE = {
     "server_error": 500,
     "internal_server_error": 500,
@@ -90,7 +69,8 @@ class Refusal:
     """The reason why there is no reply. ``status`` is 0 if the endpoint did not answer;
     ``retryable`` means that another attempt may succeed, after ``retry_after_s`` seconds if the
     endpoint says so. ``codes`` are all names that the endpoint gives the error, ``param`` what it
-    says is wrong, and ``whole`` is all of its text."""
+    says is wrong, and ``whole`` all of its text; ``is_too_long`` says that the request does not
+    fit."""
 
     words: str
     retryable: bool
@@ -99,6 +79,7 @@ class Refusal:
     retry_after_s: float | None = None
     param: str = ""
     whole: str = ""
+    is_too_long: bool = False
 
     @property
     def asks_too_long_a_wait(self) -> bool:
@@ -142,15 +123,18 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
     if 300 <= status < 400:
         words = unquote(_location(headers))
     whole = f"{words} {body}"
+    param = str(error.get("param") or "")
+    is_too_long = _is_too_long(status, param, f"{' '.join(codes)} {whole}".lower())
     waits = (status in _RETRYABLE_STATUSES or status >= 500) and not codes & _PAYMENT_CODES
     return Refusal(
         words=_shown(words, secrets) or "no explanation",
-        retryable=waits and not _is_too_long(codes, whole),
+        retryable=waits and not is_too_long,
         status=status,
         codes=frozenset(map(secrets.hide, codes)),
         retry_after_s=_retry_after_s(headers, error),
-        param=str(error.get("param") or ""),
+        param=param,
         whole=secrets.hide(whole),
+        is_too_long=is_too_long,
     )
 
 
@@ -247,7 +231,7 @@ def refusal_error(
             allowed="redirects within one scheme, host and port",
             do="Make that address the base URL, if questions and passages may go there.",
         )
-    if status == 413 or _is_too_long(refusal.codes, refusal.whole):
+    if refusal.is_too_long:
         return failures.length(f"The request is too long for the model: {words}", where=where)
     if status in _KEY_STATUSES or _says(words, _KEY_WORDS):
         refused = "refused the key" if has_key else "requires a key"
@@ -272,9 +256,12 @@ def refusal_error(
     )
 
 
-def _is_too_long(codes: Collection[str], words: str) -> bool:
-    said = f"{' '.join(codes)} {words}".lower()
-    return _says(said, _LENGTH_WORDS) or _TOO_LONG.search(said) is not None
+def _is_too_long(status: int, param: str, said: str) -> bool:
+    """Return whether a limit is named, and as one of the prompt, not of another parameter."""
+    if status not in _LENGTH_STATUSES or re.split(r"[.\[]", param)[0] not in _OWN_PARAMETERS:
+        return False
+    said = _PARAMETER.sub("", said)
+    return status == 413 or bool(_PROMPT.search(said) and _LIMIT.search(said))
 
 
 def _says(words: str, phrases: tuple[str, ...]) -> bool:

@@ -6,11 +6,9 @@ structure of a reply, so that the agent sees only the verdict. Only known ending
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from arag_search.agent.models.base import ModelReply, ToolCall, Usage
@@ -58,67 +56,22 @@ _WRAPPED = re.compile(
 _END_MARKS = ("<|return|>", "<|end|>", "<|eot_id|>", "<|im_end|>", "<|END_RESPONSE|>")
 _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacted_thinking")
 
-_RAW_CALLS = (
-    re.compile(r"<tool_call>(?P<json>.*?)</tool_call>", re.DOTALL),
-    re.compile(r"<\|tool_call\|>(?P<json>.*?)(?:<\|/tool_call\|>|\Z)", re.DOTALL),
-    re.compile(r"<function=(?P<name>[\w.:-]+)>(?P<json>.*?)</function>", re.DOTALL),
-    re.compile(
-        r"\[TOOL_CALLS\]\s*(?P<name>[\w.:-]+)\s*\[ARGS\]\s*(?P<json>\{.*?\})"
-        r"(?=\s*(?:\[TOOL_CALLS\]|\Z))",
-        re.DOTALL,
-    ),
-    re.compile(r"\[TOOL_CALLS\]\s*(?P<json>[\[{].*[\]}])", re.DOTALL),
-    re.compile(
-        r"(?:<\|start\|>assistant)?<\|channel\|>commentary to=(?P<name>[\w.:-]+)[^{]*"
-        r"(?P<json>\{.*\})\s*(?:<\|call\|>)?",
-        re.DOTALL,
-    ),
-    re.compile(
-        r"(?:<\|(?:python_tag|python_start|action_start|START_ACTION)\|>(?:\s*<\|plugin\|>)?"
-        r"|functools)"
-        r"\s*(?P<json>[\[{].*[\]}])\s*(?:<\|(?:python_end|action_end|END_ACTION)\|>)?",
-        re.DOTALL,
-    ),
-    re.compile(r"<\|tool_call>call:(?P<name>[\w.:-]+)(?P<json>\{.*?\})<tool_call\|>", re.DOTALL),
-    re.compile(r"<tool_call>\s*(?P<name>[\w.:-]+)\s*(?P<json>.*?)</tool_call>", re.DOTALL),
-    re.compile(
-        r"(?:<(?!/|invoke)[^<>]*>\s*)?<(?:｜DSML｜)?invoke name=\"(?P<name>[\w.:-]+)\">"
-        r"(?P<json>.*?)</(?:｜DSML｜)?invoke>(?:\s*</[^<>]*>)?",
-        re.DOTALL,
-    ),
-    re.compile(
-        r"(?:<[|｜]tool.calls[^<>]*>\s*)?<[|｜]tool.call.begin[|｜]>(?:function<｜tool.sep｜>)?"
-        r"(?P<name>[\w.:-]+)\s*(?:<[^<>]*>)?[^{<]*(?P<json>\{.*?\})[\s`]*"
-        r"<[|｜]tool.call.end[|｜]>(?:\s*<[|｜]tool.calls[^<>]*>)?",
-        re.DOTALL,
-    ),
-    re.compile(
-        r"Action:\s*(?P<name>[\w.:-]+)\s*Action Input:\s*(?P<json>\{.*?\})(?=\s*(?:Action:|\Z))",
-        re.DOTALL,
-    ),
-    re.compile(r"<tool_code>(?P<json>.*?)</tool_code>", re.DOTALL),
-    re.compile(r"```(?:json|tool_call|tool_code|python)?\s*(?P<json>.*?)\s*```", re.DOTALL),
-    re.compile(r"(?P<json>[\[{].*[\]}]|[\w.]+\(.*\))", re.DOTALL),
-)
-"""How models write calls that their server does not read: Hermes and Qwen, Granite, Llama, Mistral,
-harmony, Phi, Cohere, InternLM, Gemma, GLM, MiniMax, DeepSeek and Kimi, ReAct, and plain JSON or
-Python."""
+_TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
+"""A call as Hermes and Qwen write it, which many servers leave in the text."""
 _MARKUP = re.compile(
     r"<tool_call>|<\|?tool_calls?(?:_section)?(?:_begin)?\|>|<function=|<｜tool|\[TOOL_CALLS\]"
-    r"|<\|(?:python_tag|python_start|action_start|START_ACTION)\|>|<\|tool_call>call:"
-    r"|<\|channel\|>commentary to=|<(?:[\w:]+:|｜DSML｜)?(?:function_calls|tool_call|invoke)\b"
-    r"|<tool_code>|```tool_c",
+    r"|<\|(?:python_tag|python_start|action_start|START_ACTION)\|>|<\|tool_call>call:|functools\["
+    r"|(?:<\|start\|>assistant)?<\|channel\|>commentary to="
+    r"|<(?:[\w:]+:|｜DSML｜)?(?:function_calls|tool_call|invoke)\b"
+    r"|<tool_code>|```tool_c|Action:\s*[\w.:-]+\s*Action Input:",
 )
-_PARAMETERS = re.compile(
-    r"<(?:｜DSML｜)?parameter(?:=| name=\")(\w+)\"?[^<>]*>\n?(.*?)\n?</(?:｜DSML｜)?parameter>"
-    r"|<arg_key>\s*(\w+)\s*</arg_key>\s*<arg_value>\n?(.*?)\n?</arg_value>",
-    re.DOTALL,
-)
+"""How calls begin that only a tool parser reads: those of Granite, Llama, Mistral, harmony, Phi,
+Cohere, InternLM, Gemma, GLM, MiniMax, DeepSeek, Kimi and ReAct."""
+_FENCED = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
+_PYTHON_CALL = re.compile(r"\[?(?:\w+\.)*(\w+)\(\s*\w+\s*=.*\)\s*\]?", re.DOTALL)
+_FURTHER = re.compile(r"[\s,;]*(?:\{.*)?", re.DOTALL)
 _SPACE = re.compile(r"\s*")
-_BETWEEN_CALLS = re.compile(r"[ \n,;]*")
-_BETWEEN_VALUES = re.compile(r"[ \n\t,;]*")
 _DECODER = json.JSONDecoder()
-_FUNCTION = re.compile(r"<function=(?P<name>[\w.:-]+)>")
 
 
 def read_reply(body: str, position: int, offered: Collection[str] = ()) -> ModelReply:
@@ -165,7 +118,8 @@ def _understood(
     if not calls:
         calls = raw_calls(text, position, offered)
         is_unread = not calls and (
-            _is_markup(text, offered) or (ending in ("tool_calls", "tool_use") and not text.strip())
+            _is_unread_call(text, offered)
+            or (ending in ("tool_calls", "tool_use") and not text.strip())
         )
     from_text = bool(calls) and calls[0].from_text
     refusal = message.get("refusal")
@@ -219,7 +173,8 @@ def split_thoughts(text: str) -> tuple[str, str]:
     thoughts: list[str] = []
     at = 0
     while True:
-        begin = _behind(_SPACE, text, at)
+        blank = _SPACE.match(text, at)
+        begin = blank.end() if blank else at
         pair = next((pair for pair in _THOUGHTS if text.startswith(pair[0], begin)), None)
         if pair is None:
             break
@@ -263,115 +218,73 @@ def _calls(
 
 
 def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls of offered tools that a text is, in one of the forms in which models write
-    them; none if the text is anything else as well."""
-    text = text.strip()
-    for form in _RAW_CALLS:
-        named = [pair for match in _matches(form, text) for pair in _named_arguments(match)]
-        names = [meant_tool(name, offered) for name, _ in named]
-        if named and set(names) <= set(offered):
-            return tuple(
-                ToolCall(f"call_{position}_{number}", name, arguments, from_text=True)
-                for number, (name, (_, arguments)) in enumerate(zip(names, named, strict=True), 1)
-            )
-    return ()
+    """Return the calls of offered tools that a text is: pieces of ``<tool_call>`` with JSON, or the
+    JSON of one call; none if the text is anything else as well."""
+    named = [_named_arguments(_json_of(piece)) for piece in _pieces(text.strip())]
+    names = [meant_tool(name, offered) for name, _ in named]
+    if not set(names) <= set(offered):
+        return ()
+    return tuple(
+        ToolCall(f"call_{position}_{number}", name, arguments, from_text=True)
+        for number, (name, (_, arguments)) in enumerate(zip(names, named, strict=True), 1)
+    )
 
 
-def _matches(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    """Return the matches of a form that a text is, one after another; none if it is anything else.
+def _pieces(text: str) -> list[str]:
+    """Return what stands in ``<tool_call>`` if a text is nothing else, or the text if it has none.
     Where it breaks off, nothing behind is tried. O(text)."""
-    matches: list[re.Match[str]] = []
-    at = _behind(_BETWEEN_CALLS, text, 0)
-    while at < len(text):
-        match = form.match(text, at)
-        if match is None:
-            return []
-        matches.append(match)
-        at = _behind(_BETWEEN_CALLS, text, match.end())
-    return matches
-
-
-def _named_arguments(match: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and arguments of each call in a piece of markup; an empty name for none."""
-    groups = match.groupdict()
-    name, inner = groups.get("name"), groups["json"].strip()
-    if function := _FUNCTION.search(inner):
-        name = function["name"]
-    if name and (given := list(_PARAMETERS.finditer(inner))):
-        yield name, json.dumps({item[1] or item[3]: item[2] or item[4] or "" for item in given})
-        return
-    values: list[object] = [{}] if name and not inner else _values(inner) or _python_calls(inner)
-    if name and len(values) == 1:
-        yield name, _arguments(values[0])
-        return
-    if len(values) == 1:
-        listed = fields_of(values[0]).get("tool_calls", values[0])
-        values = cast(list[object], listed) if isinstance(listed, list) else values
-    if not values or name:
-        yield "", ""
-    for item in values:
-        fields = fields_of(item)
-        fields = fields_of(fields.get("function")) or fields
-        written = next(
-            (fields[key] for key in ("arguments", "parameters", "args") if key in fields), None
-        )
-        own = fields.get("name", fields.get("tool_name"))
-        yield (own if isinstance(own, str) and written is not None else ""), _arguments(written)
-
-
-def _values(text: str) -> list[object]:
-    """Return the JSON values that a text is, one after another; none if it is anything else."""
-    values: list[object] = []
+    if not text.startswith("<tool_call>"):
+        return [text]
+    pieces: list[str] = []
     at = 0
     while at < len(text):
-        try:
-            value, at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        match = _TOOL_CALL.match(text, at)
+        if match is None:
             return []
-        values.append(value)
-        at = _behind(_BETWEEN_VALUES, text, at)
-    return values
+        pieces.append(match[1])
+        at = match.end()
+    return pieces
 
 
-def _python_calls(text: str) -> list[object]:
-    """Return the calls that a text writes as Python does, printed or in a list or one in each line;
-    none if it is anything else."""
-    if "(" not in text:
-        return []
-    calls: list[object] = []
+def _json_of(text: str) -> object:
     try:
-        with warnings.catch_warnings(action="ignore"):
-            nodes: list[ast.AST] = list(ast.parse(text.strip()).body)
-        while nodes:
-            match nodes.pop(0):
-                case ast.Expr(value=value):
-                    nodes.insert(0, value)
-                case ast.List(elts=inner) | ast.Call(func=ast.Name("print"), args=inner):
-                    nodes[:0] = inner
-                case ast.Call(func=func, args=[], keywords=words):
-                    given = {word.arg or "": ast.literal_eval(word.value) for word in words}
-                    calls.append({"name": ast.unparse(func), "arguments": json.dumps(given)})
-                case _:
-                    return []
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return []
-    return calls
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _behind(separators: re.Pattern[str], text: str, at: int) -> int:
-    """Return where the separators at an offset end."""
-    match = separators.match(text, at)
-    return at if match is None else match.end()
+def _named_arguments(value: object) -> tuple[str, str]:
+    """Return name and arguments of the call that a JSON value is; an empty name for none."""
+    fields = fields_of(value)
+    fields = fields_of(fields.get("function")) or fields
+    written = next(
+        (fields[key] for key in ("arguments", "parameters", "args") if key in fields), None
+    )
+    name = fields.get("name", fields.get("tool_name"))
+    return (name if isinstance(name, str) and written is not None else ""), _arguments(written)
 
 
-def _is_markup(text: str, offered: Collection[str]) -> bool:
-    """Return whether a text is the markup of a call that cannot be run."""
+def _is_unread_call(text: str, offered: Collection[str]) -> bool:
+    """Return whether a text is a call that is not read: one in markup, in JSON that is fenced, in a
+    list or followed by other calls, or one of an offered tool in Python."""
     text = text.strip()
     if _MARKUP.match(text):
         return True
-    form = _RAW_CALLS[-1].fullmatch(text)
-    named = list(_named_arguments(form)) if form and _values(text) else []
-    return bool(named and offered) and all(name for name, _ in named)
+    fenced = _FENCED.fullmatch(text)
+    text = fenced[1] if fenced else text
+    if python := _PYTHON_CALL.fullmatch(text):
+        return meant_tool(python[1], offered) in offered
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    value = fields_of(value).get("tool_calls", value)
+    calls = items_of(value) or [value]
+    return (
+        bool(offered)
+        and _FURTHER.fullmatch(text, end) is not None
+        and all(_named_arguments(call)[0] for call in calls)
+    )
 
 
 def _arguments(written: object) -> str:

@@ -131,9 +131,21 @@ def test_a_request_that_is_too_long_is_recognised(
         (Answer(400, "<p>Bad\n  request</p>"), "<p>Bad request</p>"),
         (Answer(400, ""), "no explanation"),
         (refusal(400, "x" * 400), "x" * 297 + "..."),
-        (
-            refusal(400, "Invalid 'tools[1].function.description': string too long."),
-            "Invalid 'tools[1].function.description': string too long.",
+        *(
+            (refusal(400, words, param=param), words)
+            for param, words in (
+                ("", "Invalid 'tools[1].function.description': string too long."),
+                (
+                    "messages[3].tool_calls[0].id",
+                    "Invalid 'messages[3].tool_calls[0].id': string "
+                    "too long. Expected a string with maximum length 40.",
+                ),
+                ("max_tokens", "max_tokens is too large: 100000."),
+                ("max_tokens", "'max_tokens' exceeds the context length."),
+                ("", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."),
+                ("", "Input should be a valid integer: max_tokens"),
+                ("", "Unexpected token in the request."),
+            )
         ),
     ],
 )

@@ -255,7 +255,7 @@ def test_an_empty_reply_is_asked_for_again_once(ask: Ask) -> None:
         (ModelReply("", reasoning="Hm."), "thoughts and no answer"),
         (
             ModelReply("[TOOL_CALLS]", is_unread=True),
-            "the markup of a tool call that its server did not read",
+            "a tool call that this server left in the text",
         ),
         (ModelReply("", cut="error"), "neither text nor a tool call; it ended with 'error'"),
     ],

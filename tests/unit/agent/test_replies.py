@@ -82,7 +82,6 @@ def test_an_answer_is_its_text_without_thoughts(reply: ModelReply) -> None:
         f"The passage says <tool_call>{WRITTEN}</tool_call>, and no more.",
         '{"answer": "Vivaldi"}',
         'logical_search("vivaldi")',
-        "logical_search(query={1})",
         'print("Vivaldi", sep=")")',
         "find(x=1)",
         "Vivaldi <answer>or Goldoni</answer>",
@@ -164,13 +163,56 @@ def test_an_error_with_a_good_status_is_no_reply(body: object) -> None:
         text(WRITTEN),  # Llama 3
         text(json.dumps({"name": "logical_search", "parameters": ARGUMENTS})),
         text(json.dumps({"type": "function", "function": CALL})),
+        text(json.dumps({"name": "logical_search", "args": ARGUMENTS})),
+    ],
+)  # fmt: skip
+def test_a_call_is_read_from_its_place_or_from_a_text_that_is_all_call(reply: ModelReply) -> None:
+    (call,) = reply.tool_calls
+    assert (reply.verdict, reply.text, call.name) == ("calls", "", "logical_search")
+    assert json.loads(call.arguments) == ARGUMENTS
+    assert call.id
+    assert call.from_text is ("vivaldi" in reply.reasoning)
+
+
+READS = json.dumps({"name": "chunk_read", "arguments": {"chunk_ids": ["a.1"]}})
+
+
+def test_several_calls_in_a_text_are_read_in_order() -> None:
+    written = f"<tool_call>{WRITTEN}</tool_call>\n<tool_call>{READS}</tool_call>"
+    for text_of_calls in (written, written.replace("chunk_read", "read_chunk")):
+        calls = raw_calls(text_of_calls, 3, OFFERED)
+        assert [call.name for call in calls] == ["logical_search", "chunk_read"]
+        assert [call.id for call in calls] == ["call_3_1", "call_3_2"]
+
+
+@pytest.mark.parametrize("arguments", [[], {}, None, ""])
+def test_no_arguments_are_an_empty_object(arguments: object) -> None:
+    (call,) = read(called(function("logical_search", arguments))).tool_calls
+    assert call.arguments in ("{}", "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text("", "tool_calls"),
+        text(None, "tool_use"),
+        text('<tool_call>{"name": "google", "arguments": {}}</tool_call>'),
+        text('<tool_call>{"name": "logical_search", "arg'),
+        text('{"name": "google", "parameters": {"q": "x"}}'),
+        text("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function"),  # DeepSeek
+        text("[TOOL_CALLS]google[ARGS]{}"),
+        text('<function_calls>\n<invoke name="logical_'),
+        text('<tool_code>\nprint(google.search(query="x"))\n</tool_code>'),
+        text("logical_search(query={1})"),
+        text(f"{WRITTEN}\n{READS}"),
+        text(f"{WRITTEN}; {READS}"),
+        text(f"[{WRITTEN}, {READS}]"),
         text(json.dumps({"tool_calls": [CALL]})),
         text(f"```json\n{WRITTEN}\n```"),
         text(f"<|python_tag|>{WRITTEN}"),
         text(f"<|python_start|>{WRITTEN}<|python_end|>"),  # Llama 4
         text(f"<|action_start|><|plugin|>{WRITTEN}<|action_end|>"),  # InternLM
         text(f"<|tool_call>call:logical_search{json.dumps(ARGUMENTS)}<tool_call|>"),  # Gemma
-        text(json.dumps({"name": "logical_search", "args": ARGUMENTS})),
         text(f"<|tool_call|>[{WRITTEN}]"),  # Granite
         text(f"functools[{WRITTEN}]"),  # Phi
         text(f"[TOOL_CALLS] [{WRITTEN}]"),  # Mistral
@@ -205,52 +247,7 @@ def test_an_error_with_a_good_status_is_no_reply(body: object) -> None:
         text(f"Action: logical_search\nAction Input: {json.dumps(ARGUMENTS)}"),  # ReAct
     ],
 )  # fmt: skip
-def test_a_call_is_read_from_its_place_or_from_a_text_that_is_all_call(reply: ModelReply) -> None:
-    (call,) = reply.tool_calls
-    assert (reply.verdict, reply.text, call.name) == ("calls", "", "logical_search")
-    assert json.loads(call.arguments) == ARGUMENTS
-    assert json.loads(call.arguments) == ARGUMENTS
-    assert call.id
-    assert call.from_text is ("vivaldi" in reply.reasoning)
-
-
-def test_several_calls_in_a_text_are_read_in_order() -> None:
-    reads = json.dumps({"name": "chunk_read", "arguments": {"chunk_ids": ["a.1"]}})
-    for written in (
-        f"<tool_call>{WRITTEN}</tool_call>\n<tool_call>{reads}</tool_call>",
-        f"{WRITTEN}\n{reads}",
-        f"{WRITTEN}\n{reads.replace('chunk_read', 'read_chunk')}",
-        f"{WRITTEN}; {reads}",
-        f"[{WRITTEN}, {reads}]",
-        f"[TOOL_CALLS]logical_search[ARGS]{json.dumps(ARGUMENTS)}"
-        '[TOOL_CALLS]chunk_read[ARGS]{"chunk_ids": ["a.1"]}',
-    ):
-        calls = raw_calls(written, 3, OFFERED)
-        assert [call.name for call in calls] == ["logical_search", "chunk_read"], written
-        assert [call.id for call in calls] == ["call_3_1", "call_3_2"]
-
-
-@pytest.mark.parametrize("arguments", [[], {}, None, ""])
-def test_no_arguments_are_an_empty_object(arguments: object) -> None:
-    (call,) = read(called(function("logical_search", arguments))).tool_calls
-    assert call.arguments in ("{}", "")
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        text("", "tool_calls"),
-        text(None, "tool_use"),
-        text('<tool_call>{"name": "google", "arguments": {}}</tool_call>'),
-        text('<tool_call>{"name": "logical_search", "arg'),
-        text('{"name": "google", "parameters": {"q": "x"}}'),
-        text("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function"),  # DeepSeek
-        text("[TOOL_CALLS]google[ARGS]{}"),
-        text('<function_calls>\n<invoke name="logical_'),
-        text('<tool_code>\nprint(google.search(query="x"))\n</tool_code>'),
-    ],
-)
-def test_markup_of_a_call_that_cannot_be_run_is_no_answer(reply: ModelReply) -> None:
+def test_a_call_that_only_a_tool_parser_reads_is_no_answer(reply: ModelReply) -> None:
     assert (reply.verdict, reply.tool_calls) == ("unread call", ())
 
 
