@@ -16,7 +16,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
     ("arag_search/tools/",): 5_143,
-    ("arag_search/agent/",): 4_496,
+    ("arag_search/agent/",): 4_414,
     ("arag_search/evaluation/",): 3_180,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
     ("arag_search/engines/opensearch/",): 4_669,
@@ -24,14 +24,14 @@ CEILINGS = {
     ("arag_search/mcp_server/",): 2_294,
     ("arag_search/cli/",): 4_567,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_867,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_854,
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 17_874,
-    ("tests/",): 58_375,
+    ("tests/",): 58_344,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 143_139
+ALL = 143_013
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -185,6 +185,30 @@ def test_several_calls_in_a_text_are_read_in_order() -> None:
         assert [call.id for call in calls] == ["call_3_1", "call_3_2"]
 
 
+def test_calls_of_a_message_are_kept_as_written_and_get_ids_where_they_have_none() -> None:
+    broken = function("logical_search", '{"query": "ad')
+    message = {**called(broken, {"function": {"name": "google"}}, {}), "content": "Both."}
+    reply = read(message)
+    assert reply.text == "Both."
+    assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == [
+        ("a", "logical_search", '{"query": "ad'),
+        ("call_3_2", "google", "{}"),
+        ("call_3_3", "", "{}"),
+    ]
+
+
+def test_a_refusal_is_text_and_reasoning_is_apart_from_it() -> None:
+    assert text(None, refusal="I will not.") == ModelReply("I will not.")
+    for field in ("reasoning_content", "reasoning"):
+        assert text("Ada", **{field: "Hm."}) == ModelReply("Ada", reasoning="Hm.")
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 5}])
+def test_usage_that_is_absent_or_partial_is_none(usage: object) -> None:
+    body = {"choices": [{"message": {"content": "Ada"}}], "usage": usage}
+    assert read_reply(json.dumps(body), 1).usage is None
+
+
 @pytest.mark.parametrize("arguments", [[], {}, None, ""])
 def test_no_arguments_are_an_empty_object(arguments: object) -> None:
     (call,) = read(called(function("logical_search", arguments))).tool_calls
