@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 17_874,
-    ("tests/",): 58_344,
+    ("tests/",): 58_336,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 143_013
+ALL = 143_005
 
 
 def _counts() -> Counter[tuple[str, ...]]:
