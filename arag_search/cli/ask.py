@@ -45,7 +45,6 @@ def ask_command(
         typer.Argument(
             help="The folder of the index, or a folder of files, whose index is kept in the cache.",
             metavar="INDEX",
-            show_default=False,
         ),
     ] = None,
     question: Annotated[
@@ -54,7 +53,6 @@ def ask_command(
             help="The question; several words are joined by spaces. With --continue and without a "
             "question, each line of the input is one.",
             metavar="QUESTION",
-            show_default=False,
         ),
     ] = None,
     preset: Annotated[
@@ -64,7 +62,6 @@ def ask_command(
             "with --continue that of the conversation]",
             metavar="PRESET",
             autocompletion=suggest_presets,
-            show_default=False,
         ),
     ] = None,
     *,
@@ -79,7 +76,6 @@ def ask_command(
             "is none. The answer may use what was found before. Needs a preset with search, find "
             "and open, such as agentic_rag, which is then the default.",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     recall: Annotated[
@@ -87,7 +83,6 @@ def ask_command(
         typer.Option(
             help="Print a conversation as Markdown, with --json as records; ask nothing.",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     record_replies: RecordReplies = None,

@@ -28,8 +28,7 @@ from arag_search.query.tree import (
 def check_command(
     query: Annotated[str, typer.Argument(help="The query.", metavar="QUERY")],
     index: Annotated[
-        str | None,
-        typer.Option(help="The index whose fields the query may use.", metavar="INDEX"),
+        str | None, typer.Option(help="The index whose fields the query may use.", metavar="INDEX")
     ] = None,
     json: Json = False,
 ) -> int:

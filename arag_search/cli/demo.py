@@ -52,7 +52,6 @@ def demo_command(
         typer.Option(
             help="The folder of the demo's index.  [default: in the cache of arag-search]",
             metavar="INDEX",
-            show_default=False,
         ),
     ] = None,
     model: ModelName = "offline",

@@ -30,7 +30,6 @@ def embed_command(
             "[default: the one that made the existing vectors of the index, else "
             "Qwen/Qwen3-Embedding-0.6B]",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None,
     vectors: Annotated[
@@ -39,7 +38,6 @@ def embed_command(
             help="The folder to keep the vectors in; an index on a server needs one. "
             "[env: ARAG_VECTORS]  [default: INDEX/vectors]",
             metavar="DIR",
-            show_default=False,
         ),
     ] = None,
     unit: Annotated[
@@ -58,8 +56,7 @@ def embed_command(
     shard_size: Annotated[
         int,
         typer.Option(
-            help="Maximum rows per shard. An interruption loses the unfinished shards.",
-            metavar="N",
+            help="Maximum rows per shard. An interruption loses the unfinished shards.", metavar="N"
         ),
     ] = 50_000,
     dtype: Annotated[
@@ -72,7 +69,6 @@ def embed_command(
             help="Encoder processes, 0 to 64, each with the model and a share of the cores; 0 "
             "encodes in this process.  [default: 0; with --ray one per GPU, else one per machine]",
             metavar="N",
-            show_default=False,
         ),
     ] = None,
     sentence_titles: Annotated[
@@ -81,23 +77,17 @@ def embed_command(
             "--sentence-titles/--no-sentence-titles",
             help="Encode each sentence below the title of its passage; A-RAG encodes it alone.  "
             "[default: as in the existing vectors, else with titles]",
-            show_default=False,
         ),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            help="Rows per batch.  [default: 16 on a CPU, else 64]",
-            metavar="N",
-            show_default=False,
-        ),
+        typer.Option(help="Rows per batch.  [default: 16 on a CPU, else 64]", metavar="N"),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
             help="Where the model runs: cpu, cuda, cuda:1, ...  [default: a GPU if there is one]",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None,
     overwrite: Annotated[

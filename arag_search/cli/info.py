@@ -67,7 +67,6 @@ def info_command(
         typer.Option(
             help="The folder of the vectors.  [env: ARAG_VECTORS]  [default: INDEX/vectors]",
             metavar="DIR",
-            show_default=False,
         ),
     ] = None,
     json: Json = False,

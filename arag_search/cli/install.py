@@ -11,7 +11,7 @@ from arag_search.mcp_server.clients.registry import ClientName
 
 
 def install_command(
-    client: Annotated[ClientName, typer.Argument(help="The client.", show_default=False)],
+    client: Annotated[ClientName, typer.Argument(help="The client.")],
     location: Annotated[
         str,
         typer.Argument(

@@ -32,21 +32,17 @@ class HttpOptions(NamedTuple):
             help="The address that http listens on; any but loopback needs a token.  "
             "[default: 127.0.0.1]",
             metavar="HOST",
-            show_default=False,
         ),
     ] = None
     port: Annotated[
         int | None,
-        typer.Option(
-            help="The port of http; 0 takes any.  [default: 8765]", metavar="N", show_default=False
-        ),
+        typer.Option(help="The port of http; 0 takes any.  [default: 8765]", metavar="N"),
     ] = None
     token_env: Annotated[
         str | None,
         typer.Option(
             help="The environment variable with the token that HTTP clients must send.",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None
     access: Annotated[
@@ -56,7 +52,6 @@ class HttpOptions(NamedTuple):
             "one of the tokens, and see the documents that its filter admits. The file is read "
             "again when it changes.",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None
     allow_host: Annotated[
@@ -65,7 +60,6 @@ class HttpOptions(NamedTuple):
             help="Another host name by which HTTP clients reach this server, such as that of "
             "a proxy; any but loopback needs a token. May be repeated.",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None
 
@@ -104,15 +98,12 @@ def mcp_command(
             ".yaml file.  [default: logical_read]",
             metavar="PRESET",
             autocompletion=suggest_presets,
-            show_default=False,
         ),
     ] = None,
     tools: Annotated[
         str | None,
         typer.Option(
-            help="The tools instead of a preset, separated by commas.",
-            metavar="TOOL,...",
-            show_default=False,
+            help="The tools instead of a preset, separated by commas.", metavar="TOOL,..."
         ),
     ] = None,
     max_result_tokens: Annotated[
@@ -120,7 +111,6 @@ def mcp_command(
         typer.Option(
             help="The most tokens of a result, if the client takes fewer than the preset gives.",
             metavar="N",
-            show_default=False,
         ),
     ] = None,
     transport: Annotated[
@@ -134,7 +124,6 @@ def mcp_command(
             help="A sentence on what an index holds, which clients read before the tools: TEXT, "
             "with several indexes NAME=TEXT for each; may be repeated.",
             metavar="TEXT",
-            show_default=False,
         ),
     ] = None,
     opening: Opening,

@@ -31,7 +31,6 @@ def presets_command(
             help="The preset to explain: a name, or the path of a .yaml file.",
             metavar="PRESET",
             autocompletion=suggest_presets,
-            show_default=False,
         ),
     ] = None,
     yaml: Annotated[
@@ -40,9 +39,7 @@ def presets_command(
     index: Annotated[
         str | None,
         typer.Option(
-            help="Also show the tools as a model sees them over this index.",
-            metavar="INDEX",
-            show_default=False,
+            help="Also show the tools as a model sees them over this index.", metavar="INDEX"
         ),
     ] = None,
 ) -> int:

@@ -30,16 +30,12 @@ def read_command(
     index: IndexFolder,
     chunk_ids: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Ids as searches show them in brackets.", metavar="CHUNK_ID", show_default=False
-        ),
+        typer.Argument(help="Ids as searches show them in brackets.", metavar="CHUNK_ID"),
     ] = None,
     document: Annotated[
         str | None,
         typer.Option(
-            help="Print the whole document with this id, instead of passages.",
-            metavar="ID",
-            show_default=False,
+            help="Print the whole document with this id, instead of passages.", metavar="ID"
         ),
     ] = None,
     line: Annotated[
@@ -48,7 +44,6 @@ def read_command(
             help="With --document: print numbered lines from this one on; the first is 0.",
             metavar="N",
             min=0,
-            show_default=False,
         ),
     ] = None,
     lines: Annotated[
@@ -58,7 +53,6 @@ def read_command(
             metavar="N",
             min=1,
             max=20_000,
-            show_default=False,
         ),
     ] = None,
     all_: Annotated[

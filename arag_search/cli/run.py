@@ -57,7 +57,6 @@ def run_command(
             "with --config arag_full]",
             metavar="PRESET",
             autocompletion=suggest_presets,
-            show_default=False,
         ),
     ] = None,
     config: Annotated[
@@ -66,14 +65,10 @@ def run_command(
             help="Settings of A-RAG's repository, one of its configs/*.yaml; implies --format "
             "arag. Other options take precedence.",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     questions_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--questions", help="The same as QUESTIONS.", metavar="FILE", show_default=False
-        ),
+        Path | None, typer.Option("--questions", help="The same as QUESTIONS.", metavar="FILE")
     ] = None,
     format: Annotated[
         Literal["records", "arag"],
@@ -84,8 +79,7 @@ def run_command(
         int, typer.Option(help="Questions answered at once, 1 to 256.", metavar="N")
     ] = 1,
     limit: Annotated[
-        int | None,
-        typer.Option(help="Only the first N questions.", metavar="N", show_default=False),
+        int | None, typer.Option(help="Only the first N questions.", metavar="N")
     ] = None,
     prices: Annotated[
         Path | None,
@@ -93,7 +87,6 @@ def run_command(
             help="A YAML file of lines 'MODEL: {prompt: X, completion: Y}', USD per million "
             "tokens.",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     max_cost: Annotated[
@@ -101,7 +94,6 @@ def run_command(
         typer.Option(
             help="Start no more questions once the run has reached this cost; needs --prices.",
             metavar="USD",
-            show_default=False,
         ),
     ] = None,
     opening: Opening,

@@ -30,9 +30,7 @@ def score_command(
     questions: Annotated[
         Path | None,
         typer.Option(
-            help="Score against this file.  [default: the one the run was given]",
-            metavar="FILE",
-            show_default=False,
+            help="Score against this file.  [default: the one the run was given]", metavar="FILE"
         ),
     ] = None,
     measure: Annotated[
@@ -41,7 +39,6 @@ def score_command(
             help="Print these measures instead, such as EM,TokensToEvidence,Recall@5; may be "
             "repeated.",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None,
     index: SearchedIndex = None,
@@ -58,7 +55,6 @@ def score_command(
         typer.Option(
             help='Human labels to compare with: JSON lines of {"question_id", "label"}.',
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     *,

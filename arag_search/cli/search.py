@@ -206,7 +206,6 @@ def search_command(
             help="The query. Several arguments are joined by spaces; with --tool keyword each of "
             "them is a keyword. Put -- before a query that starts with a minus.",
             metavar="QUERY",
-            show_default=False,
         ),
     ] = None,
     *,

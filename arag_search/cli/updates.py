@@ -27,12 +27,10 @@ def delete_command(
         typer.Argument(
             help="Ids of documents; - reads them from standard input, one per line.",
             metavar="[DOC_ID]...",
-            show_default=False,
         ),
     ] = None,
     missing_ok: Annotated[
-        bool,
-        typer.Option("--missing-ok", help="Skip unknown ids and list them."),
+        bool, typer.Option("--missing-ok", help="Skip unknown ids and list them.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Report what would be deleted, and delete nothing.")

@@ -29,18 +29,13 @@ def view_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The file of the page.  [default: view.html in DIR]",
-            metavar="FILE",
-            show_default=False,
-        ),
+        typer.Option(help="The file of the page.  [default: view.html in DIR]", metavar="FILE"),
     ] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
             help="Take gold answers from this file.  [default: the one the run was given]",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     no_gold: Annotated[

@@ -22,7 +22,6 @@ def words_command(
         typer.Argument(
             help="Words, prefixes, phrases, and queries such as 'film AND librett*', at most 70.",
             metavar="WORD",
-            show_default=False,
         ),
     ] = None,
     fields: Annotated[

@@ -43,7 +43,6 @@ FoldCharacters = Annotated[
         help="Where the lines of documents are numbered (search, find, open of models), longer "
         "lines are folded; 0 folds none. Stored in the index.  [default: 200]",
         metavar="N",
-        show_default=False,
     ),
 ]
 
@@ -61,7 +60,6 @@ MetadataOption = Annotated[
         help="Fields of the records to keep for queries, each with its type: keyword, number "
         "or date. Others are ignored and counted; keys of front matter need no declaration.",
         metavar="NAME:TYPE,...",
-        show_default=False,
     ),
 ]
 
@@ -72,7 +70,6 @@ Workers = Annotated[
         "[default: 0 for less than 16 MB, else cores less one, at most 4; with --ray all cores of "
         "the cluster]",
         metavar="N",
-        show_default=False,
     ),
 ]
 
@@ -82,7 +79,6 @@ Ray = Annotated[
         help="Work on a Ray cluster, whose machines see the same folders at the same paths: auto "
         "(RAY_ADDRESS, or the one on this machine), HOST:PORT, or local, which starts one here.",
         metavar="ADDRESS",
-        show_default=False,
     ),
 ]
 
@@ -101,21 +97,15 @@ class ReadingOptions(NamedTuple):
         typer.Option(
             help="Field of the document id.  [default: id, else made of file name and line]",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None
     title_field: Annotated[
-        str | None,
-        typer.Option(
-            help="Field of the title.  [default: title]", metavar="NAME", show_default=False
-        ),
+        str | None, typer.Option(help="Field of the title.  [default: title]", metavar="NAME")
     ] = None
     text_field: Annotated[
         str | None,
         typer.Option(
-            help="Field of the text.  [default: text, for passages sentences]",
-            metavar="NAME",
-            show_default=False,
+            help="Field of the text.  [default: text, for passages sentences]", metavar="NAME"
         ),
     ] = None
     chunk_tokens: Annotated[
@@ -133,7 +123,6 @@ class StoringOptions(NamedTuple):
             "sentence; forms one whose words match only as they are written; exact one without "
             "keyword search, on OpenSearch only.",
             metavar="sentences,forms,exact",
-            show_default=False,
         ),
     ] = None
     language: Annotated[
@@ -148,9 +137,7 @@ class StoringOptions(NamedTuple):
     shards: Annotated[
         int | None,
         typer.Option(
-            help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]",
-            metavar="N",
-            show_default=False,
+            help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]", metavar="N"
         ),
     ] = None
     workers: Workers = None
@@ -160,15 +147,12 @@ class StoringOptions(NamedTuple):
         typer.Option(
             help="How long to wait for a lost node of OpenSearch.  [default: 600]",
             metavar="SECONDS",
-            show_default=False,
         ),
     ] = None
     keep: Annotated[
         int | None,
         typer.Option(
-            help="Previous indexes to keep on OpenSearch for --rollback.  [default: 1]",
-            metavar="N",
-            show_default=False,
+            help="Previous indexes to keep on OpenSearch for --rollback.  [default: 1]", metavar="N"
         ),
     ] = None
     overwrite: Annotated[
@@ -204,7 +188,6 @@ class SelectionOptions(NamedTuple):
             help="Read files of this name or path as text, such as '*.py' or 'src/**/*.sql', in "
             "addition to those whose ending is known. May be repeated.",
             metavar="PATTERN",
-            show_default=False,
         ),
     ] = None
     exclude: Annotated[
@@ -214,7 +197,6 @@ class SelectionOptions(NamedTuple):
             help="Leave out files and folders of this name or path, such as '*.min.html' or "
             "'_sources/'. May be repeated.",
             metavar="PATTERN",
-            show_default=False,
         ),
     ] = None
     no_ignore: Annotated[
@@ -231,7 +213,6 @@ class SelectionOptions(NamedTuple):
             "--max-file-size",
             help="Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
             metavar="SIZE",
-            show_default=False,
         ),
     ] = None
     root: Annotated[
@@ -241,7 +222,6 @@ class SelectionOptions(NamedTuple):
             help="The folder that ids of files are relative to.  [default: the one that all "
             "sources have in common]",
             metavar="DIR",
-            show_default=False,
         ),
     ] = None
 

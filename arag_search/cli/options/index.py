@@ -39,7 +39,6 @@ SearchedIndex = Annotated[
         help="The index that was searched: evidence is then judged by the text of its "
         "passages that was visible, not by the titles shown.",
         metavar="INDEX",
-        show_default=False,
     ),
 ]
 ScopeFilter = Annotated[
@@ -65,14 +64,12 @@ VectorsFolder = Annotated[
         help="The folder that arag-search embed wrote vectors to.  [default: ARAG_VECTORS, else "
         "vectors in the folder of the index]",
         metavar="DIR",
-        show_default=False,
     ),
 ]
 Fresh = Annotated[
     bool,
     typer.Option(
-        "--fresh",
-        help="For a folder of files: bring its index in step with the files first.",
+        "--fresh", help="For a folder of files: bring its index in step with the files first."
     ),
 ]
 Yes = Annotated[
@@ -86,7 +83,6 @@ EncoderName = Annotated[
         help="The encoder for queries, if the one that made the vectors has another name on "
         "this machine.",
         metavar="NAME",
-        show_default=False,
     ),
 ]
 

@@ -29,7 +29,6 @@ class JudgeOptions(NamedTuple):
             help="A model that judges the answers: an endpoint's, or replay:FILE. Verdicts that "
             "are kept are not asked for again.",
             metavar="MODEL",
-            show_default=False,
         ),
     ] = None
     judge_repeats: Annotated[
@@ -41,9 +40,7 @@ class JudgeOptions(NamedTuple):
     judge_cache: Annotated[
         Path | None,
         typer.Option(
-            help="Where verdicts are kept.  [default: verdicts.jsonl in the folder]",
-            metavar="FILE",
-            show_default=False,
+            help="Where verdicts are kept.  [default: verdicts.jsonl in the folder]", metavar="FILE"
         ),
     ] = None
     base_url: BaseUrl = None

@@ -18,7 +18,6 @@ ModelName = Annotated[
         "--model",
         help="The name of an endpoint's model, offline, or replay:FILE.  [default: ARAG_MODEL]",
         metavar="MODEL",
-        show_default=False,
     ),
 ]
 BaseUrl = Annotated[
@@ -27,7 +26,6 @@ BaseUrl = Annotated[
         help="The address of an OpenAI-compatible endpoint, up to /v1.  [default: ARAG_BASE_URL, "
         "OPENAI_BASE_URL, or OpenAI's]",
         metavar="URL",
-        show_default=False,
     ),
 ]
 RecordReplies = Annotated[
@@ -44,24 +42,15 @@ class ModelOptions(NamedTuple):
     model: ModelName = None
     base_url: BaseUrl = None
     temperature: Annotated[
-        float | None, typer.Option(help="Sampling temperature.", metavar="X", show_default=False)
+        float | None, typer.Option(help="Sampling temperature.", metavar="X")
     ] = None
     reasoning_effort: Annotated[
         str | None,
-        typer.Option(
-            help="How much the model reasons, such as low or high.",
-            metavar="EFFORT",
-            show_default=False,
-        ),
+        typer.Option(help="How much the model reasons, such as low or high.", metavar="EFFORT"),
     ] = None
     timeout_s: Annotated[
         float | None,
-        typer.Option(
-            "--timeout-s",
-            help="Seconds to wait for one reply.",
-            metavar="SECONDS",
-            show_default=False,
-        ),
+        typer.Option("--timeout-s", help="Seconds to wait for one reply.", metavar="SECONDS"),
     ] = None
 
     def choose(
