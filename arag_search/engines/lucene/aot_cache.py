@@ -30,6 +30,7 @@ from arag_search.system.lock import HeldError, hold
 
 _MAX_CACHES = 3
 """One for each environment on a machine; the newest are kept."""
+_LOCK = ".aot.lock"
 _PASSAGES = 400
 _ROUNDS = 40
 """As many searches as an agent makes: Java keeps with the classes which code was used often."""
@@ -43,10 +44,13 @@ _QUERIES = (
 
 
 def create_in_background() -> None:
-    """Start a process that creates the cache, if there is none. It outlives this one, and errors do
-    not matter."""
-    with contextlib.suppress(OSError):
-        if not jvm.aot_cache(jvm.class_path()).exists():
+    """Start a process that creates the cache, if there is none and no other process creates one. It
+    outlives this one, and errors do not matter."""
+    with contextlib.suppress(OSError, HeldError):
+        cache = jvm.aot_cache(jvm.class_path())
+        if not cache.exists():
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            os.close(hold(cache.with_name(_LOCK), ""))
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.DEVNULL,
@@ -68,7 +72,7 @@ def create() -> None:
     written = cache.with_name(".new.aot")
     cache.parent.mkdir(parents=True, exist_ok=True)
     try:
-        lock = hold(cache.with_name(".aot.lock"), "")
+        lock = hold(cache.with_name(_LOCK), "")
     except HeldError:
         return
     try:

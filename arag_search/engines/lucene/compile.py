@@ -244,7 +244,6 @@ def _boosted(query: str, weight: float) -> str:
 
 
 def _double(number: float) -> str:
-    """Write a number as Java reads it."""
     text = repr(float(number))
     return text.replace("inf", "Infinity") if "inf" in text else text
 

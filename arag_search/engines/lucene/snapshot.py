@@ -358,7 +358,6 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _numbers(longs: Any) -> list[int]:
-    """Convert a Java array of long to numbers."""
     return array("q", bytes(memoryview(longs))).tolist()
 
 
@@ -379,7 +378,6 @@ def _commits(directory: Any) -> dict[int, Any]:
 
 
 def _floats(bits: Sequence[int]) -> list[float]:
-    """Return the 32-bit floats with these bits."""
     n = len(bits)
     return list(struct.unpack(f"{n}f", struct.pack(f"{n}i", *bits)))
 

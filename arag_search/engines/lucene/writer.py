@@ -287,8 +287,6 @@ class ShardWriting:
 
 
 class _Index:
-    """A Lucene index that is being written."""
-
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
