@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from arag_search.agent.loop import Agent
-from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
+from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.toolbox import tools_of
-from arag_search.cli.options.model import BaseUrl, ModelName, ModelOptions
-from arag_search.cli.output.printing import print_text, say
+from arag_search.cli.output.printing import print_text
 from arag_search.cli.trajectories import answer_text, step_line, totals_line
 from arag_search.errors import BuildError, IndexExistsError
 from arag_search.questions.files import load_questions
@@ -54,8 +53,6 @@ def demo_command(
             metavar="INDEX",
         ),
     ] = None,
-    model: ModelName = "offline",
-    base_url: BaseUrl = None,
 ) -> int:
     """Index the sample corpus, search it, and answer questions from it.
 
@@ -93,7 +90,7 @@ def demo_command(
             )
         in_full = read.run({"chunk_ids": [shown[0]]}, read_set)
         print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{in_full.text}")
-        failed = _answer(index, ModelOptions(model, base_url))
+        _answer(index)
     name = shlex.quote(str(location))
     print_text(
         "\nNext, on this index:\n"
@@ -106,33 +103,20 @@ def demo_command(
         "  arag-search search my-index '\"a phrase\" AND word'\n"
         "  arag-search ask my-index 'YOUR QUESTION'"
     )
-    return 1 if failed else 0
+    return 0
 
 
-def _answer(index: Index, model: ModelOptions) -> int:
-    """Let the agent answer some of the sample questions, with a line for each step, and return how
-    many failed."""
-    preset = load_preset(PRESET)
-    chosen = model.choose(say)
-    failed = 0
+def _answer(index: Index) -> None:
+    """Let the agent answer some of the sample questions, with a line for each step."""
     with as_file(files("arag_search") / "sample" / "questions.jsonl") as file:
         questions = {question.id: question for question in load_questions(file)}
-    if chosen.name == OFFLINE:
-        print_text(
-            "\nQuestions, answered by the agent with the offline model: plain rules, no language "
-            f"model.\n{HOW_TO_SET}"
-        )
-    try:
-        agent = Agent(index, preset, chosen)
-        for question_id in QUESTIONS:
-            question = questions[question_id]
-            print_text(f"\n? {question.text}")
-            record = agent.ask(question.text, question_id, lambda step: print_text(step_line(step)))
-            if record.failure is not None:
-                failed += 1
-                print_text(f"Failed: {record.failure}")
-                continue
-            print_text(f"{answer_text(record, index)}\n  ({totals_line(record, chosen.name)})")
-    finally:
-        chosen.close()
-    return failed
+    print_text(
+        "\nQuestions, answered by the agent with the offline model: plain rules, no language "
+        f"model.\n{HOW_TO_SET}"
+    )
+    agent = Agent(index, load_preset(PRESET), choose_model(OFFLINE))
+    for question_id in QUESTIONS:
+        question = questions[question_id]
+        print_text(f"\n? {question.text}")
+        record = agent.ask(question.text, question_id, lambda step: print_text(step_line(step)))
+        print_text(f"{answer_text(record, index)}\n  ({totals_line(record, OFFLINE)})")

@@ -53,12 +53,6 @@ def embed_command(
             metavar="auto|flat|FACTORY",
         ),
     ] = "auto",
-    shard_size: Annotated[
-        int,
-        typer.Option(
-            help="Maximum rows per shard. An interruption loses the unfinished shards.", metavar="N"
-        ),
-    ] = 50_000,
     dtype: Annotated[
         Literal["float32", "float16"],
         typer.Option(help="How vectors are stored; float16 takes half the space."),
@@ -78,10 +72,6 @@ def embed_command(
             help="Encode each sentence below the title of its passage; A-RAG encodes it alone.  "
             "[default: as in the existing vectors, else with titles]",
         ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(help="Rows per batch.  [default: 16 on a CPU, else 64]", metavar="N"),
     ] = None,
     device: Annotated[
         str | None,
@@ -130,10 +120,8 @@ def embed_command(
         vectors=vectors,
         units=VECTOR_UNITS if unit == "both" else (unit,),
         index=faiss_index,
-        shard_rows=shard_size,
         dtype=dtype,
         workers=workers,
-        batch_size=batch_size,
         device=device,
         sentence_titles=sentence_titles,
         overwrite=overwrite,

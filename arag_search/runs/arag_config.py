@@ -20,7 +20,7 @@ _SECTIONS = "the sections llm, embedding, agent, data and output"
 _INSTEAD = {
     "llm.api_key": "set ARAG_API_KEY",
     "llm.max_tokens": "the endpoint's limit holds",
-    "embedding": "arag-search embed makes the vectors, with --encoder, --device and --batch-size",
+    "embedding": "arag-search embed makes the vectors, with --encoder and --device",
     "agent.verbose": "arag-search show prints the steps of a question",
     "output": "--out names the folder",
 }

@@ -111,7 +111,7 @@ class BuildOptions(TargetOptions):
             )
         for option, value, least, most in (
             ("--shards", self.shards, 1, MAX_SHARDS),
-            ("--keep", self.keep, 0, MAX_KEPT),
+            ("keep", self.keep, 0, MAX_KEPT),
             ("--workers", self.workers, 0, MAX_WORKERS),
         ):
             if value is not None and not least <= value <= most:
@@ -120,7 +120,7 @@ class BuildOptions(TargetOptions):
                 )
         if self.node_wait_s is not None and not 0 <= self.node_wait_s <= MAX_NODE_WAIT_S:
             raise ArgumentError(
-                f"--node-wait: {self.node_wait_s:g} is out of range.",
+                f"node_wait_s: {self.node_wait_s:g} is out of range.",
                 allowed=f"seconds, 0 to {MAX_NODE_WAIT_S:,}",
             )
         if not math.isfinite(self.checkpoint_s) or self.checkpoint_s < 0:
@@ -175,8 +175,8 @@ def check_location(location: str | Path, options: BuildOptions) -> None:
         return
     for option, value, why in (
         ("--shards", options.shards, "has none"),
-        ("--node-wait", options.node_wait_s, "has no nodes"),
-        ("--keep", options.keep, "keeps no previous index"),
+        ("node_wait_s", options.node_wait_s, "has no nodes"),
+        ("keep", options.keep, "keeps no previous index"),
     ):
         if value is not None:
             raise server_only(option, why, name)

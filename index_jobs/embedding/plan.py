@@ -66,8 +66,8 @@ class EmbedOptions:
 
     def __post_init__(self) -> None:
         for option, value, low, high in (
-            ("--shard-size", self.shard_rows, 1, MAX_SHARD_ROWS),
-            ("--batch-size", 1 if self.batch_size is None else self.batch_size, 1, MAX_BATCH_SIZE),
+            ("shard_rows", self.shard_rows, 1, MAX_SHARD_ROWS),
+            ("batch_size", 1 if self.batch_size is None else self.batch_size, 1, MAX_BATCH_SIZE),
             ("--workers", self.workers or 0, 0, MAX_WORKERS),
         ):
             if not low <= value <= high:

@@ -426,11 +426,3 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         "arag-search: There is an index already.\nWhere: demo index\n"
         "Do: Name a folder that does not exist yet: arag-search demo --to INDEX\n",
     )
-
-
-def test_a_demo_whose_questions_fail_ends_with_1(arag: Command) -> None:
-    Path("empty.replies").write_bytes(b"")
-    done = arag("demo", "--to", "failed demo", "--model", "replay:empty.replies")
-    assert done.code == 1
-    assert done.out.count("\nFailed: NotRecordedError: A call of question s") == 3
-    assert "\nNext, on this index:\n" in done.out

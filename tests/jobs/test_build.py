@@ -230,12 +230,12 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         ),
         (
             lambda: build_index([], Path("index"), BuildOptions(node_wait_s=5)),
-            "--node-wait: an index in a folder has no nodes.\nWhere: index\n"
+            "node_wait_s: an index in a folder has no nodes.\nWhere: index\n"
             "Allowed: an index on a server\nDo: Leave it out.",
         ),
         (
             lambda: BuildOptions(node_wait_s=-1),
-            "--node-wait: -1 is out of range.\nAllowed: seconds, 0 to 86,400",
+            "node_wait_s: -1 is out of range.\nAllowed: seconds, 0 to 86,400",
         ),
         (
             lambda: BuildOptions(workers=65),

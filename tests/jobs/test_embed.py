@@ -99,8 +99,8 @@ def test_an_index_without_text_is_refused_and_nothing_is_left() -> None:
 
 def test_impossible_options_are_refused_before_anything_is_opened() -> None:
     for changes, expected in (
-        ({"shard_rows": 0}, "--shard-size: 0 is out of range."),
-        ({"batch_size": 10_000}, "--batch-size: 10,000 is out of range."),
+        ({"shard_rows": 0}, "shard_rows: 0 is out of range."),
+        ({"batch_size": 10_000}, "batch_size: 10,000 is out of range."),
         ({"workers": 65}, "--workers: 65 is out of range."),
         ({"dtype": "int8"}, '--dtype: "int8" is not known.'),
         ({"units": ()}, "--unit: none is not known."),

@@ -44,7 +44,7 @@ def test_the_name_leads_to_the_previous_index_again_and_to_its_sentences(
         f"No index older than the live one ({first}) is kept.\n"
         f"Where: {opensearch.address}\n"
         f"Allowed: newer ones are there: {second}\n"
-        "Do: Build it again with --overwrite; --keep N keeps more of the previous ones."
+        "Do: Build it again with --overwrite; BuildOptions(keep=N) keeps more of them."
     )
     third = build(opensearch, 4)
     assert opensearch.indexes() == [first, f"{first}.sentences", third]

@@ -142,19 +142,6 @@ class StoringOptions(NamedTuple):
     ] = None
     workers: Workers = None
     ray: Ray = None
-    node_wait: Annotated[
-        float | None,
-        typer.Option(
-            help="How long to wait for a lost node of OpenSearch.  [default: 600]",
-            metavar="SECONDS",
-        ),
-    ] = None
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            help="Previous indexes to keep on OpenSearch for --rollback.  [default: 1]", metavar="N"
-        ),
-    ] = None
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -237,7 +224,6 @@ def build_options(
     bm25: str | None = None,
     metadata: str | None = None,
     without: str | None = None,
-    node_wait: float | None = None,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     no_ignore: bool = False,
@@ -264,7 +250,6 @@ def build_options(
         fields=Fields(id=id_field, title=title_field, text=text_field),
         metadata=parse_metadata(metadata) if metadata is not None else {},
         without=parse_names(without) if without is not None else (),
-        node_wait_s=node_wait,
         files=FileSelection(
             include=tuple(include or ()),
             exclude=tuple(exclude or ()),

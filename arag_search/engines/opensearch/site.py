@@ -192,7 +192,7 @@ class OpenSearchSite:
                 f"No index older than the live one ({live}) is kept.",
                 where=self._where,
                 allowed=f"newer ones are there: {newer}" if newer else "",
-                do="Build it again with --overwrite; --keep N keeps more of the previous ones.",
+                do="Build it again with --overwrite; BuildOptions(keep=N) keeps more of them.",
             )
         to = older[-1]
         meta = to.meta
