@@ -204,7 +204,6 @@ def _print_version(wanted: bool) -> None:
 
 
 def _file_error(error: OSError) -> str:
-    """Describe a problem of a file, or of the output, in the form of our own errors."""
     if error.filename is None and _output_fails():
         _drop_output()
         return f"The output cannot be written ({error.strerror})."
@@ -229,7 +228,6 @@ def _output_fails() -> bool:
 
 
 def _usage_error(error: Any, name: str, arguments: Sequence[str]) -> str:
-    """Describe a problem of options or arguments in the form of our own errors."""
     from arag_search.errors import ArgumentError
 
     what = str(error.format_message()).replace(": Value error, ", ": ")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import Json
-from arag_search.cli.output.printing import print_json, print_text, problem_list
+from arag_search.cli.output.printing import print_json, print_result, problem_list
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.parser import parse
 from arag_search.query.problems import QueryError
@@ -61,14 +61,11 @@ def check_command(
         refused = {"problems": problem_list(error), "mended": error.mended}
         print_json(described | refused, pretty=True)
         return 2
-    tree = _node_json(parsed.tree)
-    if json:
-        understood = {"understood": parsed.understood, "tree": tree, "notes": list(parsed.notes)}
-        print_json(described | understood | {"problems": [], "mended": None}, pretty=True)
-    else:
-        lines = [parsed.understood, "", *_drawn(tree)]
-        print_text("\n".join([*lines, *(f"Note: {note}" for note in parsed.notes)]))
-    return 0
+    tree, notes = _node_json(parsed.tree), list(parsed.notes)
+    lines = [parsed.understood, "", *_drawn(tree), *(f"Note: {note}" for note in notes)]
+    understood = {"understood": parsed.understood, "tree": tree, "notes": notes}
+    values = described | understood | {"problems": [], "mended": None}
+    return print_result("\n".join(lines), values, json)
 
 
 def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import orjson
 import typer
 
-from arag_search.cli.options.index import Json
-from arag_search.cli.output.printing import print_json, print_text
-from arag_search.engines.base import MAX_DELETED_SHARE, Deletions, deletions_of
+from arag_search.cli.options.index import Json, VectorsFolder
+from arag_search.cli.output.printing import print_result
+from arag_search.engines.base import MAX_DELETED_SHARE, deletions_of
 from arag_search.engines.lucene.reader import IndexStatistics, LuceneEngine
 from arag_search.engines.lucene.snapshot import PartStatistics
-from arag_search.engines.opensearch.reader import (
-    ClusterStatistics,
-    OpenSearchEngine,
-    ShardStatistics,
-)
+from arag_search.engines.opensearch.reader import ClusterStatistics, OpenSearchEngine
 from arag_search.errors import (
     AragError,
     IndexDamagedError,
@@ -43,7 +39,14 @@ from index_jobs.updates.folder_index import FolderIndex, is_folder_of_files
 from index_jobs.updates.watching import watch_state
 
 Statistics = IndexStatistics | ClusterStatistics
-Part = PartStatistics | ShardStatistics
+
+
+class Description(NamedTuple):
+    """The description of an index or a sidecar as JSON and in words, and whether it is sound."""
+
+    json: dict[str, Any]
+    text: str
+    is_sound: bool
 
 
 def info_command(
@@ -62,13 +65,7 @@ def info_command(
             "manifests say.",
         ),
     ] = False,
-    vectors: Annotated[
-        str | None,
-        typer.Option(
-            help="The folder of the vectors.  [env: ARAG_VECTORS]  [default: INDEX/vectors]",
-            metavar="DIR",
-        ),
-    ] = None,
+    vectors: VectorsFolder = None,
     json: Json = False,
 ) -> int:
     """Describe indexes and their vectors, and verify them.
@@ -91,44 +88,30 @@ def info_command(
       arag-search info notes/
       arag-search info http://localhost:9200/my-index
     """
-    if len(indexes) == 1:
-        described = _describe(indexes[0], vectors, checksums)
-        if json:
-            print_json(described.json, pretty=True)
-        else:
-            print_text("\n".join(described.lines))
-        return 0 if described.is_sound else 1
-    results: list[_Described] = []
+    described: list[Description] = []
     for index in indexes:
         try:
-            described = _describe(index, vectors, checksums)
+            description = _describe(index, vectors, checksums)
         except AragError as error:
-            problem = {"location": index, "error": error.what}
-            described = _Described(
-                problem, [f"Index {index}", f"  problem      {error.what}"], False
-            )
-        results.append(described)
+            if len(indexes) == 1:
+                raise
+            text = f"Index {index}\n{_line('problem', error.what)}"
+            description = Description({"location": index, "error": error.what}, text, False)
+        described.append(description)
         if not json:
-            print_text("\n".join(described.lines))
+            print_result(description.text, description.json, json)
     if json:
-        print_json([described.json for described in results], pretty=True)
-    return 0 if all(described.is_sound for described in results) else 1
+        values = [description.json for description in described]
+        print_result("", values if len(values) > 1 else values[0], json)
+    return 0 if all(description.is_sound for description in described) else 1
 
 
-class _Described(NamedTuple):
-    """The description of an index as JSON and in words, and whether it is sound."""
-
-    json: dict[str, Any]
-    lines: list[str]
-    is_sound: bool
-
-
-def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
+def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     """Describe and verify an index and its vectors; of a folder of files, the index in the cache.
     Raises the errors of opening them, and IndexDamagedError if the index differs from what its
     manifest says."""
-    folder = FolderIndex.of(index) if is_folder_of_files(index) else None
-    if folder is not None:
+    if is_folder_of_files(index):
+        folder = FolderIndex.of(index)
         if not folder.exists:
             raise IndexNotFoundError(
                 "This folder of files has no index yet.",
@@ -137,41 +120,64 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
             )
         index = str(folder.location)
     with open_index(index) as opened:
-        manifest = opened.manifest
-        statistics, verified = _verified(opened, checksums)
-        unfinished = _unfinished_update(opened)
-        sidecars = described_sidecars(opened, vectors, checksums)
-    deletions = deletions_of(statistics.chunks, statistics.sentences)
-    if checksums and sidecars and all(sidecar.is_sound for sidecar in sidecars):
+        manifest, engine = opened.manifest, opened.engine
+        # Updates in a folder leave nothing unfinished.
+        unfinished = engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
+        statistics, verified = _verified(opened, checksums, is_whole=not unfinished)
+        described_vectors = _sidecars(opened, vectors, checksums)
+    is_sound = all(sidecar.is_sound for sidecar in described_vectors)
+    if checksums and described_vectors and is_sound:
         verified.append("vectors")
-    described = _info_json(index, manifest, statistics, deletions, verified)
     watched = watch_state(index)
-    described = {
-        **described,
+    share = deletions_of(statistics.chunks, statistics.sentences).share
+    parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
+    values = {
+        "location": index,
+        "manifest": orjson.loads(manifest.to_json()),
+        "files": {
+            name: None if part is None else dataclasses.asdict(part) for name, part in parts.items()
+        },
+        "deleted_share": round(share, 6),
+        "verified": verified,
         "unfinished_update": unfinished,
-        "vectors": [sidecar.json for sidecar in sidecars],
+        "vectors": [sidecar.json for sidecar in described_vectors],
         "watched": None if watched is None else dataclasses.asdict(watched),
     }
-    lines = _lines(index, manifest, statistics, deletions, verified)
+    lines = [f"Index {index}", *_manifest_lines(manifest), *_part_lines(statistics)]
+    if manifest.skipped_lines:
+        lines.append(_line("left out", counted(manifest.skipped_lines, "bad line")))
+    if ignored := manifest.undeclared_metadata:
+        keys = ", ".join(f"{key} ({count:,})" for key, count in ignored.items())
+        lines.append(_line("ignored", f"metadata that was not declared: {keys}"))
+    if share > MAX_DELETED_SHARE:
+        advice = f"{share:.1%} deleted: scores are off until arag-search compact {index}"
+        lines.append(_line("advice", advice))
+    if verified:
+        lines.append(_line("verified", _verified_words(verified)))
     if watched is not None:
-        lines.append(
-            f"  in step      {watched.in_step or 'never'}, with {', '.join(watched.sources)}"
-        )
-        lines += [f"  not in step  {' '.join(watched.problem.split())}"] * bool(watched.problem)
-        lines += [f"               {line}" for line in watched.left_out]
+        in_step = f"{watched.in_step or 'never'}, with {', '.join(watched.sources)}"
+        lines.append(_line("in step", in_step))
+        if watched.problem:
+            lines.append(_line("not in step", " ".join(watched.problem.split())))
+        lines += [_line("", line) for line in watched.left_out]
     if unfinished:
-        lines.append(f"  unfinished   an update is running or was interrupted: {unfinished}")
-    lines += [f"  vectors      {sidecar.text}" for sidecar in sidecars]
-    return _Described(described, lines, all(sidecar.is_sound for sidecar in sidecars))
+        running = f"an update is running or was interrupted: {unfinished}"
+        lines.append(_line("unfinished", running))
+    lines += [_line("vectors", sidecar.text) for sidecar in described_vectors]
+    return Description(values, "\n".join(lines), is_sound)
 
 
-def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
+def _line(label: str, text: str) -> str:
+    return f"  {label:<13}{text}"
+
+
+def _verified(opened: Index, checksums: bool, *, is_whole: bool) -> tuple[Statistics, list[str]]:
     """Return the statistics of the index, and the names of its verified parts."""
     engine = opened.engine
     if not isinstance(engine, LuceneEngine | OpenSearchEngine):
         raise TypeError(f"an engine without files: {type(engine).__name__}")
     statistics = engine.statistics()
-    if isinstance(engine, OpenSearchEngine) and engine.unfinished_update:
+    if not is_whole:
         return statistics, []
     check_counts(opened.manifest, statistics, opened.location)
     verified = ["counts"]
@@ -179,33 +185,26 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
         if isinstance(engine, LuceneEngine):  # a server checks its files itself
             engine.verify()
             verified.append("checksums")
-        check_passages(opened)
+        _check_passages(opened)
         verified.append("passages")
     return statistics, verified
 
 
-def check_passages(opened: Index) -> None:
+def _check_passages(opened: Index) -> None:
     """Raise IndexDamagedError if the passages or their places differ from those of the manifest.
     All passages are read."""
-    digest = CorpusDigest.of(opened.engine.scan(None))
-    manifest = opened.manifest
-    wrong: list[str] = []
-    if fingerprint_hex(digest.fingerprint) != manifest.fingerprint:
-        wrong.append("fingerprint")
-    if fingerprint_hex(digest.placement) != manifest.placement:
-        wrong.append("placement")
+    digest, manifest = CorpusDigest.of(opened.engine.scan(None)), opened.manifest
+    wrong = [
+        name
+        for name in ("fingerprint", "placement")
+        if fingerprint_hex(getattr(digest, name)) != getattr(manifest, name)
+    ]
     if wrong:
         raise IndexDamagedError(
             f"The passages are not those of the manifest: another {' and another '.join(wrong)}.",
             where=opened.location,
             do="Build the index again with --overwrite.",
         )
-
-
-def _unfinished_update(opened: Index) -> str:
-    """Return the command of an unfinished update; updates in a folder leave nothing."""
-    engine = opened.engine
-    return engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
 
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
@@ -222,40 +221,7 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
             )
 
 
-def _info_json(
-    location: str,
-    manifest: Manifest,
-    statistics: Statistics,
-    deletions: Deletions,
-    verified: list[str],
-) -> dict[str, Any]:
-    parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
-    return {
-        "location": location,
-        "manifest": orjson.loads(manifest.to_json()),
-        "files": {
-            name: None if part is None else dataclasses.asdict(part) for name, part in parts.items()
-        },
-        "deleted_share": round(deletions.share, 6),
-        "verified": verified,
-    }
-
-
-def _words_of(manifest: Manifest) -> str:
-    """Return how words match, with the language and the steps of their forms."""
-    if not manifest.language:
-        return "match as they are written"
-    language = "in no language" if manifest.language == NONE else f"in {manifest.language}"
-    return f"match their forms {language}: {', '.join(manifest.forms)}"
-
-
-def _lines(
-    location: str,
-    manifest: Manifest,
-    statistics: Statistics,
-    deletions: Deletions,
-    verified: list[str],
-) -> list[str]:
+def _manifest_lines(manifest: Manifest) -> list[str]:
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
@@ -263,77 +229,54 @@ def _lines(
     chunking = f"cut at {manifest.chunk_tokens:,} tokens"
     if manifest.already_chunked:
         chunking = "as given (pre-chunked)"
-    parts: list[tuple[str, Part]] = [("chunk", statistics.chunks)]
-    if statistics.sentences is not None:
-        parts.append(("sentence", statistics.sentences))
-    lines = [
-        f"Index {location}",
-        f"  built        {manifest.created} from {', '.join(manifest.sources)} "
+    words = "match as they are written"
+    if manifest.language:
+        language = "in no language" if manifest.language == NONE else f"in {manifest.language}"
+        words = f"match their forms {language}: {', '.join(manifest.forms)}"
+    rows = {
+        "built": f"{manifest.created} from {', '.join(manifest.sources)} "
         f"({manifest.source_format})",
-        f"  holds        {counted(manifest.documents, 'document')}, "
+        "holds": f"{counted(manifest.documents, 'document')}, "
         f"{counted(manifest.chunks, 'passage')} ({chunking}), "
         f"{counted(manifest.sentences, 'sentence')}, {counted(manifest.tokens, 'token')}",
-        f"  words        {_words_of(manifest)}",
-        f"  lines        {f'folded at {folded:,} characters' if folded else 'as in the source'}",
-        f"  serves       {serves}; fields {manifest.query_schema.describe()}",
-        f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",
-        f"  ranking      BM25, k1 {manifest.k1:g}, b {manifest.b:g}; {manifest.analyser} analyser",
-        f"  engine       {manifest.engine} {manifest.engine_version}, "
+        "words": words,
+        "lines": f"folded at {folded:,} characters" if folded else "as in the source",
+        "serves": f"{serves}; fields {manifest.query_schema.describe()}",
+        "titles": "yes" if manifest.has_titles else "none: title: finds nothing",
+        "ranking": f"BM25, k1 {manifest.k1:g}, b {manifest.b:g}; {manifest.analyser} analyser",
+        "engine": f"{manifest.engine} {manifest.engine_version}, "
         f"format {manifest.format_version}, update {manifest.update}",
-        f"  fingerprint  {manifest.fingerprint}",
-        f"  placement    {manifest.placement}",
-    ]
-    for name, part in parts:
+        "fingerprint": manifest.fingerprint,
+        "placement": manifest.placement,
+    }
+    return [_line(label, text) for label, text in rows.items()]
+
+
+def _part_lines(statistics: Statistics) -> Iterator[str]:
+    for name, part in (("chunk", statistics.chunks), ("sentence", statistics.sentences)):
+        if part is None:
+            continue
+        is_folder = isinstance(part, PartStatistics)
+        pieces = counted(part.files, "file") if is_folder else counted(part.shards, "shard")
         share = part.deleted / max(part.documents + part.deleted, 1)
-        deleted = f", {share:.1%} deleted" if part.deleted else ""
-        lines.append(
-            f"  on disk      {name} index: {part.bytes:,} bytes in {_pieces(part)}, "
-            f"{counted(part.segments, 'segment')}{deleted}"
+        yield _line(
+            "on disk",
+            f"{name} index: {part.bytes:,} bytes in {pieces}, {counted(part.segments, 'segment')}"
+            + (f", {share:.1%} deleted" if part.deleted else ""),
         )
-    if manifest.skipped_lines:
-        lines.append(f"  left out     {counted(manifest.skipped_lines, 'bad line')}")
-    if manifest.undeclared_metadata:
-        keys = ", ".join(
-            f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items()
-        )
-        lines.append(f"  ignored      metadata that was not declared: {keys}")
-    if deletions.share > MAX_DELETED_SHARE:
-        lines.append(
-            f"  advice       {deletions.share:.1%} deleted: scores are off until "
-            f"arag-search compact {location}"
-        )
-    if verified:
-        lines.append(f"  verified     {_verified_words(verified)}")
-    return lines
 
 
 def _verified_words(verified: Sequence[str]) -> str:
     *others, last = verified
-    checked = f"{', '.join(others)} and {last} agree" if others else f"{last} agree"
-    return checked if others else f"{checked}; --checksums reads passages, vectors and files too"
+    if others:
+        return f"{', '.join(others)} and {last} agree"
+    return f"{last} agree; --checksums reads passages, vectors and files too"
 
 
-def _pieces(part: Part) -> str:
-    """Return the number of files of a folder, or of shards on a server."""
-    if isinstance(part, PartStatistics):
-        return counted(part.files, "file")
-    return counted(part.shards, "shard")
+# Vectors
 
 
-# The description of an index's vectors in arag-search info
-
-
-class DescribedSidecar(NamedTuple):
-    """A sidecar as JSON and in words, and whether it is free of problems."""
-
-    json: dict[str, Any]
-    text: str
-    is_sound: bool
-
-
-def described_sidecars(
-    opened: Index, vectors: str | None, checksums: bool
-) -> list[DescribedSidecar]:
+def _sidecars(opened: Index, vectors: Path | None, checksums: bool) -> list[Description]:
     """Describe the sidecars of an index. Sizes of files are compared; with ``checksums`` everything
     is read."""
     try:
@@ -344,27 +287,23 @@ def described_sidecars(
         fitting = fitting_sidecar(root, opened.manifest.placement)
     except VectorsError:
         fitting = None  # described as damaged below
-    return [
-        _damaged(path, sidecar.what)
-        if isinstance(sidecar, VectorsError)
-        else _described(path, sidecar, fitting, checksums)
-        for path, sidecar in sidecars(root)
-    ]
+    return [_sidecar(path, sidecar, fitting, checksums) for path, sidecar in sidecars(root)]
 
 
-def _damaged(path: Path, why: str) -> DescribedSidecar:
-    content = {"folder": str(path), "fits": False, "error": why}
-    return DescribedSidecar(content, f"{path}: damaged: {why}", False)
-
-
-def _described(
-    path: Path, sidecar: VectorManifest, fitting: FittingSidecar | None, checksums: bool
-) -> DescribedSidecar:
-    check = check_contents if checksums else check_sizes
+def _sidecar(
+    path: Path,
+    sidecar: VectorManifest | VectorsError,
+    fitting: FittingSidecar | None,
+    checksums: bool,
+) -> Description:
     try:
-        check(sidecar.files_in(path), "")
+        if isinstance(sidecar, VectorsError):
+            raise sidecar
+        (check_contents if checksums else check_sizes)(sidecar.files_in(path), "")
     except VectorsError as error:
-        return _damaged(path, f"{error.what} ({error.where})")
+        why = error.what if error is sidecar else f"{error.what} ({error.where})"
+        content = {"folder": str(path), "fits": False, "error": why}
+        return Description(content, f"{path}: damaged: {why}", False)
     fits = fitting is not None and fitting.path == path
     gone = None if not fits or fitting is None else fitting.deleted
     deleted = 0 if gone is None else int(gone.sum())
@@ -394,4 +333,4 @@ def _described(
         f"{path}: {rows}; {sidecar.encoder.name}, {sidecar.encoder.dimension:,} dimensions;"
         f" {kinds}, {sidecar.dtype}, {size:,} bytes; {state}; {read}"
     )
-    return DescribedSidecar(content, text, True)
+    return Description(content, text, True)

@@ -106,7 +106,6 @@ def _explained(preset: Preset, location: str | None) -> str:
 
 
 def _written(value: object) -> str:
-    """Format a value as in a file."""
     if isinstance(value, DocumentSettings):
         keys = ", ".join(f"{key}: {_written(inner)}" for key, inner in value)
         return f"{{{keys}}}"

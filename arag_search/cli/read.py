@@ -9,7 +9,7 @@ import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.links import print_linked
-from arag_search.cli.output.printing import print_json, print_text, say
+from arag_search.cli.output.printing import print_json, print_result, print_text, say
 from arag_search.engines.opensearch.schema import ENGINE
 from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.search.documents import IndexDocument
@@ -115,14 +115,9 @@ def read_command(
             return 0
         if document is not None:
             if line is not None:
-                _print_lines(opened, document, line, lines or DEFAULT_LINES, json)
-                return 0
+                return _print_lines(opened, document, line, lines or DEFAULT_LINES, json)
             whole = opened.document_read(document)
-            if json:
-                print_json(whole.to_dict(), pretty=True)
-            else:
-                print_text(_document_text(whole))
-            return 0
+            return print_result(_document_text(whole), whole.to_dict(), json)
         passages = opened.chunk_read(chunk_ids or [])
     if json:
         print_json([passage.to_dict() for passage in passages], pretty=True)
@@ -134,33 +129,29 @@ def read_command(
     return 0
 
 
-def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) -> None:
+def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) -> int:
     """Print lines of a document as the tool open shows them."""
     whole = index.document_lines([doc_id])[0]
     if whole is None:
         index.document_read(doc_id)  # raises the error that suggests ids
-        return
+        return 1
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
     tool = OpenLines(index, most_lines=count, max_result_tokens=sys.maxsize)
     result = tool.run({"reference_id": whole.doc_id, "line_number": first}, read_set)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
-    if json:
-        shown = [
-            number
-            for span in result.passages
-            if span.lines
-            for number in range(span.lines[0], span.lines[1] + 1)
-        ]
-        texts = [{"line": number, "text": whole.line(number)} for number in shown]
-        print_json({"doc_id": whole.doc_id, "count": len(whole), "lines": texts}, pretty=True)
-    else:
-        print_text(result.text)
+    texts = [
+        {"line": number, "text": whole.line(number)}
+        for span in result.passages
+        if span.lines
+        for number in range(span.lines[0], span.lines[1] + 1)
+    ]
+    values = {"doc_id": whole.doc_id, "count": len(whole), "lines": texts}
+    return print_result(result.text, values, json)
 
 
 def _print_list(index: Index) -> None:
-    """Print a line for each document."""
     is_empty = True
     for document in index.documents():
         is_empty = False
@@ -201,7 +192,6 @@ def _print_records(index: Index) -> None:
 
 
 def _document_text(document: IndexDocument) -> str:
-    """Return the title and metadata of a document, then its passages below their ids."""
     header = header_line(document.id, document.title, 1, 1)
     about = metadata_text(document.metadata)
     lines = [f"{header}\n({about})" if about else header]

@@ -214,7 +214,6 @@ def _without_vectors(arag: AragConfig, index: Index, progress: Progress) -> Pres
 
 
 def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
-    """Report how the run ended, and return the exit code."""
     tally = outcome.tally
     print_text(f"{counted(tally.total, 'question')}: {tally.to_text()}, {duration(tally.seconds)}.")
     if model == OFFLINE:

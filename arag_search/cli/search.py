@@ -11,7 +11,7 @@ import typer
 from arag_search.cli.options.index import IndexFolder, Json, Opening
 from arag_search.cli.options.parser import suggest_tools, with_groups
 from arag_search.cli.output.links import print_linked
-from arag_search.cli.output.printing import print_json, print_text, problem_list
+from arag_search.cli.output.printing import print_json, print_result, print_text, problem_list
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
@@ -295,33 +295,24 @@ def _run_documents(
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         began = time.perf_counter()
         result = search.run({"queries": [query]}, read_set)
-    if options.json:
-        print_json(
+    values = {
+        "query": query,
+        "problem": result.text if result.status == "error" else None,
+        "documents": [
             {
-                "query": query,
-                "problem": result.text if result.status == "error" else None,
-                "documents": [
-                    {
-                        "doc_id": shown.doc_id,
-                        "title": read_set.references.known[shown.doc_id].title,
-                        "places": [
-                            {
-                                "passage": span.id,
-                                "lines": span.lines,
-                                "text": span.text_in(result.text),
-                            }
-                            for span in result.passages
-                            if span.reference == shown.reference
-                        ],
-                    }
-                    for shown in result.references
+                "doc_id": shown.doc_id,
+                "title": read_set.references.known[shown.doc_id].title,
+                "places": [
+                    {"passage": span.id, "lines": span.lines, "text": span.text_in(result.text)}
+                    for span in result.passages
+                    if span.reference == shown.reference
                 ],
-                "milliseconds": round((time.perf_counter() - began) * 1000, 3),
-            },
-            pretty=True,
-        )
-    else:
-        print_text(result.text)
+            }
+            for shown in result.references
+        ],
+        "milliseconds": round((time.perf_counter() - began) * 1000, 3),
+    }
+    print_result(result.text, values, options.json)
     return 2 if result.status == "error" else 0
 
 

@@ -82,7 +82,6 @@ def view_command(
 
 
 def _open(path: Path) -> None:
-    """Open a page in the browser. Raises RunError if there is none."""
     if not webbrowser.open(path.absolute().as_uri()):
         raise RunError(
             "No browser could be started; the page is written.",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
-from arag_search.cli.output.printing import print_json, print_text
+from arag_search.cli.output.printing import print_result
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import open_index
 from arag_search.search.nearest import values_json
@@ -64,11 +64,7 @@ def words_command(
             described["passages"] = result.passages
             described["fields"] = [_field_json(field) for field in result.fields]
             texts.append(fields_text(result))
-    if json:
-        print_json(described, pretty=True)
-    else:
-        print_text("\n".join(texts))
-    return 0
+    return print_result("\n".join(texts), described, json)
 
 
 def _field_json(field: FieldSummary) -> dict[str, Any]:

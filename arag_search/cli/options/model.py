@@ -72,7 +72,6 @@ class ModelOptions(NamedTuple):
 
 
 def _retry_text(retry: Retry) -> str:
-    """Describe a call that will be retried."""
     return (
         f"{retry.reason}; attempt {retry.attempt + 1} of {retry.attempts} in {retry.wait_s:.1f} s"
     )

@@ -70,11 +70,20 @@ def run_job(job: Callable[[Progress], Report], json: bool) -> int:
 
 
 def print_report(report: Report, json: bool) -> int:
-    """Print a report; if it is JSON, print its warnings on stderr. Return the exit code 0."""
+    """Print the report of a job, as JSON on one line and with its warnings on stderr. Return the
+    exit code 0."""
     if json:
         for warning in report.warnings():
             say(warning)
-    print_text(report.to_json() if json else report.to_text())
+    return print_result(report.to_text(), report.to_dict(), json, pretty=False)
+
+
+def print_result(text: str, values: object, json: bool, *, pretty: bool = True) -> int:
+    """Print a result in words, or its values as JSON, and return the exit code 0."""
+    if json:
+        print_json(values, pretty=pretty)
+    else:
+        print_text(text)
     return 0
 
 
