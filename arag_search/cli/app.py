@@ -41,9 +41,8 @@ COMMANDS = {
     "info": "Describe indexes and their vectors, and verify them.",
     "presets": "List the presets, or explain one with its prompt.",
     "run": "Answer a file of questions, and record every step.",
-    "show": "Show one question of a run, step by step.",
     "score": "Score a run against gold answers, overall and by type.",
-    "view": "Make a page that shows a run in a browser.",
+    "view": "Show a run in a browser, or one question in the terminal.",
 }
 """The commands in the order of --help, with what it says of them."""
 
@@ -51,9 +50,8 @@ _MODULES = {
     "compact": "updates",
     "delete": "updates",
     "forget": "updates",
-    "show": "view",
 }
-_WITHOUT_INDEX = ("demo", "forget", "install", "presets", "show")
+_WITHOUT_INDEX = ("demo", "forget", "install", "presets")
 SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,

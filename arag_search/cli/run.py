@@ -117,7 +117,7 @@ def run_command(
       arag-search run my-index q.jsonl --model gpt-4o-mini --out runs/a
       arag-search run my-index q.jsonl --preset logicalrag --model offline --out runs/b
       arag-search score runs/a
-      arag-search show runs/a ID
+      arag-search view runs/a ID
       arag-search run --config configs/musique.yaml --questions q.json --output results/musique
 
     The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some

@@ -1,4 +1,4 @@
-"""arag-search show: one question of a run; and how commands show steps, answers and totals."""
+"""Steps, answers and totals of questions, and whole records, as commands show them."""
 
 from __future__ import annotations
 

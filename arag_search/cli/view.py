@@ -1,4 +1,4 @@
-"""arag-search view and show: a run as a page for a browser, and one question in the terminal."""
+"""arag-search view: a run as a page for a browser, or one of its questions in the terminal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from arag_search.cli.options.index import Json, SearchedIndex
+from arag_search.cli.options.index import SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
-from arag_search.cli.output.printing import print_json, print_text
+from arag_search.cli.output.printing import print_result, print_text
 from arag_search.cli.trajectories import trajectory_text
 from arag_search.errors import ArgumentError, RunError
 from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, read_description, read_records
@@ -27,6 +27,14 @@ _NAMED_IDS = 5
 @with_groups
 def view_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
+    question_id: Annotated[
+        str | None,
+        typer.Argument(
+            help="The id of a question, which is printed instead: every step as the model saw it, "
+            "the answer and the totals.",
+            metavar="ID",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The file of the page.  [default: view.html in DIR]", metavar="FILE"),
@@ -50,8 +58,11 @@ def view_command(
     open_it: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser of this machine.")
     ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="With an ID: print its record as JSON.")
+    ] = False,
 ) -> int:
-    """Make a page that shows a run in a browser, question by question.
+    """Show a run in a browser, question by question, or one question in the terminal.
 
     The page is a single file that needs no network and no server. It has figures with intervals, a
     table of questions to sort and filter, and for each question the queries as they were
@@ -59,12 +70,19 @@ def view_command(
     citations. Unfinished runs are shown too. With the options of a judge that the run was scored
     with, the page has its verdicts too.
 
+    If a question was asked more than once, the terminal shows its last record.
+
     Examples:
 
     \b
       arag-search view runs/a --open
+      arag-search view runs/a s06
       arag-search view runs/a --judge gpt-4o-mini
     """
+    if question_id is not None:
+        return _print_question(folder, question_id, json)
+    if json:
+        raise ArgumentError("--json is given without the id of a question.", do="Name a question.")
     if no_gold and questions is not None:
         raise ArgumentError(
             "--no-gold and --questions cannot be used together.", do="Leave one out."
@@ -90,16 +108,7 @@ def _open(path: Path) -> None:
         )
 
 
-def show_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
-    question_id: Annotated[str, typer.Argument(help="The id of a question.", metavar="ID")],
-    json: Json = False,
-) -> int:
-    """Show one question of a run, step by step.
-
-    Every step is printed as the model saw it, then the answer and the totals. If a question was
-    asked more than once, its last record is shown.
-    """
+def _print_question(folder: Path, question_id: str, json: bool) -> int:
     path = folder / RECORDS_FILE
     if not path.is_file():
         raise RunError(
@@ -116,12 +125,7 @@ def show_command(
             do="" if records else "Run it: no question is recorded yet.",
         )
     record = records[question_id]
-    if json:
-        print_json(record.to_json(), pretty=True)
-    else:
-        if (folder / RUN_FILE).is_file():
-            model = read_description(folder).model
-        else:
-            model = record.fingerprints.get("model", "unknown model")
-        print_text(trajectory_text(record, model))
-    return 0
+    model = record.fingerprints.get("model", "unknown model")
+    if (folder / RUN_FILE).is_file():
+        model = read_description(folder).model
+    return print_result(trajectory_text(record, model), record.to_json(), json)

@@ -55,7 +55,7 @@ def test_without_arguments_the_commands_are_listed(
             " 'hybrid', 'naive'.",
             " search",
         ),
-        (["show", "run"], "Missing argument 'ID'.", " show"),
+        (["view"], "Missing argument 'DIR'.", " view"),
         (["check", "a", "b"], "Got unexpected extra argument(s) (b).", " check"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The commands ask and show, as a user at a terminal sees them."""
+"""The commands ask and view, as a user at a terminal sees them."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:
     assert done.json["fingerprints"]["index"].endswith(" in doc_id:goldoni")
 
 
-# show
+# view
 
 
 @pytest.fixture(scope="module")
@@ -229,8 +229,8 @@ def records(folder: Path) -> str:
     return str(place)
 
 
-def test_show_prints_a_trajectory_step_by_step(arag: Command, records: str) -> None:
-    lines = arag("show", records, "q1").out.splitlines()
+def test_view_prints_a_trajectory_step_by_step(arag: Command, records: str) -> None:
+    lines = arag("view", records, "q1").out.splitlines()
     assert lines[:6] == [
         f"Question q1: {QUESTION}",
         "",
@@ -249,38 +249,38 @@ def test_show_prints_a_trajectory_step_by_step(arag: Command, records: str) -> N
     assert lines[-1] == f"Preset {preset_fingerprint(load_preset('logical_read'))}, answered."
 
 
-def test_show_says_why_a_question_failed_and_what_was_refused(arag: Command, records: str) -> None:
-    failed = arag("show", records, "q2")
+def test_view_says_why_a_question_failed_and_what_was_refused(arag: Command, records: str) -> None:
+    failed = arag("view", records, "q2")
     assert failed.code == 0
     assert "\nFailed: ModelAccessError: The key was refused.\n" in failed.out
-    refusal_text = arag("show", records, "q3").out
+    refusal_text = arag("view", records, "q3").out
     assert re.search(r"\(step 1: error, refused, 0 retrieved of \d+ tokens, 0\.0 s\)", refusal_text)
     assert "(Uncited: the answer names no passage that it rests on.)" in refusal_text
 
 
-def test_show_reads_a_record_without_fingerprints(arag: Command, records: str) -> None:
+def test_view_reads_a_record_without_fingerprints(arag: Command, records: str) -> None:
     place = Path("without")
     place.mkdir()
     record = json.loads((Path(records) / "records.jsonl").read_bytes().splitlines()[-1])
     (place / "records.jsonl").write_text(json.dumps({**record, "fingerprints": {}}) + "\n")
-    done = arag("show", "without", "q1")
+    done = arag("view", "without", "q1")
     assert done.code == 0
     assert "retrieved tokens; unknown model: " in done.out
 
 
-def test_show_prints_the_record_as_json(arag: Command, records: str) -> None:
-    assert arag("show", records, "q3", "--json").json["answer"] == "Rome"
+def test_view_prints_the_record_as_json(arag: Command, records: str) -> None:
+    assert arag("view", records, "q3", "--json").json["answer"] == "Rome"
 
 
 def test_an_unknown_question_or_folder_is_reported(arag: Command, records: str) -> None:
-    assert arag("show", records, "q9") == CommandResult(
+    assert arag("view", records, "q9") == CommandResult(
         1,
         "",
         'arag-search: No record has the question id "q9".\n'
         f"Where: {records}/records.jsonl\n"
         "Allowed: q1, q2, q3\n",
     )
-    assert arag("show", "sample", "q1") == CommandResult(
+    assert arag("view", "sample", "q1") == CommandResult(
         1,
         "",
         "arag-search: There are no records.\n"

@@ -175,7 +175,7 @@ def test_text_of_a_model_is_shown_by_run_and_show_and_does_not_control_the_termi
                           ("failed", completion(None, (HOSTILE, HOSTILE)))):  # fmt: skip
             endpoint.reply_with(completion(f"Thinking {HOSTILE}", search), last)
             run_text = at_a_terminal("run", "hostile", questions, *model, "--out", out)[1]
-            show_text = at_a_terminal("show", out, "q\x9b1")[1]
+            show_text = at_a_terminal("view", out, "q\x9b1")[1]
             assert COMMANDS.findall(run_text + show_text) == []
             assert "\\u001b]52;c;" in show_text
             endpoint.reply_with(completion(f"Thinking {HOSTILE}", search), last)
