@@ -11,7 +11,7 @@ import typer
 from arag_search.cli.options.index import Json, SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
-from arag_search.cli.output.printing import print_json, print_text
+from arag_search.cli.output.printing import print_result
 from arag_search.cli.output.score_tables import details_text, measures_text, score_text
 from arag_search.evaluation.judging.judge import read_labels
 from arag_search.evaluation.measures import parse_measures
@@ -108,10 +108,7 @@ def score_command(
             judges=judges,
             labels=labels,
         )
-    if json:
-        print_json(scored.to_json(), pretty=True)
-        return 0
-    print_text(measures_text(scored) if scored.measures else score_text(scored))
+    text = measures_text(scored) if scored.measures else score_text(scored)
     if trajectories:
-        print_text(details_text(scored))
-    return 0
+        text += f"\n{details_text(scored)}"
+    return print_result(text, scored.to_json(), json)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from importlib.resources import files
@@ -290,8 +291,10 @@ def test_factuality_is_judged_instead_or_as_well_where_it_is_asked_for(
 
     model = ScriptedModel(reply)
     monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
-    cache = ("--judge", "m", "--judge-cache", "factuality.jsonl")
-    done = arag("score", sample_run, *cache, "--measure", "Factuality")
+    shutil.copytree(sample_run, "factuality")
+    Path("factuality/verdicts.jsonl").unlink(missing_ok=True)
+    command = ("score", "factuality", "--judge", "m")
+    done = arag(*command, "--measure", "Factuality")
     assert (done.code, done.err) == (0, "")
     assert done.lines[1].split() == ["questions", "Factuality"]
     assert done.lines[2].split() == ["all", "4", "0.500"]
@@ -300,7 +303,7 @@ def test_factuality_is_judged_instead_or_as_well_where_it_is_asked_for(
         in (done.lines)
     )
     names = ("--measure", "JudgeAcc,Factuality,TotalTokens,ToolCalls:logical_search")
-    report = arag("score", sample_run, *cache, *names, "--json").json
+    report = arag(*command, *names, "--json").json
     values = report["means"][0]["values"]
     assert (values["JudgeAcc"], values["Factuality"]) == (1, 0.5)
     assert values["ToolCalls:logical_search"] >= 1

@@ -50,8 +50,6 @@ MARKS: Mapping[tuple[str, str], str] = {
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "arag-search install claude-code my-index"):
         "it changes the settings of clients; tests/cli runs it on copies",
-    ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
-        "needs the client's own command",
     ("arag_search/mcp_server/README.md", "arag-search mcp wiki=/path/to/my-index"):
         "a server runs until its client ends it; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "export SEARCH_TOKEN=$(openssl rand -hex 32)"):
@@ -60,8 +58,6 @@ MARKS: Mapping[tuple[str, str], str] = {
         "the reports are yours, and a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
-    ("arag_search/search/README.md", "arag-search search my-index --tool hybrid"):
-        "needs a model, or an endpoint",
     ("arag_search/search/README.md", "arag-search --install-completion"):
         "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):

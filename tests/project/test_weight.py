@@ -20,18 +20,18 @@ CEILINGS = {
     ("arag_search/evaluation/",): 3_180,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
     ("arag_search/engines/opensearch/",): 4_669,
-    ("arag_search/engines/",): 6_967,
+    ("arag_search/engines/",): 6_966,
     ("arag_search/mcp_server/",): 2_294,
-    ("arag_search/cli/",): 4_567,
+    ("arag_search/cli/",): 4_336,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
     ("arag_search/endpoints/", "arag_search/system/"): 1_854,
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 17_874,
-    ("tests/",): 58_336,
+    ("tests/",): 58_325,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 143_005
+ALL = 142_762
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -37,12 +37,6 @@ class JudgeOptions(NamedTuple):
             help="Verdicts on each answer: the majority counts, or the mean of scores.", metavar="K"
         ),
     ] = 1
-    judge_cache: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where verdicts are kept.  [default: verdicts.jsonl in the folder]", metavar="FILE"
-        ),
-    ] = None
     base_url: BaseUrl = None
 
     @contextmanager
@@ -80,5 +74,5 @@ class JudgeOptions(NamedTuple):
             model,
             measures,
             self.judge_repeats,
-            VerdictCache(self.judge_cache or folder / VERDICTS_FILE),
+            VerdictCache(folder / VERDICTS_FILE),
         )
