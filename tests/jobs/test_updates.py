@@ -70,6 +70,15 @@ def test_added_documents_come_after_all_others_and_replaced_ones_move_there() ->
     assert ids()[-1] == "f.1"
 
 
+def test_a_document_of_which_the_metadata_alone_changed_is_replaced() -> None:
+    build_from(
+        {**document("a", "One."), "year": 1}, options=BuildOptions(metadata={"year": "number"})
+    )
+    for year, replaced in ((1, 0), (2, 1)):
+        report = add_report({**document("a", "One."), "year": year})
+        assert (report["replaced"], report["unchanged"]) == (replaced, 1 - replaced)
+
+
 def test_pre_chunked_passages_skip_deleted_neighbours_and_accept_only_their_kind() -> None:
     Path("chunks.json").write_text(json.dumps([f"{n}:Text {n}." for n in range(5)]))
     build_index(["chunks.json"], INDEX, BuildOptions())

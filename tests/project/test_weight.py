@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_155,
     ("bench/",): 17_874,
-    ("tests/",): 58_325,
+    ("tests/",): 58_334,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 142_762
+ALL = 142_771
 
 
 def _counts() -> Counter[tuple[str, ...]]:
