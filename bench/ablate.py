@@ -28,6 +28,7 @@ from bench.ablation.analysis import analyse
 from bench.ablation.cells import Experiment, Folders, chosen_keys, named, run_cells
 from bench.ablation.design import Design
 from bench.ablation.estimate import estimate_lines
+from bench.ablation.judging.judges import TrajectoryJudges
 from bench.ablation.measure import comparable, run_measure
 from bench.ablation.papers import paper_tables
 from bench.ablation.recorded_runs import RecordedExperiment
@@ -84,11 +85,15 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
     judges_here = options.judge is not None and not options.dry_run
     judge = open_judge(options.judge, suite) if judges_here else None
     trajectories: bool = options.judge_trajectories
-    judges = NO_JUDGES
+    judges, trajectory_judges = NO_JUDGES, None
     if judge is not None:
-        judges = judges_of(suite, judge, root, trajectories=trajectories)
+        root.mkdir(parents=True, exist_ok=True)
+        cache = VerdictCache(root / VERDICTS)  # all suites share their verdicts
+        shown = [measure for name in suite.shown_measures if (measure := run_measure(name))]
+        judges = Judges.of(judge, shown, 1, cache)
+        trajectory_judges = TrajectoryJudges.of(judge, cache) if trajectories else None
     choose = unasked_model if options.dry_run else choose
-    experiment = open_experiment(suite, folders, options, choose, judges)
+    experiment = open_experiment(suite, folders, options, choose, judges, trajectory_judges)
     design = Design(suite, experiment.keys)
     print("\n".join(declaration(design)), end="\n\n", flush=True)
     try:
@@ -222,20 +227,13 @@ def check_judge(suite: Suite, judge: ChatModel | None) -> None:
         )
 
 
-def judges_of(suite: Suite, model: ChatModel, root: Path, *, trajectories: bool) -> Judges:
-    """Return the judges that the measures of a suite need, and with ``trajectories`` those of
-    searches and failures; all suites share their verdicts."""
-    root.mkdir(parents=True, exist_ok=True)
-    shown = [measure for name in suite.shown_measures if (measure := run_measure(name))]
-    return Judges.of(model, shown, 1, VerdictCache(root / VERDICTS), trajectories=trajectories)
-
-
 def open_experiment(
     suite: Suite,
     folders: Folders,
     options: argparse.Namespace,
     choose: ChooseModel,
     judges: Judges,
+    trajectory_judges: TrajectoryJudges | None,
 ) -> Experiment:
     """Open the experiment of the suite, after all checks that need no measurement."""
     if isinstance(suite.experiment, AgentRuns):
@@ -247,6 +245,7 @@ def open_experiment(
             choose=choose,
             measures=suite.shown_measures,
             judges=judges,
+            trajectory_judges=trajectory_judges,
             progress=open_progress,
         )
     if isinstance(suite.experiment, RecordedRuns):

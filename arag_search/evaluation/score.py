@@ -16,8 +16,8 @@ from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
-from arag_search.evaluation.judging.failures import NOT_JUDGED
 from arag_search.evaluation.judging.judge import (
+    NOT_JUDGED,
     Agreement,
     Judge,
     Judgement,

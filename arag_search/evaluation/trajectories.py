@@ -104,18 +104,6 @@ def arguments_of(step: Step) -> Mapping[str, object]:
     return cast(Mapping[str, object], written) if isinstance(written, dict) else {}
 
 
-def query_of(step: Step) -> str:
-    """Return the query of a search as it was issued; several queries or keywords have a line
-    each."""
-    given = arguments_of(step)
-    texts: list[str] = []
-    for name in (*_QUERIES, "meaning"):
-        value = given.get(name)
-        values = cast(list[object], value) if isinstance(value, list) else [value]
-        texts += [str(text) for text in values if text]
-    return "\n".join(texts)
-
-
 def asked_for(step: Step) -> int:
     """Return how many passages a search asked for."""
     given = arguments_of(step)

@@ -11,7 +11,7 @@ from typing import Any
 from arag_search.agent.record import ContextEvent, Record, Step, citation_warning, hits_text
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
-from arag_search.evaluation.judging.failures import NOT_JUDGED
+from arag_search.evaluation.judging.judge import NOT_JUDGED
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score

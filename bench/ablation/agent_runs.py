@@ -27,13 +27,6 @@ from arag_search.evaluation.judging.factuality import means_of
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.measurement import measure_questions
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
-from arag_search.evaluation.unavailable import (
-    GONE,
-    STILL_PRESENT,
-    TakenAway,
-    reason_against,
-    take_away,
-)
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import COMPARED, read_records
 from arag_search.runs.prices import Prices
@@ -46,6 +39,7 @@ from arag_search.tools.preset import Preset
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Folders, Key
 from bench.ablation.estimate import Estimate, estimate, estimate_judge
+from bench.ablation.judging.judges import TrajectoryJudges
 from bench.ablation.measure import run_measure
 from bench.ablation.scoring import MEASURES, row_of, with_verdicts
 from bench.ablation.suite import (
@@ -56,6 +50,13 @@ from bench.ablation.suite import (
     AgentRuns,
     ModelEntry,
     PresetEntry,
+)
+from bench.ablation.unavailable import (
+    GONE,
+    STILL_PRESENT,
+    TakenAway,
+    reason_against,
+    take_away,
 )
 from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
@@ -89,8 +90,8 @@ def unasked_model(entry: ModelEntry, seed: int | None) -> ChatModel:
 
 class AgentExperiment:
     """An Experiment. ``limit`` takes fewer questions than the suite does, drawn the same way.
-    ``measures`` are names of measures in addition to those of every row. With ``judges``, whose
-    model stays open, their verdicts and scores are measured too.
+    ``measures`` are names of measures in addition to those of every row. With judges, whose
+    model stays open, what they say is measured too.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class AgentExperiment:
         choose: ChooseModel = named_model,
         measures: Sequence[str] = (),
         judges: Judges = NO_JUDGES,
+        trajectory_judges: TrajectoryJudges | None = None,
         progress: Callable[[], Progress] | None = None,
     ) -> None:
         """Check all that can be checked before anything runs.
@@ -122,6 +124,7 @@ class AgentExperiment:
         self._questions: dict[str, Sequence[Question]] = {}
         self._taken: dict[str, TakenAway] = {}
         self._judges = judges
+        self._trajectory_judges = trajectory_judges
         more = (measure for name in measures if (measure := run_measure(name)) is not None)
         self._measures = tuple(dict.fromkeys([*MEASURES, *more]))
         self._located: dict[tuple[str, str], LocatedEvidence] = {}
@@ -174,7 +177,7 @@ class AgentExperiment:
         judges = {
             "judge": self._judges.verdicts,
             "factuality judge": self._judges.factuality,
-            "judge of trajectories": self._judges.intents,
+            "judge of trajectories": self._trajectory_judges and self._trajectory_judges.intents,
         }
         more = ", ".join(map(str, self._measures[len(MEASURES) :]))
         return {
@@ -240,7 +243,9 @@ class AgentExperiment:
         ]
         is_whole = self._index(key).manifest.chunks <= MAX_READ_PASSAGES
         passages = located.passages.all if is_whole else ()
-        return with_verdicts(rows, self._judges, asked, records, passages)
+        if self._trajectory_judges is None:
+            return rows
+        return with_verdicts(rows, self._trajectory_judges, asked, records, passages)
 
     def _values(
         self,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from arag_search.agent.models.base import Usage
 from arag_search.agent.prompts import system_prompt
-from arag_search.evaluation.judging.failures import MAX_CASES
 from arag_search.runs.prices import Prices
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import Preset
+from bench.ablation.judging.failures import MAX_CASES
 
 USUAL_CALLS = 5
 REPLY_TOKENS = 1_000

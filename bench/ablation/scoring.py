@@ -11,14 +11,13 @@ from arag_search.agent.record import Record, Step
 from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS as CAP_TOKENS
 from arag_search.evaluation.evidence import Failure, failure_of, sightings_by_passage
-from arag_search.evaluation.judging.failures import FailureVerdict
-from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import EvidencePiece, IndexedPassage
 from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
 from bench.ablation.cells import INTENTS, VERDICT, CellRow
+from bench.ablation.judging.judges import TrajectoryJudges
 from bench.ablation.measure import EVIDENCE_AREA
 
 MEASURES = tuple(Measure(kind) for kind in names.KINDS if not kind.is_ranking)
@@ -69,21 +68,19 @@ def row_of(
 
 def with_verdicts(
     rows: Sequence[CellRow],
-    judges: Judges,
+    judges: TrajectoryJudges,
     questions: Sequence[Question],
     records: Mapping[str, Record],
     passages: Sequence[IndexedPassage],
 ) -> list[CellRow]:
-    """Add to the rows of a run what the judges of trajectories say, if there are any: the intents
-    of searches, and why answers are wrong. ``passages`` are those of the corpus, none if they are
-    not known. Raises ModelError of the judges."""
-    intents = {} if judges.intents is None else judges.intents.judge_all(questions, records)
-    failures: Mapping[str, FailureVerdict] = {}
-    if judges.failures is not None:
-        unread = (None, NO_RECORD)
-        wrong = {row.question_id for row in rows if row.details.get("failure") not in unread}
-        asked = [question for question in questions if question.id in wrong]
-        failures = judges.failures.judge_wrong(asked, records, passages)
+    """Add to the rows of a run what the judges of trajectories say: the intents of searches, and
+    why answers are wrong. ``passages`` are those of the corpus, none if they are not known. Raises
+    ModelError of the judges."""
+    intents = judges.intents.judge_all(questions, records)
+    unread = (None, NO_RECORD)
+    wrong = {row.question_id for row in rows if row.details.get("failure") not in unread}
+    asked = [question for question in questions if question.id in wrong]
+    failures = judges.failures.judge_wrong(asked, records, passages)
 
     def details(id: str) -> dict[str, Any]:
         of_searches = intents.get(id)

@@ -11,10 +11,10 @@ import numpy as np
 from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.measures import GOLD_LEAK, HALLUCINATION, REFUSAL
-from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
 from bench.ablation.analysis import Analysis, Claim, natural
 from bench.ablation.design import Contrast, Policy, Stratum
 from bench.ablation.measure import Comparable, comparable
+from bench.ablation.unavailable import GONE, STILL_PRESENT
 from bench.ablation.values import SetValues, Totals
 from bench.report.markdown import table
 from bench.report.rows import MACRO

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag_search.evaluation.judging.failures import FailureVerdict, failure_verdict_counts
-from arag_search.evaluation.judging.intents import (
+from bench import BenchError
+from bench.ablation.cells import INTENTS, VERDICT, Cell, CellRow, Key, read_cell
+from bench.ablation.judging.failures import FailureVerdict, failure_verdict_counts
+from bench.ablation.judging.intents import (
     Intent,
     IntentMeasures,
     Intents,
     intent_measures,
 )
-from bench import BenchError
-from bench.ablation.cells import INTENTS, VERDICT, Cell, CellRow, Key, read_cell
 from bench.ablation.measure import comparable
 
 Table = NDArray[np.float64]

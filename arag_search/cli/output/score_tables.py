@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from arag_search.evaluation.evidence import FAILURES
-from arag_search.evaluation.judging.failures import NOT_JUDGED
-from arag_search.evaluation.judging.judge import VERDICTS
+from arag_search.evaluation.judging.judge import NOT_JUDGED, VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
 from arag_search.evaluation.score import Row, Score

@@ -1,9 +1,8 @@
 """Judges of answers: requests, repeats, stored verdicts and many questions at once; and the model
 that says whether answers are right, with its agreement with people.
 
-A judge of answers sees question, gold answers, short answer and explanation, never the trajectory;
-those of searches and of failures see what their modules say. Verdicts are cached by request and
-model, so that a run is judged only once.
+The judge sees question, gold answers, short answer and explanation, never the trajectory. Verdicts
+are cached by request and model, so that a run is judged only once.
 """
 
 from __future__ import annotations
@@ -129,9 +128,9 @@ def majority(votes: Sequence[Vote | None]) -> Vote | None:
 
 
 def request_of(prompt: str, shown: Mapping[str, object], question_id: str) -> ModelRequest:
-    """Return a request with a prompt and, as JSON, what the model is shown."""
+    """Return a request with the text of a prompt and, as JSON, what the model is shown."""
     text = orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
-    messages = [Message("system", prompt_text(prompt)), Message("user", text)]
+    messages = [Message("system", prompt), Message("user", text)]
     return ModelRequest(messages, question_id=question_id)
 
 
@@ -144,7 +143,7 @@ def judge_request(prompt: str, gold: str, question: Question, record: Record) ->
         "answer of the candidate": record.answer_short,
         "explanation of the candidate": record.explanation,
     }
-    return request_of(prompt, shown, question.id)
+    return request_of(prompt_text(prompt), shown, question.id)
 
 
 # Judging whether answers are right
@@ -152,6 +151,8 @@ def judge_request(prompt: str, gold: str, question: Question, record: Record) ->
 
 Verdict = Literal["correct", "incorrect", "abstained"]
 VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")
+NOT_JUDGED = "not judged"
+"""What stands for a verdict where no reply has one."""
 
 _VERDICT = re.compile(
     rf"^[\s>#*_`-]*verdict[*_`]*\s*:[\s*_`]*({'|'.join(VERDICTS)})[\s*_`.]*$",

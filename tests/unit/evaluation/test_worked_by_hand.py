@@ -1,5 +1,5 @@
 """Measures of ten trajectories, each value worked out by hand. Those of rankings are in
-test_measured, of intents in test_intents, of A-RAG's categories in test_failures."""
+test_measured, of intents and of A-RAG's categories in tests/unit/bench."""
 
 from __future__ import annotations
 

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
+from typing import cast
 
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation.judging.judge import AnswerJudge, majority, request_of
-from arag_search.evaluation.trajectories import found_something, query_of, searches_of
+from arag_search.evaluation.trajectories import arguments_of, found_something, searches_of
 from arag_search.questions.question import Question
 from arag_search.tokens import cut_to
+from bench.ablation.judging.prompts import prompt_text
 
 MAX_PASSAGE_TOKENS = 1_500
 """What the model sees of a passage."""
@@ -166,7 +168,7 @@ class IntentJudge(AnswerJudge[Intents]):
         read: Callable[[str], str | None],
         again: str,
     ) -> str | None:
-        return majority(self.votes(request_of(prompt, shown, id), read, again))
+        return majority(self.votes(request_of(prompt_text(prompt), shown, id), read, again))
 
 
 def grouped(verdict: str, searches: int) -> tuple[tuple[int, ...], ...]:
@@ -180,6 +182,18 @@ def grouped(verdict: str, searches: int) -> tuple[tuple[int, ...], ...]:
         if numbers:
             groups.append(tuple(numbers))
     return tuple(sorted([*groups, *((number,) for number in left)]))
+
+
+def query_of(step: Step) -> str:
+    """Return the query of a search as it was issued; several queries or keywords have a line
+    each."""
+    given = arguments_of(step)
+    texts: list[str] = []
+    for name in ("query", "queries", "keywords", "meaning"):
+        value = given.get(name)
+        values = cast(list[object], value) if isinstance(value, list) else [value]
+        texts += [str(text) for text in values if text]
+    return "\n".join(texts)
 
 
 def _read_groups(reply: str) -> str | None:

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.evaluation.judging.failures import (
+from arag_search.evaluation.resolution import Passages
+from arag_search.questions.question import Question
+from bench.ablation.judging.failures import (
     CATEGORIES,
     KINDS,
     MAX_CASES,
@@ -17,8 +19,6 @@ from arag_search.evaluation.judging.failures import (
     failure_verdict_counts,
     read_failure,
 )
-from arag_search.evaluation.resolution import Passages
-from arag_search.questions.question import Question
 from tests.support.passages import chunk
 from tests.support.records import read, record, search
 from tests.support.scripted_model import ScriptedModel

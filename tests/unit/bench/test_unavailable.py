@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.unavailable import (
+from arag_search.questions.question import Question
+from bench.ablation.unavailable import (
     GONE,
     IN_QUESTION,
     NO_ANSWER,
@@ -15,7 +16,6 @@ from arag_search.evaluation.unavailable import (
     YES_NO,
     take_away,
 )
-from arag_search.questions.question import Question
 from tests.support.passages import VIVALDI, index_of
 
 

@@ -14,17 +14,16 @@ from functools import partial
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.record import Record
-from arag_search.evaluation.judging.judge import AnswerJudge, majority, request_of
+from arag_search.evaluation.judging.judge import NOT_JUDGED, AnswerJudge, majority, request_of
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.evaluation.resolution import IndexedPassage
-from arag_search.evaluation.unavailable import is_in_texts, texts_of
 from arag_search.questions.question import Question
 from arag_search.tokens import cut_to
+from bench.ablation.judging.prompts import prompt_text
+from bench.ablation.unavailable import is_in_texts, texts_of
 
 MAX_CASES = 100
 """The wrong answers that are judged: the first ones in the order of the questions."""
-NOT_JUDGED = "not judged"
-"""What stands for a verdict where no reply has one."""
 MAX_STEP_TOKENS = 3_000
 """What the model sees of a tool's reply."""
 
@@ -104,7 +103,7 @@ class FailureJudge(AnswerJudge[FailureVerdict]):
         prompt = "judge_failure_naive" if is_naive else "judge_failure"
         allowed = NAIVE_CATEGORIES if is_naive else CATEGORIES
         votes = self.votes(
-            request_of(prompt, shown, question.id),
+            request_of(prompt_text(prompt), shown, question.id),
             partial(read_failure, allowed=allowed),
             _AGAIN.format(" or ".join(allowed)),
         )

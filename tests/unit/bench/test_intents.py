@@ -10,16 +10,16 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.record import Record, Step
-from arag_search.evaluation.judging.intents import (
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.questions.question import Question
+from bench.ablation.judging.intents import (
     Intent,
     IntentJudge,
     IntentMeasures,
     grouped,
     intent_measures,
+    query_of,
 )
-from arag_search.evaluation.judging.verdict_cache import VerdictCache
-from arag_search.evaluation.trajectories import query_of
-from arag_search.questions.question import Question
 from tests.support.records import read, record, search
 from tests.support.scripted_model import ScriptedModel
 
