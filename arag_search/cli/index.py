@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -20,6 +21,7 @@ from arag_search.cli.options.build import (
 from arag_search.cli.options.index import Json, VectorsFolder
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_report, run_job
+from arag_search.engines.lucene import jvm
 from arag_search.engines.open import check_path
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
@@ -27,6 +29,9 @@ from index_jobs.build.new_index import build_index
 from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import formats_help
 from index_jobs.updates.maintenance import roll_back
+
+_SMALL_BYTES = 64 << 20
+"""Of some 200,000 passages: building more is worth Java's second compiler."""
 
 # Code that reads corpora and writes indexes is imported in the command, to keep --help fast.
 
@@ -182,6 +187,8 @@ def index_command(
             vectors=vectors,
             embed=embed,
         )
+    if all(map(os.path.isfile, source)) and sum(map(os.path.getsize, source)) < _SMALL_BYTES:
+        jvm.expect_little()
     return run_job(lambda progress: build_index(source, to, options, progress), json)
 
 

@@ -168,7 +168,8 @@ def mcp_command(
         entrance = stack.enter_context(http.listen()) if is_http else _channel(http)
         live = LiveIndexes({}, settings, about, tuple(locations))
         stack.callback(live.close)
-        opened = OpenedIndexes(live, opening.opening, settings, about)
+        how = partial(opening.opening, is_long=is_http)
+        opened = OpenedIndexes(live, how, settings, about)
         folders: dict[str, ServedFolder] = {}
         for name, location in locations.items():
             folder = folder_index(location, fresh=opening.fresh, yes=opening.yes)

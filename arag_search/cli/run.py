@@ -144,7 +144,7 @@ def run_command(
     chosen = model.choose(progress.note, record_replies=record_replies, allow_offline=False)
     again = same_command(context)
     try:
-        with opening.open(index or _index_of(arag, progress)) as opened:
+        with opening.open(index or _index_of(arag, progress), is_long=True) as opened:
             if preset is None and arag is not None and not vector_units(opened):
                 settings = _without_vectors(arag, opened, progress)
             outcome = run(

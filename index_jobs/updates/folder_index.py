@@ -72,7 +72,7 @@ class FolderIndex:
 
     def bytes(self) -> int:
         """Return the size of its files."""
-        return _size(self.entry)
+        return folder_bytes(self.entry)
 
     def check_discreet(self) -> None:
         """Raise ArgumentError for a folder that holds everything, or everything of a user."""
@@ -170,7 +170,7 @@ def folder_indexes() -> Iterator[FolderIndex]:
 def remove_unused(max_bytes: int = MAX_CACHE_BYTES) -> None:
     """Remove indexes of folders, the longest unused first, until all take at most ``max_bytes``.
     Those in use stay."""
-    sizes = {index: _size(index.entry) for index in folder_indexes()}
+    sizes = {index: folder_bytes(index.entry) for index in folder_indexes()}
     total = sum(sizes.values())
     for index, size in sizes.items():
         if total <= max_bytes:
@@ -184,7 +184,8 @@ def _indexes() -> Path:
     return cache_folder() / "folders"
 
 
-def _size(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
+    """Return the size of what is in a folder; 0 if there is none."""
     size = 0
     for path in folder.rglob("*"):
         with suppress(OSError):

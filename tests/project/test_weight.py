@@ -20,18 +20,18 @@ CEILINGS = {
     ("arag_search/evaluation/",): 2_652,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
     ("arag_search/engines/opensearch/",): 4_669,
-    ("arag_search/engines/",): 6_966,
+    ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_294,
-    ("arag_search/cli/",): 4_335,
+    ("arag_search/cli/",): 4_351,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
     ("arag_search/endpoints/", "arag_search/system/"): 1_854,
     ("index_jobs/sources/",): 6_887,
-    ("index_jobs/",): 5_155,
+    ("index_jobs/",): 5_156,
     ("bench/",): 18_425,
-    ("tests/",): 58_334,
+    ("tests/",): 58_359,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 142_793
+ALL = 142_843
 
 
 def _counts() -> Counter[tuple[str, ...]]:

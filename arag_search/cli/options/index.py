@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from arag_search.engines.lucene import jvm
 from arag_search.engines.opensearch.faults import (
     CA_CERTS_VARIABLE,
     CLIENT_CERT_VARIABLE,
@@ -88,6 +89,8 @@ EncoderName = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+_SMALL_BYTES = 256 << 20
+"""Of some 150,000 passages with sentences. Searches of more are worth Java's second compiler."""
 DEFAULT_TIMEOUT_S = 10.0
 """The same as in arag_search/engines/deadline.py, which --help does not import."""
 
@@ -104,15 +107,20 @@ class Opening(NamedTuple):
     yes: Yes = False
 
     @contextmanager
-    def open(self, location: str) -> Generator[Index]:
+    def open(self, location: str, *, is_long: bool = False) -> Generator[Index]:
         """Open the index at a location, or that of a folder of files, which is built if there is
-        none. Raises as ``open_index``, and what building raises."""
-        with self.located(location) as index, self.opening(index).open() as opened:
+        none; see ``opening``. Raises as ``open_index``, and what building raises."""
+        with self.located(location) as index, self.opening(index, is_long).open() as opened:
             yield opened
 
-    def opening(self, location: str) -> IndexOpening:
-        """Return how the index at a location is opened."""
+    def opening(self, location: str, is_long: bool = False) -> IndexOpening:
+        """Return how the index at a location is opened. ``is_long`` says that it may be searched
+        thousands of times."""
         from arag_search.search.index import IndexOpening
+        from index_jobs.updates.folder_index import folder_bytes
+
+        if not is_long and folder_bytes(Path(location)) < _SMALL_BYTES:
+            jvm.expect_little()
 
         return IndexOpening(
             location,

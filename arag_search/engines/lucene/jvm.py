@@ -73,6 +73,7 @@ CLASSES_JAR = Path(__file__).parent / "java" / "arag-search-lucene.jar"
 class _State:
     lock = threading.Lock()
     pid: int | None = None
+    flags: tuple[str, ...] = ()
     keep: Any = None
     """Java holds loggers weakly; a logger that is dropped forgets its level."""
 
@@ -90,6 +91,12 @@ def start(*flags: str) -> None:
         if _State.pid is None:
             _start(flags)
             _State.pid = os.getpid()
+
+
+def expect_little() -> None:
+    """Let Java start without its second compiler, when it is needed: where little is built, or
+    some hundred times searched, that takes more time than it saves."""
+    _State.flags = ("-XX:TieredStopAtLevel=1",)
 
 
 def stop() -> None:
@@ -253,6 +260,7 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
         f"-Xms{FIRST_HEAP_MB}m",
         *FIXED_FLAGS,
         f"-XX:ErrorFile={cache.parent / 'java-crash-%p.log'}",
+        *_State.flags,
         *(more_flags or cache_flags(cache)),
     ]
     try:
