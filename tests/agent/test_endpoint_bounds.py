@@ -157,20 +157,19 @@ def other_endpoint() -> Iterator[Endpoint]:
         yield running
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_another_port_is_not_followed(
-    server: RawServer, other_endpoint: Endpoint, status: int
+    server: RawServer, other_endpoint: Endpoint
 ) -> None:
     target = (
         other_endpoint.base_url.replace("http://", "http://anna:s3cret@")
         + "/chat/completions?key=s"
     )
     server.reply_with(
-        [f"HTTP/1.1 {status} Go\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()]
+        [f"HTTP/1.1 307 Go\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()]
     )
     error = model_error(ModelAccessError, server)
     assert str(error) == (
-        f"The endpoint redirects to another address (status {status}): "
+        f"The endpoint redirects to another address (status 307): "
         f"{other_endpoint.base_url}/chat/completions\n"
         f"Where: model m at {server.url}/v1\n"
         "Allowed: redirects within one scheme, host and port\n"

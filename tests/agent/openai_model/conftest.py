@@ -45,7 +45,6 @@ def patient(endpoint: Endpoint, all_waits: WaitLog) -> Iterator[OpenAIModel]:
         "m",
         base_url=endpoint.base_url,
         key=KEY,
-        timeout_s=0.25,
         max_retries=2,
         sleep=all_waits.sleep,
         chance=lambda: 0.0,

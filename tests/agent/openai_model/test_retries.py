@@ -12,9 +12,7 @@ import pytest
 
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.endpoints.calls import Retry
-from arag_search.errors import (
-    ModelUnavailableError,
-)
+from arag_search.errors import ModelUnavailableError
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, QUESTION, WaitLog, raised_message, where_line
 from tests.support.patience import PATIENCE_S
@@ -112,14 +110,18 @@ def test_a_rate_limit_without_end_is_reported_with_the_attempts(
 
 
 def test_a_silent_endpoint_is_given_up_after_the_last_attempt(
-    patient: OpenAIModel, endpoint: Endpoint
+    endpoint: Endpoint, waits: WaitLog
 ) -> None:
     endpoint.reply_with(Answer(silent=True))
-    assert raised_message(patient, ModelUnavailableError) == (
+    model = OpenAIModel(
+        "m", base_url=endpoint.base_url, timeout_s=0.1, max_retries=2, sleep=waits.sleep
+    )
+    assert raised_message(model, ModelUnavailableError) == (
         "The endpoint gave no reply in 3 attempts (the endpoint did not answer in time)."
         f"{where_line(endpoint)}\n"
         f"Do: Check that {endpoint.base_url} is the right address, or try again later."
     )
+    model.close()
 
 
 def test_an_absent_endpoint_is_reported_with_the_cause() -> None:
