@@ -81,7 +81,7 @@ def test_threads_share_a_script_and_each_reply_is_given_once() -> None:
 
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {}}}
 CALL_REPLY = ModelReply(
-    "Hm.", (ToolCall("x1", "search", '{"query": "ad'),), "Think.", Usage(5, 2, "endpoint")
+    "Hm.", (ToolCall("x1", "search", '{"query": "ad'),), "Think.", Usage(5, 2, "endpoint"), "length"
 )
 STEP = ModelRequest(
     [Message("user", "Who?"), Message("assistant", "Hm."), Message("tool", "Ada", (), "x1")],

@@ -58,7 +58,10 @@ def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> N
     [
         ('{"query": NaN}', "NaN is no JSON number"),
         ('{"top_k": 1e999}', "1e999 is too large a number"),
-        ("[" * 100_000, "nested too deeply"),
+        *(
+            (f'{{"query": {"[" * levels}{"]" * levels}}}', "nested too deeply")
+            for levels in (51, 497, 990, 100_000)
+        ),
         ("vivaldi", "Expecting value at character 1"),
     ],
 )
@@ -66,6 +69,7 @@ def test_arguments_that_are_not_strict_json_are_rejected(
     ask: Ask, arguments: str, problem: str
 ) -> None:
     (step,) = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).steps
+    assert (step.status, step.tool_input) == ("error", arguments)
     assert step.tool_output.startswith(
         f"Tool not run: the arguments are not valid JSON ({problem}): "
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -47,8 +48,10 @@ def function(name: object, arguments: object, id: object = "a") -> dict[str, obj
         text("Vivaldi", ""),
         text("Vivaldi", "eos_token"),  # TGI
         text("Vivaldi", "end_turn"),  # Anthropic behind a proxy
+        *(text("Vivaldi", ending) for ending in ("eos", "function_call", "tool_calls", 7, [], {})),
         text([{"type": "text", "text": "Vivaldi"}]),
         text({"type": "text", "text": "Vivaldi"}),
+        text(["Viv", {"type": "text", "text": "aldi"}, {"type": "text", "text": None}, {}]),
         text("Vivaldi", tool_calls=[]),
         text("Vivaldi", tool_calls={}),
         text("Vivaldi", tool_calls=None, function_call=None, refusal=None),
@@ -123,28 +126,45 @@ def test_a_reply_without_anything_is_nothing(body: str) -> None:
     assert read_reply(body, 1, OFFERED).verdict == "nothing"
 
 
-@pytest.mark.parametrize("ending", ["error", "insufficient_system_resource", "abort", "length"])
-def test_a_reply_with_another_ending_is_broken_off(ending: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "cut"),
+    [
+        ("length", "length"), ("MAX_TOKENS", "length"), ("model_length", "length"),
+        ("content_filter", "content_filter"), ("SAFETY", "content_filter"),
+        *((ending, ending) for ending in ("error", "abort", "insufficient_system_resource")),
+    ],
+)  # fmt: skip
+def test_a_reply_with_another_ending_is_broken_off(ending: str, cut: str) -> None:
     reply = text("Half a", ending)
-    assert (reply.verdict, reply.cut) == ("broken off", ending)
-    assert read(called(function("logical_search", "{}")), "error").verdict == "broken off"
+    assert (reply.verdict, reply.cut) == ("broken off", cut)
+    called_too = read(called(function("logical_search", "{}")), ending)
+    assert called_too.verdict == ("calls" if cut == "length" else "broken off")
 
 
 def test_a_byte_order_mark_is_no_part_of_a_reply() -> None:
     assert read_reply('\ufeff{"choices": [{"message": {"content": "Ada"}}]}', 1).text == "Ada"
 
 
+NO_CHOICES = "holds no choices"
+NO_COMPLETION = "is not a chat completion (at choices)"
+
+
 @pytest.mark.parametrize(
-    "body",
+    ("body", "problem"),
     [
-        {"error": {"message": "no"}},
-        {"error": "no", "choices": []},
-        {"choices": [{"error": {"code": 502, "message": "no"}, "message": {"content": "Half"}}]},
+        ("{}", NO_CHOICES), ("[]", NO_CHOICES), ('{"error": {"message": "no"}}', NO_CHOICES),
+        ('{"error": "no", "choices": []}', NO_CHOICES), ("[" * 100_000, "is not JSON"),
+        ('{"choices": {}}', NO_COMPLETION), ('{"choices": "ab"}', NO_COMPLETION),
+        ('{"choices": [{"error": {"code": 502}, "message": {"content": "Half"}}]}',
+         "broke off with an error"),
     ],
-)
-def test_an_error_with_a_good_status_is_no_reply(body: object) -> None:
-    with pytest.raises(ValueError, match=r"^The endpoint's reply "):
-        read_reply(json.dumps(body), 1)
+)  # fmt: skip
+def test_what_is_no_reply_or_an_error_with_a_good_status_is_refused(
+    body: str, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^The endpoint's reply ") as caught:
+        read_reply(body, 1)
+    assert str(caught.value) == f"The endpoint's reply {problem}"
 
 
 # Calls
@@ -203,10 +223,21 @@ def test_a_refusal_is_text_and_reasoning_is_apart_from_it() -> None:
         assert text("Ada", **{field: "Hm."}) == ModelReply("Ada", reasoning="Hm.")
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 5}])
-def test_usage_that_is_absent_or_partial_is_none(usage: object) -> None:
-    body = {"choices": [{"message": {"content": "Ada"}}], "usage": usage}
-    assert read_reply(json.dumps(body), 1).usage is None
+@pytest.mark.parametrize("part", ["prompt_tokens", "completion_tokens"])
+@pytest.mark.parametrize(
+    "count", [-1, 10**10, 10**400, 1.5, math.inf, math.nan, True, "7", None, [7], {}]
+)
+def test_usage_that_is_absent_partial_or_impossible_is_none(part: str, count: object) -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 4}
+    for reported in (None, {}, {part: 5}, {**usage, part: count}):
+        body = {"choices": [{"message": {"content": "Ada"}}], "usage": reported}
+        assert read_reply(json.dumps(body), 1) == ModelReply("Ada")
+
+
+def test_a_number_too_long_for_python_does_not_lose_a_reply() -> None:
+    usage = f'{{"prompt_tokens": 3, "completion_tokens": {"9" * 5000}}}'
+    body = f'{{"choices": [{{"message": {{"content": "Ada"}}}}], "usage": {usage}}}'
+    assert read_reply(body, 1) == ModelReply("Ada")
 
 
 @pytest.mark.parametrize("arguments", [[], {}, None, ""])
@@ -283,7 +314,40 @@ def test_a_name_with_a_wrapper_is_taken_only_where_one_tool_is_left() -> None:
     assert call.name == "google"
 
 
-# Any text
+# Any reply and any text
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["text", "name", "arguments", "function", "id", "content", "type"]),
+            inner,
+        )
+    ),
+    max_leaves=6,
+)
+FIELDS = st.sampled_from(
+    ["content", "refusal", "reasoning", "reasoning_content", "tool_calls", "role"]
+)
+
+
+@given(
+    message=st.dictionaries(FIELDS, JSON) | JSON,
+    more=st.dictionaries(st.sampled_from(["finish_reason", "index"]), JSON),
+    usage=JSON | st.dictionaries(st.sampled_from(["prompt_tokens", "completion_tokens"]), JSON),
+    choices=st.none() | JSON,
+)
+def test_any_reply_is_read_or_refused_with_a_message_of_ours(
+    message: object, more: dict[str, object], usage: object, choices: object
+) -> None:
+    content: dict[str, object] = {"choices": choices or [{"message": message, **more}]}
+    try:
+        reply = read_reply(json.dumps({**content, "usage": usage}), 1)
+    except ValueError as error:
+        assert str(error).startswith("The endpoint's reply ")
+    else:
+        assert reply.usage is None or reply.usage.is_plausible
 
 
 @given(st.text(st.sampled_from('<>think/[]THINK{}|"a: \n')))
