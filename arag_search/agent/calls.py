@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -63,10 +63,9 @@ class CallRunner:
         try:
             arguments = parsed_arguments(call.arguments)
         except ValueError as error:
-            return CallOutcome(
-                call.arguments, self._record_shown(state, call.name, error_result(str(error)))
-            )
-        result = self._result(state, call.name, arguments)
+            arguments, result = call.arguments, error_result(str(error))
+        else:
+            result = self._result(state, call.name, arguments)
         return CallOutcome(
             arguments if _is_plain(arguments) else call.arguments,
             self._record_shown(state, call.name, result),
@@ -130,19 +129,24 @@ def parsed_arguments(text: str) -> object:
     ) from None
 
 
-def history_call(call: ToolCall, call_id: str) -> ToolCall:
-    """Return the call in the form that later requests contain. Some servers refuse a history whose
-    arguments are not JSON, so such arguments become an empty object; the result quotes them."""
-    try:
-        is_object = isinstance(parsed_arguments(call.arguments), dict)
-    except ValueError:
-        is_object = False
-    written = call.arguments if is_object and call.arguments.strip() else NO_ARGUMENTS
-    return ToolCall(call_id, call.name, written)
+def history_calls(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
+    """Return the calls in the form that later requests contain, with unique ids. Some servers
+    refuse a history whose arguments are not JSON, so such arguments become an empty object; the
+    result quotes them."""
+    kept: list[ToolCall] = []
+    for number, call in enumerate(calls, 1):
+        is_taken = any(call.id == other.id for other in kept)
+        call_id = call.id if call.id and not is_taken else f"call_{step}_{number}"
+        try:
+            is_object = isinstance(parsed_arguments(call.arguments), dict)
+        except ValueError:
+            is_object = False
+        written = call.arguments if is_object and call.arguments.strip() else NO_ARGUMENTS
+        kept.append(ToolCall(call_id, call.name, written))
+    return tuple(kept)
 
 
 def _repeat_notice(step: Step) -> ToolResult:
-    """Return the answer to a call that was made before."""
     if step.status == "error":
         had = "and was refused"
     elif step.hit_ids:
@@ -161,8 +165,7 @@ def _repeat_notice(step: Step) -> ToolResult:
 
 
 def _is_plain(arguments: object) -> bool:
-    """Return whether any JSON reader can read the arguments: no lone surrogates, no numbers beyond
-    64 bits."""
+    # orjson writes no lone surrogates and no numbers beyond 64 bits, which few readers take.
     try:
         orjson.dumps(arguments)
     except TypeError:

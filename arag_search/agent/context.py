@@ -17,8 +17,7 @@ from arag_search.agent.record import ContextEvent, ContextEventKind, Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult
-from arag_search.tools.registry import TOOLS
-from arag_search.tools.rendering import PassageSpan, names, shown_title
+from arag_search.tools.rendering import names, shown_title
 
 SUMMARIZE = "summarize"
 NOTE = "Note: the conversation has "
@@ -56,10 +55,7 @@ class Context:
     def is_full(self, state: State) -> bool:
         """Return whether summarize must be called before the next request, so that the reply has
         room."""
-        return self._is_full(self.tokens(state))
-
-    def _is_full(self, tokens: int) -> bool:
-        return tokens + REPLY_RESERVE >= self.max_tokens
+        return self.tokens(state) + REPLY_RESERVE >= self.max_tokens
 
     def warned(self, state: State, result: ToolResult) -> ToolResult:
         """Return the last result of a turn, with a warning line if the conversation has become
@@ -67,7 +63,8 @@ class Context:
         anyway."""
         tokens = self.tokens(state) + result.result_tokens
         is_long = tokens >= WARNING_SHARE * self.max_tokens
-        if state.context_warned or not is_long or self._is_full(tokens):
+        is_full = tokens + REPLY_RESERVE >= self.max_tokens
+        if state.context_warned or not is_long or is_full:
             return result
         state.context_warned = True
         self._note(state, "warning", tokens, tokens)
@@ -82,8 +79,10 @@ class Context:
         assert result.kept is not None
         before = self.tokens(state)
         kept = list(dict.fromkeys(result.kept))
-        removed = self._remove(state, kept)
-        removed += self._remove_windows(state, kept)
+        removed = [
+            *(id for shown in _shown_steps(state) for id in _removed_from(state, shown, kept)),
+            *self._remove_windows(state, kept),
+        ]
         after = self.tokens(state)
         state.context_warned = False
         state.calls.clear()
@@ -100,7 +99,7 @@ class Context:
         """Return the references to keep if the model names none: those that it opened last, then
         those that were shown last, as many as fit."""
         results = [shown for shown in _shown_steps(state) if shown.references]
-        reads = [shown for shown in results if _kind(shown.step) == "read"]
+        reads = [shown for shown in results if shown.step.is_read]
         room = KEPT_SHARE * self.max_tokens
         kept: dict[str, None] = {}
         for shown in [*reversed(reads), *reversed(results)]:
@@ -110,14 +109,6 @@ class Context:
             kept.update(dict.fromkeys(shown.references[:_MAX_FALLBACK]))
         return list(kept)[:_MAX_FALLBACK]
 
-    def _remove(self, state: State, kept: Collection[str]) -> list[str]:
-        """Remove the content of all other references; return them. O(messages)."""
-        removed: dict[str, None] = {}
-        for shown in _shown_steps(state):
-            gone = [id for id in shown.references if id not in kept]
-            removed.update(dict.fromkeys(_removed_from(state, shown, gone)))
-        return list(removed)
-
     def _remove_windows(self, state: State, kept: Iterable[str]) -> list[str]:
         """Remove the oldest windows of kept references while the kept content exceeds its share;
         return the references. O(messages)."""
@@ -126,14 +117,14 @@ class Context:
             shown for shown in _shown_steps(state) if set(shown.references).intersection(kept)
         ]
         total = sum(count_tokens(state.messages[shown.message].content) for shown in results)
-        removed: dict[str, None] = {}
-        for shown in sorted(results, key=lambda shown: _kind(shown.step) != "read"):
+        removed: list[str] = []
+        for shown in sorted(results, key=lambda shown: not shown.step.is_read):
             if total <= limit:
                 break
             before = count_tokens(state.messages[shown.message].content)
-            removed.update(dict.fromkeys(_removed_from(state, shown, shown.references)))
+            removed += _removed_from(state, shown)
             total -= before - count_tokens(state.messages[shown.message].content)
-        return list(removed)
+        return removed
 
     def _note(
         self,
@@ -144,15 +135,8 @@ class Context:
         kept: Sequence[str] = (),
         removed: Sequence[str] = (),
     ) -> None:
-        step = len(state.steps)
-        state.context.append(
-            ContextEvent(step, kind, before, after, tuple(kept), tuple(dict.fromkeys(removed)))
-        )
-
-
-def _kind(step: Step) -> str:
-    tool = TOOLS.get(step.tool_name)
-    return "control" if tool is None else tool.kind
+        step, gone = len(state.steps), tuple(dict.fromkeys(removed))
+        state.context.append(ContextEvent(step, kind, before, after, tuple(kept), gone))
 
 
 def _shown_steps(state: State) -> list[_ShownStep]:
@@ -164,10 +148,10 @@ def _shown_steps(state: State) -> list[_ShownStep]:
     ]
 
 
-def _removed_from(state: State, shown: _ShownStep, references: Iterable[str]) -> list[str]:
-    """Remove the content of references from a result; return those that it still had."""
+def _removed_from(state: State, shown: _ShownStep, kept: Collection[str] = ()) -> list[str]:
+    """Remove the content of other references from a result; return those that it still had."""
     gone = state.removed.setdefault(shown.step.step, set())
-    new = [id for id in references if id not in gone]
+    new = [id for id in shown.references if id not in kept and id not in gone]
     if not new:
         return []
     gone.update(new)
@@ -182,16 +166,16 @@ def _removed_from(state: State, shown: _ShownStep, references: Iterable[str]) ->
 
 
 def _without(step: Step, gone: Collection[str]) -> str:
-    """Return the output of a step without the content of references."""
-    if _kind(step) == "read":
+    if step.is_read:
         shown = step.references[0].reference
         lines = [span.lines for span in step.passages if span.lines is not None]
         which = f" lines {lines[0][0]}-{lines[-1][1]}" if lines else ""
         return f"Removed by summarize: {step.tool_name} [{shown}]{which}."
     spans = [span for span in step.passages if span.reference is not None]
     blocks = [
-        (reference or "", _text_of(step.tool_output, list(group)))
+        (reference or "", step.tool_output[shown[0].start : shown[-1].end])
         for reference, group in groupby(spans, key=lambda span: span.reference)
+        for shown in [list(group)]
     ]
     head = step.tool_output[: spans[0].start].rstrip("\n") if spans else ""
     named = names([f"[{id}]" for id in gone], _MAX_NAMED_TOKENS, "{}")
@@ -200,12 +184,7 @@ def _without(step: Step, gone: Collection[str]) -> str:
     return "\n".join([*([head] if head else []), *kept, f"{count} removed: {named}."])
 
 
-def _text_of(output: str, spans: Sequence[PassageSpan]) -> str:
-    return output[spans[0].start : spans[-1].end]
-
-
 def _reply(state: State, kept: Sequence[str], before: int, after: int) -> str:
-    """Return the reply of summarize."""
     named: list[str] = []
     for id in kept:
         reference = state.read_set.references.known[id]

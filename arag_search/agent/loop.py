@@ -28,7 +28,7 @@ from arag_search.agent.answers import (
     is_refusal,
     parse_answer,
 )
-from arag_search.agent.calls import CallRunner, history_call
+from arag_search.agent.calls import CallRunner, history_calls
 from arag_search.agent.context import SUMMARIZE, Context
 from arag_search.agent.memory_agent import MemoryReader
 from arag_search.agent.models.base import (
@@ -128,13 +128,10 @@ class Agent:
             guarded=preset.loop_guards,
             max_calls=preset.max_loops if preset.replies is None else None,
         )
-        self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
-        self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
+        self._schema_tokens = sum(count_tokens(str(schema)) for schema in self.calls.schemas)
         self._context = (
             Context(preset.token_budget, self._schema_tokens) if preset.manages_context else None
         )
-        self._calls_a_turn = preset.calls_a_turn
-        self._cites_documents = preset.cites_documents
         self._system = system_prompt(preset)
         self._given = given_by(preset, index)
         self.reader = MemoryReader(index, preset) if preset.memory_tokens else None
@@ -167,7 +164,7 @@ class Agent:
         self, question: str, question_id: str = "", evidence: Sequence[Evidence] = ()
     ) -> State:
         """Return the state before the first turn."""
-        question = checked_question(question)
+        question = _checked(question)
         state = State(question_id, question)
         state.add(Message("system", self._system))
         if self.preset.given == "evidence":
@@ -179,7 +176,7 @@ class Agent:
         """Add the next question of a conversation, which may use what was found before (AgenticRAG,
         section 3.1). Raises ArgumentError for an empty question, and for a preset without document
         tools, whose conversations have no documents to refer back to."""
-        question = checked_question(question)
+        question = _checked(question)
         if not self.preset.uses_documents:
             raise ArgumentError(
                 f"Preset {self.preset.name} answers single questions.",
@@ -243,9 +240,9 @@ class Agent:
                     break
             began = time.perf_counter()
             try:
-                reply = self._reply(state, self._schemas)
+                reply = self._reply(state, self.calls.schemas)
             except ContextLengthError as error:
-                return self._end_of(self._force_answer(state, too_long=error), "forced")
+                return self._force_answer(state, too_long=error)
             if self._is_plan(state, reply):
                 state.planned = True
                 state.add(Message("assistant", reply.text))
@@ -257,7 +254,7 @@ class Agent:
                 return self._end_of(reply, "answered")
             self._take(state, reply)
             yield self._run_pending(state, began)
-        return self._end_of(self._force_answer(state), "forced")
+        return self._force_answer(state)
 
     def _read_in_order(self, state: State, reader: MemoryReader) -> Generator[Step]:
         """Read the passages, each of them with an update of the memory, then prepare the request
@@ -272,11 +269,8 @@ class Agent:
             state.memory = reader.updated(state.memory, reply)
             call, result = reader.calls[number], reader.results[number]
             thoughts = "\n".join(filter(None, (reply.reasoning, reply.text)))
-            step = _step_of(number + 1, ChunkRead.name, call, thoughts, result, began)
             state.shown_ids.update(result.ids)
-            state.steps.append(step)
-            state.messages_of_steps.append(-1)
-            yield step
+            yield _add_step(state, ChunkRead.name, call, thoughts, result, began)
         state.replace(1, Message("user", reader.answer_request(state.question, state.memory)))
 
     def _switch(self, state: State) -> Generator[Step, None, _Ended | None]:
@@ -305,21 +299,14 @@ class Agent:
         return None
 
     def _route(self, state: State) -> Route:
-        """Decide how to answer a question, by rules or by a call of the model."""
         if self.preset.documents.switcher == "rules":
             return route_by_rules(state.question)
         asked = (
             Message("system", prompt_text("switcher")),
             Message("user", state.question),
         )
-        given = self.model.reply(ModelRequest(asked, (), state.question_id))
-        text = _valid(given.text)
-        usage = given.usage
-        if usage is None or not usage.is_plausible:
-            written = message_tokens(Message("assistant", text))
-            usage = Usage(sum(map(message_tokens, asked)), written, "counted")
-        state.spend(usage)
-        return read_route(text)
+        request = ModelRequest(asked, (), state.question_id)
+        return read_route(self._ask(state, request, sum(map(message_tokens, asked))).text)
 
     def _end_of(self, reply: ModelReply, status: Outcome) -> _Ended:
         """Return the end of a question with this reply; an incomplete reply is not an answer."""
@@ -344,26 +331,29 @@ class Agent:
         if self.preset.replies == "A-RAG":
             text = f"{PASSAGES_ABOVE}{result.text}{QUESTION_BELOW}{asked.content}"
         state.replace(-1, Message(asked.role, text))
-        number = len(state.steps) + 1
-        step = _step_of(number, search.name, arguments, "", result, began)
-        state.steps.append(step)
-        state.messages_of_steps.append(-1)
-        return step
+        return _add_step(state, search.name, arguments, "", result, began)
 
     def _reply(
         self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None
     ) -> ModelReply:
         """Return the next reply to the messages; ask once more if it is neither a call, where one
         is allowed, nor text for an answer."""
-        takes_calls = bool(schemas) and tool_choice != NO_CALL
+        request = ModelRequest(
+            tuple(state.messages),
+            schemas,
+            state.question_id,
+            tool_choice,
+            parallel_calls=self.preset.calls_a_turn > 1,
+        )
+        prompt_tokens = state.context_tokens + (self._schema_tokens if schemas else 0)
         reply = ModelReply("")
         for _ in range(2):
-            reply = self._call_model(state, schemas, tool_choice)
+            reply = self._ask(state, request, prompt_tokens)
             verdict = reply.verdict
-            if verdict == "calls" and not takes_calls and has_answer_line(reply.text):
+            if verdict == "calls" and not request.may_call and has_answer_line(reply.text):
                 return replace(reply, tool_calls=())
             is_partial = verdict == "broken off" and bool(reply.text.strip())
-            if verdict == "answer" or is_partial or (verdict == "calls" and takes_calls):
+            if verdict == "answer" or is_partial or (verdict == "calls" and request.may_call):
                 return reply
         cut_off = "" if reply.cut is None else f"; {_cut_off(reply.cut)}"
         what, allowed, do = _NO_ANSWER.get(reply.verdict, _NOTHING)
@@ -374,17 +364,9 @@ class Agent:
             do=do,
         )
 
-    def _call_model(
-        self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None
-    ) -> ModelReply:
-        """Call the model once and add up its usage."""
-        request = ModelRequest(
-            tuple(state.messages),
-            schemas,
-            state.question_id,
-            tool_choice,
-            parallel_calls=self._calls_a_turn > 1,
-        )
+    def _ask(self, state: State, request: ModelRequest, prompt_tokens: int) -> ModelReply:
+        """Call the model once, and add up what it used; where the endpoint reports no usage, or an
+        implausible one, that is counted here."""
         given = self.model.reply(request)
         calls = tuple(
             replace(
@@ -399,21 +381,15 @@ class Agent:
         )
         usage = given.usage
         if usage is None or not usage.is_plausible:
-            usage = self._own_usage(state, reply, bool(schemas))
+            written = Message("assistant", reply.text + reply.reasoning, calls)
+            usage = Usage(prompt_tokens, message_tokens(written), "counted")
         state.spend(usage)
         return reply
 
-    def _own_usage(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
-        """Count the tokens here if the endpoint reports no usage, or an implausible one."""
-        written = Message("assistant", reply.text + reply.reasoning, reply.tool_calls)
-        prompt = state.context_tokens + (self._schema_tokens if with_tools else 0)
-        return Usage(prompt, message_tokens(written), "counted")
-
     def _is_plan(self, state: State, reply: ModelReply) -> bool:
-        """Return whether a reply is only the plan that was requested, not an answer."""
         return (
             self.preset.plan_first
-            and bool(self._schemas)
+            and bool(self.calls.schemas)
             and not (state.planned or state.steps or reply.tool_calls)
             and not has_answer_line(reply.text)
         )
@@ -421,7 +397,7 @@ class Agent:
     def _take(self, state: State, reply: ModelReply) -> None:
         """Add a reply with calls to the messages; the calls that the preset allows become
         pending."""
-        calls = _history(reply.tool_calls, len(state.steps) + 1)
+        calls = history_calls(reply.tool_calls, len(state.steps) + 1)
         state.add(Message("assistant", reply.text, calls))
         reasoning = "\n".join(text for text in (reply.reasoning, reply.text) if text.strip())
         for call, known in zip(reply.tool_calls, calls, strict=True):
@@ -431,25 +407,31 @@ class Agent:
     def _run_pending(self, state: State, began: float) -> Step:
         """Run the next pending call. If a turn has too many calls, answer those beyond the
         limit."""
-        context, most = self._context, self._calls_a_turn
+        context, most = self._context, self.preset.calls_a_turn
         pending = state.pending[0]
-        number = len(state.steps) + 1
         ran = self.calls.run(state, pending.call)
         result = ran.result
-        is_last = len(state.pending) == 1 or len(_run_in_turn(state)) + 1 >= most
+        ran_in_turn = sum(
+            step.turn == state.loops and step.tool_name != SUMMARIZE
+            for step in state.steps[state.first_step :]
+        )
+        is_last = len(state.pending) == 1 or ran_in_turn + 1 >= most
         if context is not None:
             if result.kept is not None:
                 result = context.summarized(state, result, "voluntary")
             elif is_last:
                 result = context.warned(state, result)
-        turn = state.loops if most > 1 else None
-        step = _step_of(
-            number, pending.call.name, ran.arguments, pending.reasoning, result, began, turn
+        step = _add_step(
+            state,
+            pending.call.name,
+            ran.arguments,
+            pending.reasoning,
+            result,
+            began,
+            call_id=pending.id,
+            turn=state.loops if most > 1 else None,
+            from_text=pending.call.from_text,
         )
-        step = replace(step, from_text=pending.call.from_text)
-        state.steps.append(step)
-        state.messages_of_steps.append(len(state.messages))
-        state.add(Message("tool", result.text, (), pending.id), result.result_tokens)
         state.pending.pop(0)
         if is_last:
             for other in state.pending:
@@ -469,7 +451,7 @@ class Agent:
             try:
                 reply = self._reply(state, (tool.openai_schema(),), SUMMARIZE)
             except ContextLengthError as error:
-                return self._end_of(self._force_answer(state, too_long=error), "forced")
+                return self._force_answer(state, too_long=error)
             if not reply.tool_calls:
                 if has_answer_line(reply.text):
                     state.add(Message("assistant", reply.text))
@@ -488,7 +470,9 @@ class Agent:
         state.add(Message("assistant", "", (call,)))
         chosen = ToolResult("", "ok", 0, kept=tuple(kept))
         result = context.summarized(state, chosen, "forced")
-        yield self._add_summary(state, call.id, arguments, "", result, began)
+        yield _add_step(
+            state, SUMMARIZE, arguments, "", result, began, call_id=call.id, turn=state.loops
+        )
         return None
 
     def _run_summarize(
@@ -496,7 +480,7 @@ class Agent:
     ) -> Step:
         """Run the first call of a reply to the demand for summarize, and answer all of its
         calls."""
-        calls = _history(reply.tool_calls, len(state.steps) + 1)
+        calls = history_calls(reply.tool_calls, len(state.steps) + 1)
         state.add(Message("assistant", reply.text, calls))
         first = reply.tool_calls[0]
         if first.name == SUMMARIZE:
@@ -506,29 +490,21 @@ class Agent:
             arguments, result = first.arguments, no_such_tool(first.name, (SUMMARIZE,))
         if result.kept is not None:
             result = context.summarized(state, result, "forced")
-        step = self._add_summary(state, calls[0].id, arguments, reply.text, result, began)
+        step = _add_step(
+            state,
+            SUMMARIZE,
+            arguments,
+            reply.text,
+            result,
+            began,
+            call_id=calls[0].id,
+            turn=state.loops,
+        )
         for other in calls[1:]:
             state.add(Message("tool", _not_run(1), (), other.id))
         return step
 
-    def _add_summary(
-        self,
-        state: State,
-        call_id: str,
-        arguments: Any,
-        reasoning: str,
-        result: ToolResult,
-        began: float,
-    ) -> Step:
-        """Add the result of a demanded call of summarize."""
-        number = len(state.steps) + 1
-        step = _step_of(number, SUMMARIZE, arguments, reasoning, result, began, state.loops)
-        state.steps.append(step)
-        state.messages_of_steps.append(len(state.messages))
-        state.add(Message("tool", result.text, (), call_id), result.result_tokens)
-        return step
-
-    def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
+    def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> _Ended:
         """Ask for the answer without tools.
 
         After a context-length error, the newest tool result is left out, then the older half of the
@@ -556,16 +532,16 @@ class Agent:
                 too_long = error
         raise too_long
 
-    def _final_reply(self, state: State) -> ModelReply:
-        reply = self._reply(state, self._schemas, NO_CALL)
+    def _final_reply(self, state: State) -> _Ended:
+        reply = self._reply(state, self.calls.schemas, NO_CALL)
         state.add(Message("assistant", reply.text))
-        return reply
+        return self._end_of(reply, "forced")
 
     def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps[state.first_step :])
         answer = self._answer("" if ended.status == "failed" else ended.text, state)
         known, now = state.read_set.references, state.read_set.references.question
-        cited = answer.cited_ids if self._cites_documents else ()
+        cited = answer.cited_ids if self.preset.cites_documents else ()
         citations = cited_documents(cited, answer.scores, known)
         read = dict.fromkeys(id for step in steps if step.is_read for id in step.hit_ids)
         return Record(
@@ -602,7 +578,7 @@ class Agent:
     def _answer(self, text: str, state: State) -> Answer:
         """Parse an answer. Ids in it that were not shown are looked up in the index. References are
         not looked up, because only those that a search has assigned exist."""
-        if self._cites_documents:
+        if self.preset.cites_documents:
             return parse_answer(text, state.read_set.references.known, lambda _: (), scored=True)
 
         def exists(ids: Sequence[str]) -> set[str]:
@@ -633,22 +609,25 @@ def _cut_off(ending: str) -> str:
 
 
 def _failure(error: Exception) -> str:
-    """Return the kind and the message of a failure in the form of records."""
     return f"{type(error).__name__}: {error}"
 
 
-def _step_of(
-    number: int,
+def _add_step(
+    state: State,
     tool: str,
     arguments: Any,
     reasoning: str,
     result: ToolResult,
     began: float,
+    *,
+    call_id: str | None = None,
     turn: int | None = None,
+    from_text: bool = False,
 ) -> Step:
-    """Return the step to record, with the time that it has taken so far."""
-    return Step(
-        step=number,
+    """Add a step with the time that it has taken so far, and its result as a message if it answers
+    a call of the conversation."""
+    step = Step(
+        step=len(state.steps) + 1,
         tool_name=tool,
         tool_input=arguments,
         tool_output=result.text,
@@ -663,35 +642,20 @@ def _step_of(
         total_is_exact=result.total_is_exact,
         turn=turn,
         references=result.references,
+        from_text=from_text,
     )
-
-
-def _run_in_turn(state: State) -> list[Step]:
-    """Return the steps of the current turn that were run."""
-    steps = state.steps[state.first_step :]
-    return [step for step in steps if step.turn == state.loops and step.tool_name != SUMMARIZE]
+    state.steps.append(step)
+    state.messages_of_steps.append(-1 if call_id is None else len(state.messages))
+    if call_id is not None:
+        state.add(Message("tool", result.text, (), call_id), result.result_tokens)
+    return step
 
 
 def _not_run(most: int) -> str:
-    """Return the answer to a call beyond the limit of a turn."""
-    if most == 1:
-        return ONE_A_STEP
-    return f"At most {most} tool calls a turn: this call was not run."
-
-
-def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
-    """Return the calls in the form that later requests contain, with unique ids."""
-    taken: set[str] = set()
-    kept: list[ToolCall] = []
-    for number, call in enumerate(calls, 1):
-        call_id = call.id if call.id and call.id not in taken else f"call_{step}_{number}"
-        taken.add(call_id)
-        kept.append(history_call(call, call_id))
-    return tuple(kept)
+    return ONE_A_STEP if most == 1 else f"At most {most} tool calls a turn: this call was not run."
 
 
 def _index_fingerprint(index: Index) -> str:
-    """Return the fingerprint of the corpus and its ranking, with the scope if there is one."""
     manifest = index.manifest
     fingerprint = f"{manifest.fingerprint} bm25={manifest.k1:g},{manifest.b:g}"
     if manifest.without:
@@ -699,8 +663,7 @@ def _index_fingerprint(index: Index) -> str:
     return f"{fingerprint} in {index.scope}" if index.scope is not None else fingerprint
 
 
-def checked_question(question: str) -> str:
-    """Return a question as it is asked. Raises ArgumentError if it is empty."""
+def _checked(question: str) -> str:
     question = _valid(question).strip()
     if not question:
         raise ArgumentError("The question is empty.", do="Write a question.")
