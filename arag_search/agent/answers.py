@@ -128,7 +128,6 @@ class CitedText:
         return masked
 
     def _pieces(self, start: int, end: int) -> list[list[_Token]]:
-        """Return the words between separators."""
         pieces = (self._tokens(*piece) for piece in _split(self._masked, start, end))
         return [piece for piece in pieces if piece]
 
@@ -167,8 +166,6 @@ class CitedText:
         return _Group(brackets.start(), brackets.end(), tuple(named))
 
     def _is_cited_in_text(self, mention: Mention, can_cite: bool) -> bool:
-        """Return whether an id in brackets within a sentence is a citation rather than a word of
-        it."""
         id = mention.id
         if mention.is_known:
             return can_cite or not id.isalnum()
@@ -177,7 +174,6 @@ class CitedText:
         return _has_letter(id) or (can_cite and self._numeric_known)
 
     def _ids_outside_brackets(self) -> Iterator[Mention]:
-        """Yield the ids in a list that are outside brackets."""
         rest = list(self._masked)
         for group in self._groups:
             rest[group.start : group.end] = " " * (group.end - group.start)
@@ -229,7 +225,6 @@ def candidates(texts: Iterable[CitedText], known: Collection[str]) -> list[str]:
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the places between separators."""
     for separator in _SEPARATORS.finditer(text, start, end):
         yield start, separator.start()
         start = separator.end()
@@ -291,7 +286,6 @@ def cited_documents(
 
 
 def _fraction(score: str, scale: str | None) -> float:
-    """Return a score as a number from 0 to 1."""
     number = float(score.replace(",", "."))
     if scale == "%" or (scale and scale.rstrip().endswith("100")) or (not scale and number > 10):
         number /= 100
@@ -387,7 +381,6 @@ def parse_answer(
 
 
 def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, CitedText]:
-    """Return the parts of a reply, the sources first."""
     return {
         name: CitedText(parts[name], known, is_list=name == "sources")
         for name in ("sources", "answer", "explanation")
@@ -414,7 +407,6 @@ def _parts(text: str) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    """Return an answer on one line, without emphasis markup and "(implied)"."""
     return " ".join(_IMPLIED.sub("", text.strip().strip("*_`")).split())
 
 

@@ -6,7 +6,7 @@ import errno
 import functools
 import os
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -158,13 +158,9 @@ def _unwritable(path: Path, error: OSError) -> RunError:
 
 
 def _check_same(saved: SavedConversation, agent: Agent) -> None:
-    """Raise ConfigError if a conversation had another preset or index."""
-    names: Mapping[str, str] = {"preset": "preset", "index": "index (or filter)"}
-    wrong = [
-        name
-        for key, name in names.items()
-        if saved.fingerprints.get(key) != agent.fingerprints.get(key)
-    ]
+    names = (("preset", "preset"), ("index", "index (or filter)"))
+    before, now = saved.fingerprints, agent.fingerprints
+    wrong = [name for key, name in names if before.get(key) != now.get(key)]
     if wrong:
         raise ConfigError(
             f"The conversation was held with another {' and another '.join(wrong)}.",

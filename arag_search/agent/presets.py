@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -137,8 +137,7 @@ def _layers(path: Path) -> list[tuple[Path, dict[str, object]]]:
             )
         path = _preset_file(extends, beside=path)
         if path.resolve() in seen:
-            files = [*seen.values()]
-            ring = [*files[list(seen).index(path.resolve()) :], path]
+            ring = [*list(seen.values())[list(seen).index(path.resolve()) :], path]
             raise ConfigError(
                 "The presets extend each other in a cycle.",
                 where=" -> ".join(map(str, ring)),
@@ -179,8 +178,9 @@ def _check_values(values: Mapping[str, object], path: Path) -> Preset:
     try:
         preset = Preset.model_validate(given)
     except ValidationError as error:
-        problems += _wrong_values(error)
-        missing = [str(problem["loc"][0]) for problem in error.errors() if _is_missing(problem)]
+        details = error.errors(include_url=False)
+        missing = [str(detail["loc"][0]) for detail in details if detail["type"] == "missing"]
+        problems += _wrong_values(details)
     else:
         if len(set(preset.tools)) < len(preset.tools):
             problems.append(_wrong_value("tools", list(preset.tools)))
@@ -199,7 +199,6 @@ def _check_values(values: Mapping[str, object], path: Path) -> Preset:
 
 
 def _check_prompt(file: Path, preset: Path) -> None:
-    """Raise ConfigError for a prompt that is not readable text."""
     try:
         is_empty = not file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -211,21 +210,19 @@ def _check_prompt(file: Path, preset: Path) -> None:
         raise ConfigError("The prompt is empty.", where=f"{file}, named in {preset}")
 
 
-def _wrong_values(error: ValidationError) -> list[str]:
+def _wrong_values(details: Sequence[ErrorDetails]) -> list[str]:
     """Return one problem per key, in the order of the keys; missing keys are left out."""
     problems: dict[str, str] = {}
-    for detail in error.errors(include_url=False):
-        inner = str(detail["loc"][1]) if detail["loc"][0] == _BLOCK and detail["loc"][1:] else ""
-        key = (
-            f"{_BLOCK}.{inner}" if inner in DocumentSettings.model_fields else str(detail["loc"][0])
-        )
-        if not _is_missing(detail) and detail["type"] != "extra_forbidden":
+    for detail in details:
+        key, *inner = map(str, detail["loc"])
+        if key == _BLOCK and inner and inner[0] in DocumentSettings.model_fields:
+            key = f"{_BLOCK}.{inner[0]}"
+        if detail["type"] not in ("missing", "extra_forbidden"):
             problems.setdefault(key, _wrong_value(key, cast(object, detail["input"])))
     return list(problems.values())
 
 
 def _unknown_in_block(block: object) -> list[str]:
-    """Return a problem for each unknown key in the block ``documents``."""
     if not isinstance(block, Mapping):
         return []
     known = DocumentSettings.model_fields
@@ -236,12 +233,7 @@ def _unknown_in_block(block: object) -> list[str]:
     ]
 
 
-def _is_missing(detail: ErrorDetails) -> bool:
-    return detail["type"] == "missing"
-
-
 def _missing_keys(keys: list[str]) -> str:
-    """Return one problem for all keys that a preset lacks."""
     if len(keys) == 1:
         return f'key "{keys[0]}" is missing. Allowed: {allowed_values(keys[0])}.'
     *others, last = (f'"{key}"' for key in keys)

@@ -57,7 +57,6 @@ def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:
 
 
 def _check_vectors(preset: Preset, index: Index) -> None:
-    """Raise NotServedError if the index lacks vectors that the preset needs."""
     needed = preset.needed_vectors
     if not needed:
         return
@@ -97,25 +96,20 @@ def given_by(preset: Preset, index: Index) -> Given | None:
     if preset.given == "passages":
         return Given(
             NaiveEmbeddingSearch.of(index, preset),
-            lambda question: {
-                "query": question[:MAX_CHARACTERS],
-                "top_k": GIVEN_PASSAGES,
-            },
+            lambda question: {"query": question[:MAX_CHARACTERS], "top_k": GIVEN_PASSAGES},
         )
     return one_search(preset, index) if preset.given == "search" else None
 
 
 def one_search(preset: Preset, index: Index) -> Given:
     """Return the search for documents with a question as its query."""
-    several = preset.documents.multi_query
-    return Given(
-        DocumentSearch.of(index, preset),
-        lambda question: (
-            {"queries": [question[:MAX_CHARACTERS]]}
-            if several
-            else {"query": question[:MAX_CHARACTERS]}
-        ),
-    )
+    key = "queries" if preset.documents.multi_query else "query"
+
+    def arguments_for(question: str) -> dict[str, Any]:
+        query = question[:MAX_CHARACTERS]
+        return {key: [query] if key == "queries" else query}
+
+    return Given(DocumentSearch.of(index, preset), arguments_for)
 
 
 def evidence_text(evidence: Sequence[Evidence], references: References, max_tokens: int) -> str:

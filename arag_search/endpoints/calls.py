@@ -20,9 +20,6 @@ from arag_search.endpoints.refusals import (
 )
 from arag_search.errors import ConfigError
 
-# The environment variables with the key and the base URL of an endpoint
-
-
 KEY_VARIABLES = ("ARAG_API_KEY", "OPENAI_API_KEY")
 BASE_URL_VARIABLES = ("ARAG_BASE_URL", "OPENAI_BASE_URL")
 OPENAI_URL = "https://api.openai.com/v1"
@@ -84,15 +81,14 @@ class Endpoint:
     ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
     None if a local server requires none; ``failures`` are the errors to raise.
 
-    A call takes at most ``timeout_s`` (see BoundedClient), and its reply has at most
+    A call takes at most ``timeout_s`` (``BoundedClient``), and its reply has at most
     ``max_reply_bytes``. A redirect to another scheme, host or port is not followed.
 
     Rate limits, timeouts, statuses 408, 409, 425 and 5xx and broken connections are retried up to
     ``max_retries`` times: after the time in Retry-After (one above LONGEST_RETRY_AFTER_S fails at
-    once), otherwise
-    after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, each shortened by up to half at
-    random. ``on_retry`` is called before each wait, in the waiting thread; ``sleep`` waits, and
-    ``chance`` returns random numbers in [0, 1).
+    once), otherwise after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, each shortened by
+    up to half at random. ``on_retry`` is called before each wait, in the waiting thread; ``sleep``
+    waits, and ``chance`` returns random numbers in [0, 1).
     """
 
     def __init__(
@@ -172,25 +168,23 @@ class Endpoint:
             if self._client is not None:
                 self._client.close()
 
-    def address_problems(self) -> list[str]:
-        """Return the problems of base URL, name and key. They never show the key."""
-        problems: list[str] = []
-        if problem := _base_url_problem(self.base_url):
-            problems.append(problem)
+    def check(self, others: Sequence[str] = ()) -> None:
+        """Raise ConfigError with all problems of base URL, name, key, timeout and retries, and with
+        those of other options. It never shows the key."""
+        problems = [_base_url_problem(self.base_url)]
         if not self.name.strip():
             problems.append("model '' (the endpoint's name of a model)")
         if not (self._key.isascii() and self._key.isprintable()):
             problems.append("key with characters no HTTP header may hold (printable ASCII)")
-        return problems
-
-    def bound_problems(self) -> list[str]:
-        """Return the problems of timeout and retries."""
-        problems: list[str] = []
+        problems += others
         if not (math.isfinite(self._timeout_s) and self._timeout_s > 0):
             problems.append(f"timeout_s {self._timeout_s} (seconds above 0)")
         if self._attempts < 1:
             problems.append(f"max_retries {self._attempts - 1} (0 or more)")
-        return problems
+        if any(problems):
+            raise ConfigError(
+                f"No endpoint takes these options: {'; '.join(filter(None, problems))}."
+            )
 
     def _attempt(self, request: Request[T]) -> T | Refusal:
         import openai
@@ -225,7 +219,6 @@ class Endpoint:
             raise self._failures.reply(what, where=request.where) from None
 
     def _shared_client(self) -> Any:
-        """Return the client that all threads share, created by the first call."""
         import openai
 
         from arag_search.endpoints.client import BoundedClient
@@ -252,14 +245,8 @@ class Endpoint:
         return wait_s * (1 - 0.5 * self._chance())
 
 
-def check_options(problems: Sequence[str]) -> None:
-    """Raise ConfigError with all problems, if there are any."""
-    if problems:
-        raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
-
-
 def _base_url_problem(base_url: str) -> str:
-    """Return the problem of a base URL, empty if it has none. Never shows a password."""
+    # No message shows a password.
     with_secret = "base URL with a user, password or query (scheme, host, port, path)"
     refused = f"base URL {base_url!r} (http:// or https://, host, path)"
     if any(sign in base_url for sign in "@?#"):

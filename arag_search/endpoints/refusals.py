@@ -169,7 +169,7 @@ def _status_of(code: str) -> int:
 
 
 def _words_of(error: Mapping[str, object]) -> str:
-    """Return the message of an error, and behind it what the provider behind a gateway said."""
+    # Behind a gateway's message stands what the provider said.
     message = error.get("message") or error.get("detail")
     words = message if isinstance(message, str) else ""
     if message and not words:
@@ -270,7 +270,6 @@ def _says(words: str, phrases: tuple[str, ...]) -> bool:
 
 
 def _shown(words: str, secrets: Secrets) -> str:
-    """Return the words in one line, without the secrets, cut to MAX_WORDS."""
     words = " ".join(secrets.hide(words).split())
     return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "..."
 
@@ -306,18 +305,12 @@ def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, object]) -> f
     return None
 
 
-# Keys and passwords, removed from what servers say before it is shown or stored
-
-
 _SHORTEST_SECRET = 4  # anything shorter occurs in every text
 
 
 class Secrets:
-    """Values that no text may show, as they are and as JSON has them. Values of fewer than 4
-    characters are ignored.
-
-    ``mark`` replaces them.
-    """
+    """Keys and passwords that no text may show, as they are and as JSON has them. ``mark`` replaces
+    them. Values of fewer than 4 characters are ignored."""
 
     def __init__(self, *values: str, mark: str) -> None:
         long = [value for value in values if len(value) >= _SHORTEST_SECRET]

@@ -53,7 +53,6 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _validators(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the validators of the annotated parameters."""
     from pydantic import TypeAdapter
 
     annotations = typing.get_type_hints(function)

@@ -21,17 +21,6 @@ def full_disk_advice(error: OSError) -> str:
 
 
 @contextmanager
-def naming(path: Path) -> Generator[None]:
-    """Add the path to an OSError without one, such as those of writing to an open file."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
-        raise
-
-
-@contextmanager
 def replacing(path: Path, *, shared: bool = False) -> Generator[Path]:
     """Replace a file by the one that the block writes at the yielded path, once that is on disk.
 
@@ -42,9 +31,13 @@ def replacing(path: Path, *, shared: bool = False) -> Generator[Path]:
     """
     suffix = f".{os.getpid()}-{threading.get_ident()}.new" if shared else ".new"
     temporary = path.with_name(path.name + suffix)
-    with naming(path):
+    try:
         yield temporary
         sync(temporary)
+    except OSError as error:
+        if error.filename is None:  # such as those of writing to an open file
+            error.filename = str(path)
+        raise
     os.replace(temporary, path)
 
 

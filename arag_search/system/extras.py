@@ -58,7 +58,6 @@ def install_line(extra: str) -> str:
 
 
 def _installed_from() -> str:
-    """Return the folder or the wheel that the program was installed from; its name if unknown."""
     try:
         recorded = distribution(_PACKAGE).read_text("direct_url.json")
         address = urlsplit(str(json.loads(recorded or "")["url"]))
@@ -70,7 +69,6 @@ def _installed_from() -> str:
 
 
 def _extras_of_tool(receipt: Path) -> list[str]:
-    """Return the extras with which uv installed the program as a tool."""
     try:
         content = tomllib.loads(receipt.read_text("utf-8"))
         return [

@@ -37,14 +37,13 @@ def split_lines(content: bytes) -> list[bytes]:
 
 
 class JsonLinesFile:
-    """A file that lines are appended to.
+    """A file that lines are appended to; it is created if it is missing.
 
     Our lines begin with the field ``first_field``, and ``is_ours`` is true of them. Methods
     raise OSError, whose ``strerror`` says what is wrong, and ForeignLineError.
     """
 
     def __init__(self, path: Path, first_field: str, is_ours: Callable[[bytes], object]) -> None:
-        """Open the file, created if it is missing."""
         self.path = path
         self._begin = f'{{"{first_field}"'.encode()
         self._is_ours = is_ours
@@ -92,7 +91,6 @@ class JsonLinesFile:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Exclude other threads and processes, after waiting for them."""
         with self._threads, nullcontext() if self._is_claimed else locked(self._descriptor):
             yield
 

@@ -6,7 +6,6 @@ Aliases are rejected because a few lines of them can expand to more than a machi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,7 +40,7 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
         ) from error
     if not isinstance(content, dict) or not content:
         raise ConfigError(f"The {what} holds no {holds}.", where=where, allowed=allowed)
-    duplicates = repeated(_keys(root))
+    duplicates = sorted(key for key, count in Counter(_keys(root)).items() if count > 1)
     if duplicates:
         raise ConfigError(
             f"The {what} gives {', '.join(duplicates)} twice.", where=where, allowed="each key once"
@@ -87,13 +86,8 @@ def numbered(what: str, problems: list[str]) -> str:
     return "\n".join([f"The {what} has {many}.", *lines])
 
 
-def repeated(keys: Iterable[str]) -> list[str]:
-    """Return the keys that occur more than once, sorted."""
-    return sorted(key for key, count in Counter(keys).items() if count > 1)
-
-
 def _keys(root: Any) -> list[str]:
-    """Return the keys of the top two levels of a mapping node, including duplicates."""
+    # Those of the top two levels.
     import yaml
 
     keys: list[str] = []

@@ -16,22 +16,22 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
     ("arag_search/tools/",): 5_143,
-    ("arag_search/agent/",): 4_414,
+    ("arag_search/agent/",): 4_273,
     ("arag_search/evaluation/",): 2_652,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_977,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_976,
     ("arag_search/engines/opensearch/",): 4_669,
     ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_294,
     ("arag_search/cli/",): 4_351,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_854,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_816,
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_156,
     ("bench/",): 18_425,
-    ("tests/",): 58_359,
+    ("tests/",): 58_256,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 142_843
+ALL = 142_560
 
 
 def _counts() -> Counter[tuple[str, ...]]:

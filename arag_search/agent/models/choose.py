@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
 from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
-    DEFAULT_MAX_RETRIES,
-    DEFAULT_TIMEOUT_S,
     KEY_VARIABLES,
     OPENAI_URL,
     Retry,
@@ -60,7 +59,7 @@ def choose_model(
     variables = os.environ if environment is None else environment
     key, _ = first_set(variables, KEY_VARIABLES)
     name = (model or "").strip() or first_set(variables, (MODEL_VARIABLE,))[0]
-    options: dict[str, object] = {
+    options: dict[str, Any] = {
         "base_url": base_url,
         "temperature": temperature,
         "top_p": top_p,
@@ -70,19 +69,25 @@ def choose_model(
         "timeout_s": timeout_s,
         "max_retries": max_retries,
     }
-    set_options = [option for option, value in options.items() if value is not None]
+    options = {option: value for option, value in options.items() if value is not None}
     if not name:
         _check_nothing_is_set(variables, base_url, allow_offline)
         name = OFFLINE
     chosen: ChatModel
     if name == OFFLINE:
-        _check_unused(name, set_options)
+        _check_unused(name, options)
         from arag_search.agent.models.offline import OfflineModel
 
         chosen = OfflineModel()
     elif name.startswith(REPLAY_PREFIX):
-        _check_unused(REPLAY_PREFIX, set_options)
-        chosen = ReplayModel(_replay_file(name))
+        _check_unused(REPLAY_PREFIX.rstrip(":"), options)
+        file = name.removeprefix(REPLAY_PREFIX)
+        if not file:
+            raise ConfigError(
+                f"{name!r} names no file.",
+                allowed=f"{REPLAY_PREFIX}FILE, a file that replies were recorded to",
+            )
+        chosen = ReplayModel(file)
     else:
         address = base_url or first_set(variables, BASE_URL_VARIABLES)[0]
         if not address and not key:
@@ -91,27 +96,14 @@ def choose_model(
                 allowed=f"{OFFLINE}, {REPLAY_PREFIX}FILE, or the name of an endpoint's model",
                 do="Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server without a key.",
             )
-        chosen = OpenAIModel(
-            name,
-            base_url=address or OPENAI_URL,
-            key=key,
-            temperature=temperature,
-            top_p=top_p,
-            reasoning_effort=reasoning_effort,
-            seed=seed,
-            max_tokens=max_tokens,
-            timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
-            max_retries=DEFAULT_MAX_RETRIES if max_retries is None else max_retries,
-            on_retry=on_retry,
-        )
+        options["base_url"] = address or OPENAI_URL
+        chosen = OpenAIModel(name, key=key, on_retry=on_retry, **options)
     return chosen if record_replies is None else RecordingModel(chosen, record_replies)
 
 
 def _check_nothing_is_set(
     variables: Mapping[str, str], base_url: str | None, allow_offline: bool
 ) -> None:
-    """Raise ConfigError for a missing model name, unless key and base URL are unset too and the
-    offline model may be chosen."""
     set_names = [
         name
         for names in (KEY_VARIABLES, BASE_URL_VARIABLES)
@@ -133,19 +125,9 @@ def _check_nothing_is_set(
         )
 
 
-def _check_unused(model: str, set_options: Sequence[str]) -> None:
-    if set_options:
+def _check_unused(model: str, options: Mapping[str, object]) -> None:
+    if options:
         raise ConfigError(
-            f"Model {model.rstrip(':')!r} has no options: {', '.join(set_options)}.",
+            f"Model {model!r} has no options: {', '.join(options)}.",
             do="Leave them out, or name an endpoint's model.",
         )
-
-
-def _replay_file(name: str) -> str:
-    file = name.removeprefix(REPLAY_PREFIX)
-    if not file:
-        raise ConfigError(
-            f"{name!r} names no file.",
-            allowed=f"{REPLAY_PREFIX}FILE, a file that replies were recorded to",
-        )
-    return file

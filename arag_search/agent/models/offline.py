@@ -129,7 +129,6 @@ class _Reading:
         return best
 
     def _rank(self, names: Sequence[str], passage: _Passage) -> tuple[int, bool, int]:
-        """Return how well a passage fits the names, then the words."""
         return (
             sum(_mentions(passage, name) for name in names),
             any(_same_name(name, passage.title) for name in names),
@@ -189,7 +188,6 @@ def _asked(messages: Sequence[Message]) -> tuple[str, int]:
 
 
 def _parts(span: str) -> list[str]:
-    """Return the names that a span of capitalised words may consist of."""
     return re.sub(r"['’]s ", " and ", span).split(" and ")
 
 
@@ -198,9 +196,6 @@ def _content_words(text: str) -> tuple[str, ...]:
     words = re.findall(r"\w[\w'’-]*", text.casefold())
     content = dict.fromkeys(word for word in words if len(word) > 1 and word not in STOP_WORDS)
     return tuple(content)[:_MAX_WORDS]
-
-
-# What to look up.
 
 
 def _next_call(
@@ -281,7 +276,6 @@ def _read(tool: Mapping[str, Any], passage: _Passage) -> _Call:
 
 
 def _shown(messages: Sequence[Message], start: int) -> list[_Passage]:
-    """Return the passages that results so far have shown, or that are given with the question."""
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     passages: dict[str, _Passage] = {}
     for at, message in enumerate(messages):
@@ -314,11 +308,7 @@ def _note(passages: dict[str, _Passage], reply: str, tool: str) -> None:
         passage.sentences += [part for part in parts if part and part not in passage.sentences]
 
 
-# What it says.
-
-
 def _answer(reading: _Reading) -> str:
-    """Return the sentence with most of the words, in the form that prompts ask for."""
     sources = reading.sources()
     if not sources:
         return f"Answer: {NOT_FOUND}\nExplanation: No passage was found.\nSources: "
@@ -348,7 +338,6 @@ def _mentions(passage: _Passage, name: str) -> bool:
 
 
 def _same_name(name: str, title: str) -> bool:
-    """Return whether a title has all words of a name."""
     return set(re.findall(r"\w+", title.casefold())).issuperset(re.findall(r"\w+", name.casefold()))
 
 
@@ -378,10 +367,8 @@ NOT_NAMES = _listed(
     """a an the he she it they his her its their i we in on at of by for from to with as after
     before during since until when where while although this that these those there and or but
     if both who whom whose what which why how is are was were be do does did has have had can could
-    will
-    would may also however according despite following between among not no one two some many most
-    all
-    another other each such name out"""
+    will would may also however according despite following between among not no one two some many
+    most all another other each such name out"""
 )
 """Words that are capitalised only because a sentence begins with them."""
 

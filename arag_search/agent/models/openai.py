@@ -13,7 +13,6 @@ from arag_search.endpoints.calls import (
     Endpoint,
     EndpointOptions,
     Request,
-    check_options,
 )
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
 from arag_search.errors import (
@@ -126,19 +125,15 @@ class OpenAIModel:
         self._endpoint.close()
 
     def _check(self) -> None:
-        """Raise ConfigError naming every option that no endpoint accepts. The error never shows the
-        key."""
-        problems = self._endpoint.address_problems()
-        problems += [f"max_tokens {n} (1 or more)" for n in self._bound.values() if n < 1]
+        problems = [f"max_tokens {n} (1 or more)" for n in self._bound.values() if n < 1]
         for option, highest in (("temperature", 2.0), ("top_p", 1.0)):
             value = self._sampling.get(option)
             if value is not None and not 0 <= float(value) <= highest:
                 problems.append(f"{option} {value} (0 to {highest:g})")
-        check_options(problems + self._endpoint.bound_problems())
+        self._endpoint.check(problems)
 
 
 def _call_options(request: ModelRequest) -> dict[str, Any]:
-    """Return the options for the choice of tools and for parallel calls."""
     options: dict[str, Any] = {}
     if request.tools and not request.parallel_calls:
         options["parallel_tool_calls"] = False

@@ -146,7 +146,6 @@ def preview(message: Message) -> str:
 
 
 def _parse_line(line: bytes) -> Recorded | None:
-    """Return the call in a line; None if the line is broken."""
     try:
         return _adapter().validate_json(line)
     except ValidationError:
@@ -192,37 +191,24 @@ class RecordingModel:
     def reply(self, request: ModelRequest) -> ModelReply:
         key = RequestKey.of(request)  # before the caller adds to its messages
         last = preview(request.messages[-1]) if request.messages else ""
+
+        def record(reply: ModelReply | None, too_long: str | None = None) -> None:
+            name, question_id = self._model.name, request.question_id
+            self._file.append(
+                Recorded(question_id, self._session, name, key, last, reply, too_long)
+            )
+
         try:
             reply = self._model.reply(request)
         except ContextLengthError as error:
-            self._append(request, key, last, None, str(error.what))
+            record(None, str(error.what))
             raise
-        self._append(request, key, last, reply, None)
+        record(reply)
         return reply
 
     def close(self) -> None:
         self._model.close()
         self._file.close()
-
-    def _append(
-        self,
-        request: ModelRequest,
-        key: RequestKey,
-        last: str,
-        reply: ModelReply | None,
-        too_long: str | None,
-    ) -> None:
-        self._file.append(
-            Recorded(
-                question_id=request.question_id,
-                session=self._session,
-                model=self._model.name,
-                key=key,
-                last=last,
-                reply=reply,
-                too_long=too_long,
-            )
-        )
 
 
 class ReplayModel:
@@ -304,7 +290,6 @@ class ReplayModel:
 
 
 def _tool_difference(recorded: RequestKey, now: RequestKey) -> str:
-    """Describe how the tools of a recorded request differ."""
     if list(recorded.tools) != list(now.tools):
         names = [", ".join(tools) or "none" for tools in (recorded.tools, now.tools)]
         return f"the tools differ (recorded: {names[0]}; now: {names[1]})"

@@ -138,15 +138,9 @@ def _understood(
 
 
 def _text_and_thoughts(message: Mapping[str, object]) -> tuple[str, str]:
-    """Return the text of a message, and what the endpoint sets apart from it."""
-    thoughts = next(
-        (
-            value
-            for value in (message.get("reasoning_content"), message.get("reasoning"))
-            if isinstance(value, str) and value
-        ),
-        "",
-    )
+    # What the endpoint itself sets apart from the text.
+    apart = (message.get("reasoning_content"), message.get("reasoning"))
+    thoughts = next((value for value in apart if isinstance(value, str) and value), "")
     content = message.get("content")
     if isinstance(content, dict):
         content = [cast(object, content)]
@@ -288,7 +282,6 @@ def _is_unread_call(text: str, offered: Collection[str]) -> bool:
 
 
 def _arguments(written: object) -> str:
-    """Return arguments as text; none, and an empty list, are no arguments."""
     if isinstance(written, str):
         return written
     return json.dumps(written or {}, ensure_ascii=False)
@@ -303,8 +296,6 @@ def _number(digits: str) -> float:
 
 
 def _usage(reported: object) -> Usage | None:
-    """Return the usage; None if the endpoint reports none, only part of it, or an implausible
-    one."""
     counts: Mapping[str, Any] = fields_of(reported)
     usage = Usage(counts.get("prompt_tokens", -1), counts.get("completion_tokens", -1), "endpoint")
     return usage if usage.is_plausible else None

@@ -13,7 +13,6 @@ from arag_search.endpoints.calls import (
     Endpoint,
     EndpointOptions,
     Request,
-    check_options,
 )
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
 from arag_search.errors import (
@@ -82,9 +81,9 @@ class EndpointEncoder:
             "max_tokens": max_tokens,
             "max_request_tokens": max_request_tokens,
         }
-        problems = self._endpoint.address_problems()
-        problems += [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
-        check_options(problems + self._endpoint.bound_problems())
+        self._endpoint.check(
+            [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
+        )
         self._batch_size = batch_size
         self._query_instruction = query_instruction
         self._max_tokens = max_tokens
