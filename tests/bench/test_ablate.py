@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,21 +15,15 @@ import yaml
 import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.runs.folder import read_records
 from bench.ablate import main
 from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
 from tests.support.ablations import suite_values
-from tests.support.patience import PATIENCE_S
 from tests.support.scripted_model import ScriptedModel
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
 
 SUITES = Path(__file__).parents[2] / "bench" / "suites"
-AGENT_SUITES = [
-    path.stem for path in sorted(SUITES.glob("*.yaml")) if "kind: agent" in path.read_text()
-]
-
 AGENTS: dict[str, Any] = {
     "name": "trial",
     "description": "Two presets.",
@@ -279,25 +268,6 @@ def test_only_failed_questions_are_asked_again(
     assert "measured again, for another failed questions." in capsys.readouterr().err
 
 
-def test_a_killed_run_resumes_with_what_is_missing(work: Path) -> None:
-    suite = json.loads(json.dumps(AGENTS)) | {"name": "killed"}
-    suite["experiment"]["models"] = ["offline"]
-    suite["comparison"]["policy"] = {}
-    words = [sys.executable, "-m", "bench", "ablate", *command(work, suite)]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + PATIENCE_S
-        records = work / "work" / "killed" / "runs"
-        while not _lines(records) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-    assert _lines(records) >= 1
-    resumed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert resumed.returncode == 0, resumed.stderr
-    assert "Report: " in resumed.stdout
-    folders = [path.parent for path in records.rglob("run.json")]
-    assert sorted(len(read_records(folder).by_id) for folder in folders) == [12, 12]
-
-
 def test_an_interrupted_run_says_how_to_resume(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,10 +286,6 @@ def test_an_interrupted_run_says_how_to_resume(
     assert len(resumed.questions) == 2 * (24 - len(set(finished)))
 
 
-def _lines(folder: Path) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("records.jsonl"))
-
-
 def small_suite(name: str, questions: int) -> dict[str, Any]:
     """Return a suite of the repository over the sample corpus, with few questions and one seed."""
     suite = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
@@ -327,16 +293,6 @@ def small_suite(name: str, questions: int) -> dict[str, Any]:
     if "encoder" in suite["experiment"]:
         suite["experiment"]["encoder"] = "hashing:16"
     return suite
-
-
-@pytest.mark.parametrize("name", AGENT_SUITES)
-def test_a_suite_of_the_repository_can_be_run(
-    name: str, work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(command(work, small_suite(name, 1), "--dry-run"), SuiteModels()) == 0, (
-        capsys.readouterr().err
-    )
-    assert "cells, nothing was run." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["arag_main", "passage_length"])

@@ -31,7 +31,6 @@ from tests.support.ablations import SETS, ComputedExperiment, Values, halved_tok
 RUN = {"command": "python -m bench ablate trial.yaml", "code": "abc"}
 CONTRAST = Contrast("TokensToEvidence", (), "logical", "keyword")
 MAIN = (("order", "Q1 Q2"),)
-OTHER = (("order", "Q2 Q1"),)
 
 
 def analysis_of(
@@ -98,43 +97,6 @@ def test_half_the_tokens_everywhere_is_a_claim_with_its_factor(tmp_path: Path) -
         "- **logical beats keyword**: TokensToEvidence x 0.50 over 2 policies, resolved in 2 "
         "for logical, macro-average of 2 data sets."
     ]
-
-
-def test_a_winner_that_changes_with_the_order_depends_on_policy(tmp_path: Path) -> None:
-    def reversed_by_order(key: Key, number: int) -> dict[str, float | None]:
-        is_ahead = (key["interface"] == "logical") == (key["order"] == "Q1 Q2")
-        return {"TokensToEvidence": 100.0 if is_ahead else 400.0, "FullEvidence": 1.0}
-
-    analysis = analysis_of(tmp_path, reversed_by_order)
-    assert analysis.claims[CONTRAST].outcome == "depends"
-    (text,) = claim_lines(analysis)
-    assert (
-        "**logical against keyword depends on policy**: TokensToEvidence x 0.25 to x 4.00" in text
-    )
-    assert "over 2 policies, resolved in 1 for logical and 1 for keyword" in text
-
-
-def test_an_unresolved_contrast_names_its_resolution_and_is_never_called_equal(
-    tmp_path: Path,
-) -> None:
-    def noisy(key: Key, number: int) -> dict[str, float | None]:
-        side = 1 if key["interface"] == "logical" else -1
-        return {
-            "TokensToEvidence": 100.0 * 2 ** (side * (-1) ** (number // 2)),
-            "FullEvidence": 1.0,
-        }
-
-    analysis = analysis_of(tmp_path, noisy)
-    (text,) = claim_lines(analysis)
-    assert text.startswith("- **logical against keyword is not resolved** (from ")
-    assert "equal" not in text
-    rate = analysis.differences[Contrast("FullEvidence", (), "logical", "keyword"), "small", MAIN]
-    assert rate.ties == 6
-
-
-def test_contrasts_of_all_strata_are_claimed(tmp_path: Path) -> None:
-    analysis = analysis_of(tmp_path, experiment__title=["off", "on"], comparison__apart=["title"])
-    assert [claim.outcome for claim in analysis.claims.values()] == ["first", "first"]
 
 
 def test_seeds_are_averaged_before_anything_else(tmp_path: Path) -> None:

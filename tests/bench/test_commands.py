@@ -33,11 +33,6 @@ def test_every_bench_has_help_and_a_summary_of_one_sentence(
     assert len(line) <= 100
 
 
-def test_no_name_lists_the_benches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert capsys.readouterr().out == f"{listing()}\n"
-
-
 def test_an_unknown_name_is_exit_code_2_with_the_known_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -52,10 +52,3 @@ def test_what_is_there_is_measured_and_the_rest_is_left_out_with_its_reason(
     assert row("identifiers", "recall of files").value == 1
     assert row("source: index", "passages").value > 1
     assert figures["after: settings by name"].details["package"] == "postgresql-doc: The Manual"
-
-
-def test_nothing_to_measure_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--postgresql", tmp_path, "--python", tmp_path, "--library", "no_such_library"]
-    options += ["--work", tmp_path / "work", "--json", tmp_path / "manuals.json"]
-    assert main(list(map(str, options))) == 1
-    assert "There is nothing to measure." in capsys.readouterr().err

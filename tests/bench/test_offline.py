@@ -7,11 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from arag_search.search.results import SearchHit
-from arag_search.tokens import count_tokens
 from bench import RESULTS_FOLDER
 from bench.data import SAMPLE
-from bench.quality.offline import PARTS, cut_hits, main
+from bench.quality.offline import PARTS, main
 
 PASSAGES = (
     {"title": "The Sea (film)", "text": "The Sea is a 1951 film directed by Ann Lee."},
@@ -34,20 +32,6 @@ QUESTIONS = (
         "evidence": [["Zoe Quux", "date of death", "1900"]],
     },
 )
-
-
-def hit(number: int, text: str) -> SearchHit:
-    return SearchHit(f"{number}.1", str(number), "Title", 1, 1, 1.0, {}, text, (len(text),), (0,))
-
-
-def test_hits_are_shown_until_their_tokens_are_spent() -> None:
-    hits = [hit(number, "Some words of text.") for number in range(3)]
-    hit_tokens = count_tokens("Title") + count_tokens("Some words of text.")
-
-    assert cut_hits(hits, 0) == []
-    assert cut_hits(hits, 1) == hits[:1]
-    assert cut_hits(hits, hit_tokens) == hits[:1]
-    assert cut_hits(hits, hit_tokens + 1) == hits[:2]
 
 
 def test_the_bench_measures_evidence_and_tokens_beside_those_of_one_query(

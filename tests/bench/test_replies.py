@@ -44,10 +44,3 @@ def test_both_replies_are_measured_and_runs_with_vectors_are_named(
     assert rows["calls a question, old"] == rows["calls a question, new"] > 1
     assert rows["retrieved tokens a question, new"] > rows["retrieved tokens a question, old"] > 0
     assert rows["model tokens a question, old"] > 1_000
-
-
-def test_a_folder_without_runs_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert replies.main(["--data", str(tmp_path)]) == 1
-    assert "There are no recorded runs." in capsys.readouterr().err

@@ -8,7 +8,6 @@ from random import Random
 import orjson
 import pytest
 
-from arag_search.corpus import Chunk
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
 from bench import BenchError
@@ -18,7 +17,6 @@ from bench.scale.searching import CLASSES, Latency, Searched, drawn_queries
 from bench.scale.sides import Cost, Measured, Side
 from bench.scale.steps import Point, Record, Task
 from bench.scale.words import word_statistics
-from tests.support.lucene_indexes import chunk
 
 # The corpus
 
@@ -60,38 +58,7 @@ def test_each_rank_has_its_own_word_and_frequent_words_are_short() -> None:
     assert [len(words[rank]) for rank in (0, 499, 500, 250_499, 250_500)] == [3, 3, 6, 6, 9]
 
 
-def test_words_are_written_as_documents(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    assert synthetic.write(3, path) == path.stat().st_size
-    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-    expected = [(str(p.number), p.title, p.text) for p in synthetic.passages(3)]
-    assert [(line["id"], line["title"], line["text"]) for line in lines] == expected
-
-
 # Statistics
-
-
-def words(terms: list[str], length: int = 50) -> list[Chunk]:
-    return [
-        chunk(at, " ".join(terms[at : at + length]) + ".") for at in range(0, len(terms), length)
-    ]
-
-
-def test_zipfs_slope_of_an_exact_zipf_corpus_is_found() -> None:
-    terms = [f"w{rank}" for rank in range(1, 400) for _ in range(round(4000 / rank**0.8))]
-    Random(1).shuffle(terms)
-    statistics = word_statistics(words(terms))
-    assert statistics["Zipf slope"] == pytest.approx(0.8, abs=0.01)
-    assert statistics["share of the most frequent word"] == pytest.approx(4000 / len(terms))
-
-
-def test_heaps_exponent_is_1_if_every_word_is_new_and_0_if_none_is() -> None:
-    new = word_statistics(words([f"w{number}" for number in range(20_000)]))
-    assert new["Heaps exponent"] == pytest.approx(1)
-    old = word_statistics(words([f"w{number % 40}" for number in range(20_000)]))
-    assert old["Heaps exponent"] == pytest.approx(0)
-    assert old["words of a passage"] == old["words of a sentence"] == 50
-    assert old["passages with a word of a passage"] == 1
 
 
 def test_the_vocabulary_of_synthetic_passages_grows_by_heaps_law() -> None:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from arag_search.vectors import faiss_index
@@ -12,7 +11,6 @@ from arag_search.vectors.base import Nearest
 from bench.quality import recall
 from bench.scale import vector_scale
 from bench.speed import vectors
-from tests.support.vector_shards import chunks_of, publish
 
 
 def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
@@ -38,18 +36,6 @@ def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
     assert rows["search, 4 at once: ours over FAISS"]["target"] == "at most 1.2"
     assert "flat, 2,000 rows" in capsys.readouterr().out
     assert list(work.iterdir()) == []
-
-
-def test_sides_that_find_different_rows_are_an_error(tmp_path: Path) -> None:
-    published = publish(tmp_path, chunks_of(30))
-
-    class Other:
-        def search(self, queries: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-            return np.zeros((len(queries), n), np.float32), np.zeros((len(queries), n), np.int64)
-
-    queries = vectors.synthetic_vectors(3, 16, 0)
-    with pytest.raises(vectors.BenchError, match="do not find the same"):
-        vectors._check_same(Other(), published.open(), queries)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_recall_is_the_share_of_the_exact_neighbours_that_were_found() -> None:

@@ -97,32 +97,6 @@ def test_an_interrupted_run_resumes_with_the_missing_cells(tmp_path: Path) -> No
     )
 
 
-def test_a_changed_fingerprint_is_reported_and_measured_again(tmp_path: Path) -> None:
-    suite = suite_of()
-    before = ComputedExperiment(suite, halved_tokens)
-    run_cells(before, before.keys, tmp_path, lambda _: None)
-    messages: list[str] = []
-    after = ComputedExperiment(suite, halved_tokens, code="two")
-    run_cells(after, after.keys[:1], tmp_path, messages.append)
-    assert messages[0].endswith("measured again, for another code.")
-    assert stored(tmp_path, Cell(after.keys[0], after.code)).is_current
-    assert not stored(tmp_path, Cell(after.keys[1], after.code)).is_current
-
-
-def test_a_cell_with_failed_questions_is_measured_again(tmp_path: Path) -> None:
-    suite = suite_of()
-    failing = ComputedExperiment(suite, halved_tokens)
-    keys = failing.keys[:1]
-    rows = [replace(row, details={"failed": True}) for row in failing.measure(keys[0])]
-    failing.measure = lambda key: rows  # type: ignore[method-assign]
-    run_cells(failing, keys, tmp_path, lambda _: None)
-    messages: list[str] = []
-    healthy = ComputedExperiment(suite, halved_tokens)
-    assert run_cells(healthy, keys, tmp_path, messages.append).measured == 1
-    assert messages[0].endswith("measured again, for another failed questions.")
-    assert run_cells(healthy, keys, tmp_path, messages.append).kept == 1
-
-
 def test_only_some_cells_are_chosen_by_their_levels() -> None:
     keys = ComputedExperiment(suite_of(), halved_tokens).keys
     assert len(keys) == 8

@@ -21,10 +21,3 @@ def test_a_need_excludes_another_passage_that_mentions_its_name() -> None:
     assert need.text == "Vivaldi revised by, but not Griselda"
     assert dict(need.relevant_documents) == {"griselda": -1, "vivaldi": 1}
     assert query == '"Vivaldi" NOT "Griselda"'
-
-
-def test_a_hop_without_evidence_or_without_another_passage_has_no_need() -> None:
-    index = index_of(*VIVALDI)
-    assert list(needs_of(index, asked("opera"))) == []
-    assert list(needs_of(index, asked("goldoni", "griselda.1"))) == []
-    assert list(needs_of(index, asked("nowhere", "griselda.1"))) == []
