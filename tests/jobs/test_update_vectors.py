@@ -70,7 +70,7 @@ def test_new_and_changed_texts_are_encoded_by_the_encoder_that_made_the_vectors(
 def test_a_condition_selects_the_passages_that_the_updates_have_left() -> None:
     added("n", "Quokkas nap by the lake.")
     added("d7", "Wombats dig by the lake.")
-    assert delete_documents("index", ["d3", "d9"]).vectors == FIT
+    assert delete_documents("index", ["d3", "d9"]).to_text().splitlines()[-1] == FIT
     with open_index("index") as index:
         ranked = [hit.id for hit in index.naive_embedding_search("sea", top_k=50).hits]
         for where in ("lake", "sea AND w1", "lake OR (sea AND NOT w1)"):
@@ -110,7 +110,7 @@ def test_without_the_encoder_nothing_is_written_and_no_embed_goes_on() -> None:
     )
     with open_index("index") as index:
         assert index.manifest == before
-    assert added("n", "New.", embed=False).vectors == NONE_FIT
+    assert added("n", "New.", embed=False).to_text().splitlines()[-1] == NONE_FIT
     with (
         open_index("index") as index,
         pytest.raises(VectorsMismatchError, match=r"^The vectors do not fit the index"),

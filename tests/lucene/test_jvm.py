@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -179,32 +178,6 @@ def test_the_pinned_jar_is_the_one_that_is_used() -> None:
     assert hashlib.sha256(content).hexdigest() == jvm.LUCENE_CORE.sha256
     assert len(content) == jvm.LUCENE_CORE.size
     assert replace(jvm.LUCENE_CORE, version="9").file_name == "lucene-core-9.jar"
-
-
-def test_java_in_a_forked_process_is_refused_with_the_advice_to_spawn() -> None:
-    jvm.start()
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork with threads.
-        child = os.fork()
-    if not child:
-        try:
-            jvm.start()
-            outcome = "started"
-        except JvmError as error:
-            outcome = str(error)
-        os.write(writing, outcome.encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        assert pipe.read() == (
-            "This process was forked from one in which Java was running; Java does not survive "
-            "that.\n"
-            f"Where: process {child}, forked from {os.getpid()}\n"
-            "Allowed: worker processes that are spawned, not forked\n"
-            'Do: Use multiprocessing.get_context("spawn"), or open the index after the fork only.'
-        )
 
 
 def test_starting_java_is_silent_and_leaves_the_process_unchanged() -> None:

@@ -28,11 +28,9 @@ from tests.support.builds import (
     PLAIN,
     corpus,
     in_own_folder,  # noqa: F401
-    troublesome_corpus,
 )
 from tests.support.commands import SAMPLE, Command
 from tests.support.opensearch_indexes import Site, comparable, live_manifest
-from tests.support.shared_data import DATA
 
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
 
@@ -62,37 +60,6 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     meta = opensearch.meta(report.generation)
     fields = {"title", "content", "title_forms", "content_forms"}
     assert set(meta.chunk_terms) == set(meta.sentence_terms) == fields
-
-
-def test_workers_build_the_same_index_on_a_server(opensearch: Site) -> None:
-    source = troublesome_corpus("a.jsonl", 100)
-    options = BuildOptions(metadata={"year": "number"}, skip_bad_lines=True, chunk_tokens=300)
-    builds: list[object] = []
-    for workers in (0, 2):
-        report = build_index(
-            [source], opensearch.address, replace(options, workers=workers, overwrite=True)
-        )
-        physical = report.generation
-        documents = [opensearch.documents(index) for index in opensearch.live()]
-        builds.append(
-            [
-                documents,
-                comparable(live_manifest(opensearch)),
-                opensearch.meta(physical).chunk_terms,
-            ]
-        )
-        assert report.bulk_bytes > 50_000
-    assert builds[0] == builds[1]
-
-
-@pytest.mark.shared_data
-def test_hotpotqa_is_built(opensearch: Site) -> None:
-    build_index([str(DATA / "hotpotqa/corpus.jsonl")], opensearch.address, PLAIN)
-    manifest = live_manifest(opensearch)
-    assert (manifest.documents, manifest.sentences, manifest.tokens) == (994, 4137, 123_073)
-    body = {"query": {"match_phrase": {"content": "american football"}}, "size": 3}
-    reply = opensearch.client.call("POST", f"/{opensearch.name}/_search", body)
-    assert reply["hits"]["total"]["value"] > 3
 
 
 def test_parts_that_are_left_out_are_not_built(opensearch: Site) -> None:

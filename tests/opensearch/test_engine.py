@@ -12,6 +12,7 @@ from arag_search.engines.base import KeywordRequest, SearchRequest
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import (
+    AragError,
     IndexClosedError,
     IndexDamagedError,
     IndexNotFoundError,
@@ -94,38 +95,42 @@ def test_a_foreign_index_is_reported(server: Server) -> None:
     )
 
 
-def test_an_unfinished_build_is_reported(server: Server) -> None:
-    physical = server.create("unfinished", {})
-    server.describe(physical, schema.Meta(sentences=None).to_json())
-    with pytest.raises(IndexNotFoundError) as caught:
-        open_index(str(server.address("unfinished")))
-    assert caught.value.what == "The build of the index is not finished."
-    assert caught.value.do == "Run the same arag-search index command again to resume it."
+UNFINISHED = schema.Meta(sentences=None).to_json()
 
 
-def test_another_version_of_the_format_is_reported(server: Server) -> None:
-    physical = server.create("newer", {})
-    server.describe(physical, {**schema.Meta(sentences=None).to_json(), "version": 99})
-    with pytest.raises(IndexVersionError) as caught:
-        open_index(str(server.address("newer")))
-    assert caught.value.what == "The index has format version 99."
-
-
-def test_an_index_of_another_engine_is_reported(server: Server) -> None:
-    physical = server.create("foreign", {})
-    server.describe(physical, schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json())
-    with pytest.raises(IndexDamagedError) as caught:
-        open_index(str(server.address("foreign")))
-    assert caught.value.what == 'The manifest is of an index of engine "memory".'
-
-
-def test_missing_sentences_are_reported(server: Server) -> None:
-    physical = server.create("bare", {})
-    manifest = replace(MEMORY.manifest, engine="opensearch")
-    server.describe(physical, schema.Meta(sentences="gone", manifest=manifest).to_json())
-    with pytest.raises(IndexDamagedError) as caught:
-        open_index(str(server.address("bare")))
-    assert caught.value.what == "The sentences of the index are missing."
+@pytest.mark.parametrize(
+    ("meta", "kind", "what"),
+    [
+        (UNFINISHED, IndexNotFoundError, "The build of the index is not finished."),
+        ({**UNFINISHED, "version": 99}, IndexVersionError, "The index has format version 99."),
+        (
+            schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json(),
+            IndexDamagedError,
+            'The manifest is of an index of engine "memory".',
+        ),
+        (
+            schema.Meta("gone", manifest=replace(MEMORY.manifest, engine="opensearch")).to_json(),
+            IndexDamagedError,
+            "The sentences of the index are missing.",
+        ),
+    ],
+    ids=["unfinished", "newer", "foreign", "bare"],
+)
+def test_an_index_that_cannot_be_opened_is_reported(
+    server: Server,
+    request: pytest.FixtureRequest,
+    meta: dict[str, object],
+    kind: type[AragError],
+    what: str,
+) -> None:
+    name = request.node.callspec.id
+    server.describe(server.create(name, {}), meta)
+    with pytest.raises(kind) as caught:
+        open_index(str(server.address(name)))
+    assert caught.value.what == what
+    if name == "unfinished":
+        resume = "Run the same arag-search index command again to resume it."
+        assert caught.value.do == resume
 
 
 def test_a_name_of_two_indexes_is_reported(server: Server) -> None:
@@ -203,13 +208,6 @@ def test_the_deepest_allowed_query_is_run(engine: OpenSearchEngine, granularity:
         group = all_of if level % 2 else any_of
         node = group(Term("wrote"), node, weight=1.5)
     assert engine.search(SearchRequest(node, granularity=granularity)).count > 0  # pyright: ignore
-
-
-def test_long_phrases_count_as_exactly_as_words(engine: OpenSearchEngine) -> None:
-    request = KeywordRequest(("Zeno wrote the libretto", "is an opera", "opera", "wrote"))
-    page = engine.keyword_search(request)
-    assert [hit.score for hit in page.hits] == [23 + 11 + 5 + 5, 5]
-    assert page == MEMORY.keyword_search(request)
 
 
 def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(server: Server) -> None:

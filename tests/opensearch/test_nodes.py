@@ -18,7 +18,6 @@ from arag_search.engines.jars import PinnedJar
 from arag_search.system.cache import CACHE_VARIABLE
 from arag_search.system.processes import start_of, this_process
 from bench import BenchError, nodes
-from bench.cluster.cluster import LocalCluster
 from tests.support.guides import ROOT
 from tests.support.opensearch_node import get_json
 from tests.support.patience import PATIENCE_S
@@ -134,19 +133,6 @@ def test_a_node_whose_start_is_killed_ends_with_its_owner_or_by_down(
     if not owned:
         nodes.down(tmp_path)
     wait_until_it_runs(tmp_path, runs=False)
-
-
-def test_a_killed_node_of_three_is_started_again_and_the_others_run_on(
-    opensearch_cluster: LocalCluster,
-) -> None:
-    before = [node.pid for node in opensearch_cluster.nodes]
-    opensearch_cluster.nodes[0].signal(signal.SIGKILL)
-    while opensearch_cluster.nodes[0].pid is not None:
-        time.sleep(0.05)
-    opensearch_cluster.revive()
-    after = [node.pid for node in opensearch_cluster.nodes]
-    assert len({*before, *after}) == 4
-    assert after[1:] == before[1:]
 
 
 def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: str) -> None:

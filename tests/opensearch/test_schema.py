@@ -33,24 +33,3 @@ def test_a_node_accepts_the_mappings_and_is_strict(opensearch: Site) -> None:
     with pytest.raises(Exception, match="routing is required"):
         client.call("PUT", f"/{name}/_create/3", document)
     client.close()
-
-
-def test_an_exact_score_is_boost_times_count_and_a_phrase_counts_once_for_each_word(
-    opensearch: Site,
-) -> None:
-    client = Client.connect(parse_address(opensearch.address))
-    meta = Meta(None).to_json()
-    body = schema.index_body("chunks", {}, k1=1.2, b=0.75, shards=1, meta=meta)
-    client.call("PUT", f"/{opensearch.name}", body)
-    content = "sea wide sea wide sea deep"
-    document = {"content": content, "title": "sea"}
-    path = f"/{opensearch.name}/_create/1"
-    client.call("PUT", path, document, {"routing": "a", "refresh": "true"})
-    for query, score in (
-        ({"match_phrase": {"content.exact": {"query": "sea wide", "boost": 8.0}}}, 2 * 16.0),
-        ({"term": {"content.exact": {"value": "sea", "boost": 3.0}}}, 9.0),
-        ({"term": {"title.exact": {"value": "sea", "boost": 3.0}}}, 3.0),
-    ):
-        reply = client.call("POST", f"/{opensearch.name}/_search", {"query": query})
-        assert reply["hits"]["max_score"] == score
-    client.close()

@@ -14,7 +14,7 @@ from arag_search.engines.opensearch.faults import fault_of_tls
 from arag_search.errors import AccessError, ArgumentError, EngineError, IndexNotFoundError
 from arag_search.search.index import open_index
 from tests.support.commands import Command
-from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
+from tests.support.unruly_server import Answer, UnrulyServer, unruly, version
 
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
 FILES = ("OPENSEARCH_CA_CERTS", "OPENSEARCH_CLIENT_CERT", "OPENSEARCH_CLIENT_KEY")
@@ -129,17 +129,6 @@ def test_a_dying_node_is_distinguished_from_a_refused_certificate(
 ) -> None:
     fault = fault_of_tls(reason, "https://h:1", shown=True)
     assert (fault.retryable, fault.error.what) == (retryable, what)
-
-
-def test_a_broken_connection_is_reestablished(ours: Certificate) -> None:
-    with unruly(ours.file, ours.key) as server:
-        server.reply_with(version())
-        client = Client.connect(
-            parse_address(f"{server.url}/wiki"), replace(QUICK, ca_certs=str(ours.file))
-        )
-        server.reply_with(Answer(broken=True), Answer(WHOLE))
-        assert client.call("POST", "/wiki/_search", {"size": 0}) == WHOLE
-        client.close()
 
 
 def test_python_takes_the_files_as_arguments(

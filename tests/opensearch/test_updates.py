@@ -306,18 +306,6 @@ def test_a_synchronised_index_equals_its_source_also_after_a_kill(
     assert opensearch.indexes() == opensearch.live()
 
 
-@pytest.mark.parametrize("moment", some_of(["release:0", "close:0"]))
-def test_a_deletion_that_is_killed_after_its_work_is_completed_by_the_same_command(
-    moment: str, opensearch: Site, arag: Command
-) -> None:
-    build(opensearch, "a", "b", "c")
-    run_until_killed(KILLED, moment, "delete", opensearch.address, "a", "b")
-    assert ids(opensearch) == ["c.1"]
-    retry = arag("delete", opensearch.address, "b", "a", "--json")
-    assert retry.code == 0, retry.err
-    assert (retry.json["deleted"], retry.json["finished_before"]) == (2, True)
-
-
 class InterruptedProgress(Progress):
     def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -398,10 +398,6 @@ def _heads(result: ToolResult) -> list[str]:
 
 def _of_document(result: ToolResult, reference: str) -> object:
     return result.status, result.text.replace(reference, "it"), result.ids
-
-
-def _timeless(result: Any) -> Any:
-    return replace(result, milliseconds=0.0)
 
 
 def _answer(call: Callable[[Any], object], subject: object) -> object:

@@ -93,12 +93,6 @@ def test_vectors_are_those_of_the_bare_model_in_the_order_of_the_texts(
     assert_close(encoder.encode_queries(TEXTS), bare.encode(TEXTS))
 
 
-def test_sorted_batches_give_what_single_texts_give(encoder: SentenceTransformerEncoder) -> None:
-    texts = TEXTS * examples(30)
-    alone = {text: encoder.encode([text])[0] for text in TEXTS}
-    assert_close(encoder.encode(texts), [alone[text] for text in texts])
-
-
 def test_odd_texts_get_unit_vectors_and_an_empty_list_gets_none(
     encoder: SentenceTransformerEncoder,
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.errors import VectorsDamagedError, VectorsMismatchError
-from arag_search.query.tree import KeywordEquals, Scope
 from arag_search.vectors.base import rows_of
 from arag_search.vectors.storage.files import map_array
 from arag_search.vectors.storage.folders import fitting_sidecar, write_deletions
@@ -55,14 +54,6 @@ def _is_exact_over(sidecar: Sidecar, published: PublishedVectors, chunks: Sequen
     )
     hits = sidecar.nearest("sentence", QUERY, 500)[0]
     return nearly_equal(hits, published.expected("sentence", QUERY[0], 500, inside))
-
-
-def test_deleted_passages_are_not_found(published: PublishedVectors) -> None:
-    remaining = [chunk for number, chunk in enumerate(published.chunks) if number % 5]
-    sidecar = _deleted(published, remaining)
-    assert _is_exact_over(sidecar, published, remaining)
-    german = Scope((KeywordEquals("lang", "de"),))
-    assert len(sidecar.nearest("passage", QUERY, 500, german)[0]) == 48
 
 
 def test_a_deletion_writes_one_small_file_and_reads_no_vectors(

@@ -12,7 +12,6 @@ import pytest
 from arag_search.cli.app import run
 from arag_search.search.index import Index, open_index
 from tests.support.commands import SAMPLE
-from tests.support.oracle.vectors import MemoryVectors
 
 ARTICLES = 12
 
@@ -30,20 +29,6 @@ def index(tmp_path_factory: pytest.TempPathFactory, minilm: str) -> Iterator[Ind
         assert run(["embed", location, "--encoder", minilm, "--no-sentence-titles"]) == 0
     with open_index(location) as opened:
         yield opened
-
-
-def test_searches_of_a_sidecar_find_the_rows_of_exact_vectors(index: Index) -> None:
-    opened = index.open_vectors()
-    chunks = list(index.scan())
-    exact = MemoryVectors(chunks, opened.encoder, metadata=index.manifest.metadata)
-    query = opened.encoder.encode_queries(["Where did the librettist die?"])
-    for unit in ("sentence", "passage"):
-        rows = opened.vectors.nearest(unit, query, 30)[0]
-        expected = exact.nearest(unit, query, 30)[0]
-        assert [row.score for row in rows] == pytest.approx(
-            [row.score for row in expected], abs=1e-5
-        )
-        assert {row.ordinal for row in rows[:20]} <= {row.ordinal for row in expected}
 
 
 def test_a_passage_is_found_by_its_meaning(index: Index) -> None:

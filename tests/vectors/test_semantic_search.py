@@ -250,28 +250,6 @@ def test_a_filter_and_the_scope_of_the_index_hold_for_all_searches() -> None:
     assert result.understood == '"vivaldi born" within (year:<40 AND NOT year:25)'
 
 
-def test_an_index_within_a_scope_finds_what_filtering_afterwards_would() -> None:
-    """Check scopes of about 50 % and 1 % of the passages, and one of 20 passages."""
-    chunks = [passage for passage in random_corpus(Random(6), 900) if passage.sentence_ends]
-    index = vector_index(*chunks, encoder=HashingEncoder(24))
-    everything = index.semantic_search(QUERY, top_k=1000)
-    nearest = index.naive_embedding_search(QUERY, top_k=1000)
-    twenty = " OR ".join(f"doc_id:{passage.doc_id}" for passage in Random(7).sample(chunks, 20))
-    for text in ("year:<450", "year:>=891", twenty):
-        scoped = vector_index(*chunks, encoder=HashingEncoder(24), scope=text)
-        allowed = {passage.id for passage in scoped.scan()}
-        for top_k in (1, 5, 20):
-            scoped_result = scoped.semantic_search(QUERY, top_k=top_k)
-            assert [(hit.id, hit.score) for hit in scoped_result.hits] == [
-                (hit.id, hit.score) for hit in everything.hits if hit.id in allowed
-            ][:top_k]
-            assert (
-                ids(scoped.naive_embedding_search(QUERY, top_k=top_k))
-                == [hit.id for hit in nearest.hits if hit.id in allowed][:top_k]
-            )
-            assert set(ids(scoped.hybrid_search(QUERY, top_k=top_k))) <= allowed
-
-
 def test_a_filter_that_admits_nothing_finds_nothing(index: Index) -> None:
     for result in (
         index.semantic_search("vivaldi", filter="year:>3000"),
@@ -279,23 +257,6 @@ def test_a_filter_that_admits_nothing_finds_nothing(index: Index) -> None:
         index.naive_embedding_search("vivaldi", filter="year:>3000"),
     ):
         assert (result.hits, result.total, result.passages) == ((), None, 0)
-
-
-@pytest.mark.parametrize(
-    ("filter", "problem"),
-    [
-        (
-            "author:Walker",
-            'column 1, "author:": there is no field "author". Fields: doc_id, year (number), lang '
-            "(keyword). Text with a colon is quoted.",
-        ),
-        ("", 'column 1, "": the query is empty. Write at least one word, phrase or field clause.'),
-    ],
-)
-def test_a_filter_with_problems_is_refused(index: Index, filter: str, problem: str) -> None:
-    with pytest.raises(QueryError) as caught:
-        index.semantic_search("vivaldi", filter=filter)
-    assert str(caught.value) == f"Query not run: 1 problem.\n1. {problem}\nWhere: the filter"
 
 
 # Conditions
@@ -411,21 +372,6 @@ def test_distinct_queries_are_encoded_together_and_invalid_ones_are_skipped() ->
     index.encode_queries(["one", "two", "one", "", "x" * 3000, "\udc00", "cafe\u0301"])
     index.encode_queries([" "])
     assert encoder.encoded == [["one", "two", "caf\u00e9"]]
-
-
-def test_vectors_of_another_encoder_are_refused_before_any_search() -> None:
-    vectors = MemoryVectors(VIVALDI, HashingEncoder(32))
-    source = VectorSource.of(vectors, HashingEncoder(64))
-    index = Index(MemoryEngine(VIVALDI), "memory", vectors=source)
-    with pytest.raises(VectorsMismatchError) as caught:
-        index.open_vectors()
-    assert str(caught.value) == (
-        "The vectors were made by hashing:32 (dimension 32), but queries would be encoded by "
-        "hashing:64 (dimension 64).\n"
-        "Where: memory\n"
-        "Allowed: the encoder that made the vectors\n"
-        "Do: Name that one, or embed the index again with the other."
-    )
 
 
 class SlowSource:

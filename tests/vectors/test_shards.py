@@ -45,13 +45,6 @@ def test_a_shard_is_read_as_it_was_written(tmp_path: Path) -> None:
     shard.verify()
 
 
-def test_half_precision_is_stored_on_request(tmp_path: Path) -> None:
-    vectors = write_shards(tmp_path, VIVALDI, dtype="float16")
-    mapped = map_array(shard_file(tmp_path, 0, "sentence.npy"))
-    assert mapped.dtype == np.float16
-    assert (mapped == vectors["sentence"].astype(np.float16)).all()
-
-
 def test_a_missing_shard_has_no_record(folder: Path) -> None:
     assert shard_record(folder, 1) is None
     assert shard_record(folder / "nowhere", 0) is None

@@ -19,19 +19,6 @@ from tests.support.semantic_indexes import TableEncoder, random_corpus
 # Rank fusion
 
 
-def test_a_fused_score_is_the_sum_of_the_reciprocals_of_60_and_the_rank() -> None:
-    assert fuse([7, 8, 9], [9, 7]) == [
-        Fused(7, 1 / 61 + 1 / 62, (1, 2)),
-        Fused(9, 1 / 63 + 1 / 61, (3, 1)),
-        Fused(8, 1 / 62, (2, None)),
-    ]
-
-
-def test_a_hit_of_both_rankings_comes_before_the_first_hit_of_either() -> None:
-    words, vectors = [1, *range(100, 199)], [*range(200, 299), 1]
-    assert [hit.ordinal for hit in fuse(words, vectors)][:3] == [1, 200, 100]
-
-
 def test_equal_fused_scores_come_in_order_of_ordinal() -> None:
     assert [hit.ordinal for hit in fuse([5, 3], [3, 5])] == [3, 5]
     assert [hit.ordinal for hit in fuse([9], [4])] == [4, 9]
