@@ -2,11 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from arag_search.vectors import faiss_index
 from arag_search.vectors.base import Nearest
 from bench.quality import recall
 from bench.scale import vector_scale
@@ -19,16 +17,7 @@ def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
     results = tmp_path / "results.json"
     work = tmp_path / "work"
     work.mkdir()
-    arguments = [
-        "--sizes",
-        "2000",
-        "--dimension",
-        "16",
-        "--rounds",
-        "1",
-        "--side-s",
-        "0.01",
-    ]
+    arguments = ["--sizes", "2000", "--dimension", "16", "--rounds", "1", "--side-s", "0.01"]
     assert vectors.main([*arguments, "--work", str(work), "--json", str(results)]) == 0
     (figure,) = json.loads(results.read_text())["figures"].values()
     rows = {row["what"]: row for row in figure["rows"]}
@@ -52,40 +41,11 @@ def test_recall_is_the_share_of_the_exact_neighbours_that_were_found() -> None:
     assert recall.recall(exact, [[], []]) == 0.0
 
 
-def test_an_interrupted_run_of_many_vectors_resumes_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[int] = []
-    write, merge = vector_scale.write_sentences, faiss_index.merge
+def test_many_vectors_are_measured_and_nothing_is_left(tmp_path: Path) -> None:
     results, work = tmp_path / "results.json", tmp_path / "work"
-    arguments = [
-        "--rows",
-        "4000",
-        "--added",
-        "400",
-        "--dimension",
-        "16",
-        "--index",
-        "IVF16,PQ4",
-        "--queries",
-        "5",
-    ]
-
-    def counted(folder: Path, number: int, *rest: Any, **options: Any) -> None:
-        written.append(number)
-        write(folder, number, *rest, **options)
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(vector_scale, "write_sentences", counted)
-    monkeypatch.setattr(faiss_index, "merge", interrupted)
+    sizes = ["--rows", "4000", "--added", "400", "--dimension", "16", "--queries", "5"]
     files = ["--work", str(work), "--json", str(results)]
-    assert vector_scale.main([*arguments, *files]) == 130
-    assert "Resume with: " in capsys.readouterr().err
-    monkeypatch.setattr(faiss_index, "merge", merge)
-    assert vector_scale.main([*arguments, *files]) == 0
-    assert written == [0, 1]
+    assert vector_scale.main([*sizes, "--index", "IVF16,PQ4", *files]) == 0
     assert list(work.iterdir()) == []
     (figure,) = json.loads(results.read_text())["figures"].values()
     rows = {row["what"]: row["value"] for row in figure["rows"]}

@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_156,
     ("bench/",): 18_425,
-    ("tests/",): 58_256,
+    ("tests/",): 57_398,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 142_560
+ALL = 141_702
 
 
 def _counts() -> Counter[tuple[str, ...]]:
