@@ -9,28 +9,20 @@ from typing import Any
 
 import pytest
 
-from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.agent.presets import load_preset
-from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import MAX_REPLY_BYTES
 from arag_search.errors import (
     AragError,
     ConfigError,
-    EncoderUnavailableError,
     ModelAccessError,
     ModelReplyError,
     ModelUnavailableError,
 )
-from arag_search.search.index import Index
-from arag_search.vectors.encoders.endpoint import EndpointEncoder
-from tests.support.endpoint import Answer, Endpoint, completion, embeddings, running_endpoint
+from tests.support.endpoint import Answer, Endpoint, completion, running_endpoint
 from tests.support.openai_asking import FINAL, KEY
-from tests.support.oracle.engine import MemoryEngine
 from tests.support.raw_server import HEAD, RawServer, byte_by_byte, raw_server, reply
 
 BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
-VECTORS = json.dumps(embeddings([0.5, 0.25]).body).encode()
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 TIME_LIMIT_S = 0.2
 PAUSE_S = 0.01
@@ -75,15 +67,6 @@ def test_the_time_limit_of_a_model_is_for_the_whole_call_and_not_for_each_byte(
     assert 0 < server.sent < len(response)
 
 
-def test_the_time_limit_of_an_encoder_is_for_the_whole_call(server: RawServer) -> None:
-    server.reply_with(byte_by_byte(reply(VECTORS)), PAUSE_S)
-    encoder = EndpointEncoder("m", base_url=server.url, timeout_s=TIME_LIMIT_S, max_retries=0)
-    with pytest.raises(EncoderUnavailableError, match="did not answer in time"):
-        encoder.encode(["a"])
-    encoder.close()
-    assert server.sent < len(reply(VECTORS))
-
-
 def test_a_reply_in_many_pieces_that_arrives_in_time_is_read(server: RawServer) -> None:
     for response in (reply(BODY), in_chunks(BODY, 7)):
         server.reply_with(byte_by_byte(response))
@@ -116,20 +99,6 @@ def test_a_reply_that_is_too_large_is_refused(server: RawServer, pieces: list[by
     assert error.what == "The endpoint's reply is larger than 17 MB."
     assert error.where == f"model m at {server.url}/v1"
     assert len(server.requests) == 1  # The request is not retried.
-
-
-def test_a_reply_that_is_too_large_costs_one_question(server: RawServer) -> None:
-    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
-    model = model_at(server)
-    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), model)
-    server.reply_with([HEAD + b"Content-Length: 200000000\r\n\r\n"])
-    record = agent.ask("Who wrote Griselda?", "q1")
-    assert record.status == "failed"
-    failure = record.failure or ""
-    assert failure.startswith("ModelReplyError: The endpoint's reply is larger than 17 MB.\n")
-    server.reply_with([reply(BODY)])
-    assert agent.ask("Who wrote Griselda?", "q2").answer_short == "Vivaldi"
-    model.close()
 
 
 def test_a_reply_that_cannot_be_decompressed_is_refused(server: RawServer) -> None:

@@ -245,16 +245,6 @@ def test_transient_errors_are_retried_with_the_waits_of_models(
     assert [retry.reason for retry in waits.retries] == ["Slow down", "oops"]
 
 
-def test_an_unavailable_endpoint_is_reported_with_the_attempts(
-    endpoint: Endpoint, make_encoder: Make, waits: WaitLog
-) -> None:
-    endpoint.reply_with(refusal(503, "Loading"))
-    assert error_text(make_encoder(sleep=waits.sleep, max_retries=1), EncoderUnavailableError) == (
-        "The endpoint gave no reply in 2 attempts (status 503: Loading).\n"
-        f"Where: encoder m at {endpoint.base_url}\nDo: Try again later."
-    )
-
-
 def test_a_refused_key_names_the_variables_and_is_not_shown(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:

@@ -121,12 +121,6 @@ def test_ids_that_were_not_shown_are_wrong(sources: str, wrong: tuple[str, ...])
     assert answer.citation == "wrong"
 
 
-def test_an_answer_is_cited_uncited_or_wrongly_cited() -> None:
-    assert parse_answer("Answer: a\nSources: 15", SHOWN).citation == "cited"
-    assert parse_answer("Answer: a [sic]", SHOWN).citation == "uncited"
-    assert parse_answer("Answer: a\nSources: 15, 16", SHOWN).citation == "wrong"
-
-
 def test_the_prompts_ask_for_not_found_and_it_cites_no_source() -> None:
     for name in ("answer_form", "forced_answer"):
         assert f'"Answer: {NOT_FOUND}"' in prompt_text(name)

@@ -386,8 +386,6 @@ def test_a_follow_up_uses_what_was_found_and_has_a_record_of_its_own(index: Inde
     assert (second.question_id, second.question, second.loops) == ("q2", "And who else?", 2)
     roles = [message.role for message in model.requests[2].messages]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
-    with pytest.raises(ArgumentError, match="answers single questions"):
-        Agent(index, load_preset("logical_read"), model).follow_up(state, "And?")
 
 
 # What stands with the question

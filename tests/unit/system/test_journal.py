@@ -110,7 +110,10 @@ def test_a_torn_last_line_is_removed_and_a_whole_one_gets_its_line_end(
 ) -> None:
     write(target)
     line = target.read_bytes()
-    for torn in (line[: len(line) // 2], line[:1], line[:9], b"\0" * 5000, line[:30] + b"\0\0\n"):
+    for torn in (
+        *(line[: len(line) // 2], line[:1], line[:9], line[:20] + b"\n"),
+        *(b"\0" * 5000, line[:30] + b"\0\0\n", line[:30] + b"x" * 200_000),
+    ):
         target.write_bytes(line + torn)
         assert len(append_and_read(write, target)) == 2
     target.write_bytes(line + line[:-1])
