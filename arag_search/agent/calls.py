@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import orjson
@@ -31,18 +31,6 @@ _SHOWN_CHARACTERS = 80
 _MAX_LEVELS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """The outcome of a call.
-
-    ``arguments`` are those to record: the parsed value, or the original text if it is not JSON or
-    is JSON that other programs could not read.
-    """
-
-    arguments: Any
-    result: ToolResult
-
-
 class CallRunner:
     """A runner of calls of some tools. With ``guarded``, an identical call is answered with its
     earlier ids, and a note says when several steps have shown nothing new. When few of
@@ -56,9 +44,10 @@ class CallRunner:
         self.max_calls = max_calls
         self.schemas = tuple(tool.openai_schema() for tool in tools.values())
 
-    def run(self, state: State, call: ToolCall) -> CallOutcome:
-        """Run a call and note in the state what it showed. Raises errors that no model can
-        correct."""
+    def run(self, state: State, call: ToolCall) -> tuple[Any, ToolResult]:
+        """Run a call and note in the state what it showed. Return the arguments to record, which
+        are their text if they are no JSON that every program reads, and the result. Raises errors
+        that no model can correct."""
         state.read_set.step = len(state.steps) + 1
         try:
             arguments = parsed_arguments(call.arguments)
@@ -66,10 +55,8 @@ class CallRunner:
             arguments, result = call.arguments, error_result(str(error))
         else:
             result = self._result(state, call.name, arguments)
-        return CallOutcome(
-            arguments if _is_plain(arguments) else call.arguments,
-            self._record_shown(state, call.name, result),
-        )
+        recorded = arguments if _is_plain(arguments) else call.arguments
+        return recorded, self._record_shown(state, call.name, result)
 
     def _result(self, state: State, name: str, arguments: object) -> ToolResult:
         tool = self.tools.get(name)

@@ -214,7 +214,7 @@ class Agent:
         """Yield each step when it is done; return how the question ended."""
         if self.reader is not None:
             yield from self._read_in_order(state, self.reader)
-            return self._end_of(self._reply(state, ()), "answered")
+            return self._end_of(state, self._reply(state, ()), "answered")
         if self._given is not None and not state.steps:
             yield self._add_given(state, self._given)
         if self.preset.documents.switcher is not None:
@@ -250,8 +250,7 @@ class Agent:
                 continue
             state.loops += 1
             if reply.verdict != "calls":
-                state.add(Message("assistant", reply.text))
-                return self._end_of(reply, "answered")
+                return self._end_of(state, reply, "answered")
             self._take(state, reply)
             yield self._run_pending(state, began)
         return self._force_answer(state)
@@ -301,15 +300,13 @@ class Agent:
     def _route(self, state: State) -> Route:
         if self.preset.documents.switcher == "rules":
             return route_by_rules(state.question)
-        asked = (
-            Message("system", prompt_text("switcher")),
-            Message("user", state.question),
-        )
+        asked = (Message("system", prompt_text("switcher")), Message("user", state.question))
         request = ModelRequest(asked, (), state.question_id)
         return read_route(self._ask(state, request, sum(map(message_tokens, asked))).text)
 
-    def _end_of(self, reply: ModelReply, status: Outcome) -> _Ended:
+    def _end_of(self, state: State, reply: ModelReply, status: Outcome) -> _Ended:
         """Return the end of a question with this reply; an incomplete reply is not an answer."""
+        state.add(Message("assistant", reply.text))
         if reply.cut is None:
             return _Ended(reply.text, status)
         error = ModelReplyError(
@@ -409,8 +406,7 @@ class Agent:
         limit."""
         context, most = self._context, self.preset.calls_a_turn
         pending = state.pending[0]
-        ran = self.calls.run(state, pending.call)
-        result = ran.result
+        arguments, result = self.calls.run(state, pending.call)
         ran_in_turn = sum(
             step.turn == state.loops and step.tool_name != SUMMARIZE
             for step in state.steps[state.first_step :]
@@ -424,7 +420,7 @@ class Agent:
         step = _add_step(
             state,
             pending.call.name,
-            ran.arguments,
+            arguments,
             pending.reasoning,
             result,
             began,
@@ -454,8 +450,7 @@ class Agent:
                 return self._force_answer(state, too_long=error)
             if not reply.tool_calls:
                 if has_answer_line(reply.text):
-                    state.add(Message("assistant", reply.text))
-                    return self._end_of(reply, "answered")
+                    return self._end_of(state, reply, "answered")
                 state.add(Message("assistant", reply.text))
                 state.add(Message("user", prompt_text("context_full")))
                 continue
@@ -484,8 +479,7 @@ class Agent:
         state.add(Message("assistant", reply.text, calls))
         first = reply.tool_calls[0]
         if first.name == SUMMARIZE:
-            ran = self.calls.run(state, first)
-            arguments, result = ran.arguments, ran.result
+            arguments, result = self.calls.run(state, first)
         else:
             arguments, result = first.arguments, no_such_tool(first.name, (SUMMARIZE,))
         if result.kept is not None:
@@ -533,9 +527,7 @@ class Agent:
         raise too_long
 
     def _final_reply(self, state: State) -> _Ended:
-        reply = self._reply(state, self.calls.schemas, NO_CALL)
-        state.add(Message("assistant", reply.text))
-        return self._end_of(reply, "forced")
+        return self._end_of(state, self._reply(state, self.calls.schemas, NO_CALL), "forced")
 
     def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps[state.first_step :])

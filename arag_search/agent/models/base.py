@@ -56,7 +56,8 @@ class Usage:
     @property
     def is_plausible(self) -> bool:
         """Whether one call can take this many tokens."""
-        return is_token_count(self.prompt_tokens) and is_token_count(self.completion_tokens)
+        counts: tuple[object, object] = (self.prompt_tokens, self.completion_tokens)
+        return all(type(count) is int and 0 <= count <= MAX_USAGE_TOKENS for count in counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +143,6 @@ class ChatModel(Protocol):
     def close(self) -> None:
         """Free connections. May be called twice."""
         ...
-
-
-def is_token_count(number: object) -> bool:
-    """Return whether one call can take this number of tokens."""
-    return type(number) is int and 0 <= number <= MAX_USAGE_TOKENS
 
 
 def write_messages(messages: Sequence[Message]) -> Any:

@@ -68,7 +68,11 @@ class OpenAIModel:
         self._bound = {} if max_tokens is None else {"max_tokens": max_tokens}
         self._endpoint = Endpoint(name, failures=FAILURES, **options)
         self.name, self.base_url = self._endpoint.name, self._endpoint.base_url
-        self._check()
+        problems = [f"max_tokens {n} (1 or more)" for n in self._bound.values() if n < 1]
+        for option, value, highest in (("temperature", temperature, 2), ("top_p", top_p, 1)):
+            if value is not None and not 0 <= value <= highest:
+                problems.append(f"{option} {value} (0 to {highest})")
+        self._endpoint.check(problems)
         self._refused = set[str]()  # options that the endpoint says it does not have
 
     def __repr__(self) -> str:
@@ -123,14 +127,6 @@ class OpenAIModel:
     def close(self) -> None:
         """Free connections and end waits; a waiting call raises ModelUnavailableError."""
         self._endpoint.close()
-
-    def _check(self) -> None:
-        problems = [f"max_tokens {n} (1 or more)" for n in self._bound.values() if n < 1]
-        for option, highest in (("temperature", 2.0), ("top_p", 1.0)):
-            value = self._sampling.get(option)
-            if value is not None and not 0 <= float(value) <= highest:
-                problems.append(f"{option} {value} (0 to {highest:g})")
-        self._endpoint.check(problems)
 
 
 def _call_options(request: ModelRequest) -> dict[str, Any]:
