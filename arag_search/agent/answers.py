@@ -20,6 +20,7 @@ import string
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from arag_search.corpus import nfc
@@ -214,14 +215,9 @@ class CitedText:
 
 def candidates(texts: Iterable[CitedText], known: Collection[str]) -> list[str]:
     """Return the words of these texts that could be unknown ids, at most MAX_CANDIDATES."""
-    ids: dict[str, None] = {}
-    for text in texts:
-        for id in text.candidates():
-            if len(ids) == MAX_CANDIDATES:
-                break
-            if id not in known and any(map(str.isalnum, id)):
-                ids[id] = None
-    return list(ids)
+    words = dict.fromkeys(word for text in texts for word in text.candidates())
+    unknown = (word for word in words if word not in known and any(map(str.isalnum, word)))
+    return list(islice(unknown, MAX_CANDIDATES))
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -140,7 +140,6 @@ class Context:
 
 
 def _shown_steps(state: State) -> list[_ShownStep]:
-    """Return the results of document tools, in order."""
     return [
         _ShownStep(step, at, tuple(part.reference for part in step.references))
         for step, at in zip(state.steps, state.messages_of_steps, strict=True)

@@ -506,28 +506,23 @@ class Agent:
         """
         demand = "forced_answer" if self.preset.asks_for_form else "forced_answer_free"
         state.add(Message("user", prompt_text(demand)))
-        if too_long is None:
-            try:
-                return self._final_reply(state)
-            except ContextLengthError as error:
-                too_long = error
         results = [at for at, message in enumerate(state.messages) if message.role == "tool"]
-        newest = set(results[-1:])
-        for left_out in (newest, newest | set(results[: len(results) // 2]), set(results)):
-            if not left_out:
-                break
+        newest, older = set(results[-1:]), set(results[: len(results) // 2])
+        attempts = [newest, newest | older, set(results)] if results else []
+        if too_long is None:
+            attempts.insert(0, set())
+        for left_out in attempts:
             for at in left_out:
                 old = state.messages[at]
                 if old.content != LEFT_OUT:
                     state.replace(at, Message("tool", LEFT_OUT, (), old.tool_call_id))
             try:
-                return self._final_reply(state)
+                reply = self._reply(state, self.calls.schemas, NO_CALL)
+                return self._end_of(state, reply, "forced")
             except ContextLengthError as error:
                 too_long = error
+        assert too_long is not None
         raise too_long
-
-    def _final_reply(self, state: State) -> _Ended:
-        return self._end_of(state, self._reply(state, self.calls.schemas, NO_CALL), "forced")
 
     def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps[state.first_step :])
@@ -584,7 +579,6 @@ class Agent:
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
-    """Return the next step, or the end of the question, whether answered or failed."""
     try:
         return next(steps)
     except StopIteration as end:

@@ -16,7 +16,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
     ("arag_search/tools/",): 5_143,
-    ("arag_search/agent/",): 4_273,
+    ("arag_search/agent/",): 4_229,
     ("arag_search/evaluation/",): 2_652,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_976,
     ("arag_search/engines/opensearch/",): 4_669,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_156,
     ("bench/",): 18_425,
-    ("tests/",): 57_398,
+    ("tests/",): 57_310,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 141_702
+ALL = 141_570
 
 
 def _counts() -> Counter[tuple[str, ...]]:

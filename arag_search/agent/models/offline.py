@@ -230,7 +230,6 @@ def _next_call(
 
 
 def _search(tool: Mapping[str, Any], names: Sequence[str], words: Sequence[str]) -> _Call:
-    """Return a search for the names beside any of the words, in the form that the tool takes."""
     name, fields = str(tool["name"]), tool["parameters"]["properties"]
     plain = " ".join((*names, *words))
     form = TOOLS[name].query_form
@@ -267,7 +266,6 @@ def _plain(name: str) -> str:
 
 
 def _read(tool: Mapping[str, Any], passage: _Passage) -> _Call:
-    """Return a call that shows a passage in full, or a document from its first line shown."""
     line = max(passage.line - _LINES_ABOVE, 0)
     arguments: dict[str, Any] = {"chunk_ids": [passage.id]}
     if tool["name"] == "open":

@@ -259,7 +259,6 @@ class ReplayModel:
         )
 
     def _difference(self, key: RequestKey, request: ModelRequest) -> str:
-        """Describe how the nearest recorded call differs."""
         if not self._calls:
             return "the recording is empty"
         times = sum(call.key.digest == key.digest for call in self._calls)

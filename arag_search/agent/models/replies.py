@@ -291,7 +291,6 @@ def _arguments(written: object) -> str:
 
 
 def _number(digits: str) -> float:
-    """Read an integer; one with too many digits becomes a float."""
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
