@@ -25,6 +25,7 @@ from arag_search.system.processes import usable_cores
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from tests.support import parallel
 from tests.support.browser import browser  # noqa: F401
 from tests.support.commands import SAMPLE, Command, CommandResult
@@ -189,4 +190,4 @@ def keyword(index: Index) -> KeywordSearch:
 
 @pytest.fixture(scope="module")
 def read(index: Index) -> ChunkRead:
-    return ChunkRead(index, reproduces="A-RAG")
+    return ChunkRead(index, plain_preset(reproduces="A-RAG"))

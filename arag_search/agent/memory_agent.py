@@ -38,7 +38,7 @@ class MemoryReader:
 
     def __init__(self, index: Index, preset: Preset) -> None:
         self._preset = preset
-        tool = ChunkRead.of(index, preset)
+        tool = ChunkRead(index, preset)
         chunks = islice(index.scan(), preset.max_loops)
         self.calls = [{"chunk_ids": [chunk.id]} for chunk in chunks]
         self.results = [tool.run(call, ReadSet()) for call in self.calls]

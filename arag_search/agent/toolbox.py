@@ -37,7 +37,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
             do=f"Build it again without --without {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
-    return {name: tool_class(name).of(index, preset) for name in preset.tools}
+    return {name: tool_class(name)(index, preset) for name in preset.tools}
 
 
 def check_for_agent(preset: Preset) -> None:
@@ -95,7 +95,7 @@ def given_by(preset: Preset, index: Index) -> Given | None:
     """Return the search whose result accompanies every question; None if there is none."""
     if preset.given == "passages":
         return Given(
-            NaiveEmbeddingSearch.of(index, preset),
+            NaiveEmbeddingSearch(index, preset),
             lambda question: {"query": question[:MAX_CHARACTERS], "top_k": GIVEN_PASSAGES},
         )
     return one_search(preset, index) if preset.given == "search" else None
@@ -109,7 +109,7 @@ def one_search(preset: Preset, index: Index) -> Given:
         query = question[:MAX_CHARACTERS]
         return {key: [query] if key == "queries" else query}
 
-    return Given(DocumentSearch.of(index, preset), arguments_for)
+    return Given(DocumentSearch(index, preset), arguments_for)
 
 
 def evidence_text(evidence: Sequence[Evidence], references: References, max_tokens: int) -> str:

@@ -18,6 +18,7 @@ from arag_search.system.progress import counted, open_progress
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import chunk_header
 from arag_search.tools.open_lines import OpenLines
+from arag_search.tools.preset import plain_preset
 from arag_search.tools.references import NamedDocuments
 from arag_search.tools.rendering import header_line, metadata_text
 from index_jobs.build.export import build_command, record_of
@@ -137,7 +138,8 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
         return 1
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
-    tool = OpenLines(index, most_lines=count, max_result_tokens=sys.maxsize)
+    tool = OpenLines(index, plain_preset(max_result_tokens=sys.maxsize))
+    tool.most_lines = count
     result = tool.run({"reference_id": whole.doc_id, "line_number": first}, read_set)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")

@@ -16,17 +16,12 @@ from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.search.results import MAX_REACH, SearchHit, SearchResult, Show
-from arag_search.tools.base import (
-    DEFAULT_RESULT_TOKENS,
-    FULL_TEXT_RESULT_TOKENS,
-    MAX_TOOL_TOP_K,
-    ReadSet,
-)
+from arag_search.tools.base import MAX_TOOL_TOP_K, ReadSet
 from arag_search.tools.document_search import DocumentSearch
-from arag_search.tools.preset import DocumentSettings
+from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, DocumentSettings, plain_preset
 from arag_search.tools.references import NamedDocuments
 from arag_search.tools.registry import SEARCH_TOOLS
-from arag_search.tools.search import WHOLE_UP_TO_TOKENS, ReplyStyle, reply
+from arag_search.tools.search import WHOLE_UP_TO_TOKENS, reply
 
 _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
@@ -263,19 +258,14 @@ def _run_one(location: str, words: list[str], options: SearchOptions, opening: O
     if options.json:
         print_json(result.to_dict(), pretty=True)
         return 0
-    full_text = options.tool == "naive"
-    style = ReplyStyle(
-        full_text=full_text,
-        max_result_tokens=sys.maxsize
-        if options.top_k > MAX_TOOL_TOP_K
-        else FULL_TEXT_RESULT_TOKENS
-        if full_text
-        else DEFAULT_RESULT_TOKENS,
-        max_offset=MAX_REACH - options.top_k,
-        relax=True,
-        whole_up_to_tokens=WHOLE_UP_TO_TOKENS,
-    )
-    print_linked(reply(result, style, ReadSet()).text, result.hits, index.manifest)
+    keys: dict[str, Any] = {"relax": True, "whole_up_to_tokens": WHOLE_UP_TO_TOKENS}
+    if options.tool == "naive":
+        keys |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
+    if options.top_k > MAX_TOOL_TOP_K:
+        keys["max_result_tokens"] = sys.maxsize
+    preset = plain_preset(**keys)
+    shown = reply(result, preset, ReadSet(), max_offset=MAX_REACH - options.top_k)
+    print_linked(shown.text, result.hits, index.manifest)
     if options.explain and result.hits:
         print_text(explanation_text(result.hits))
     return 0
@@ -287,11 +277,14 @@ def _run_documents(
     """Search for documents, and print what the tool search shows, with their own ids."""
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
     settings = DocumentSettings(search_backend=backends.get(options.tool, "logical"))
-    unit = "sentence" if options.tool == "semantic" else "passage"
+    preset = plain_preset(documents=settings, max_result_tokens=FULL_TEXT_RESULT_TOKENS)
     read_set = ReadSet(references=NamedDocuments())
     query = " ".join(words)
     with opening.open(location) as index:
-        search = DocumentSearch(index, settings, results_per_query=options.top_k, vectors=unit)
+        search = DocumentSearch(index, preset)
+        search.results_per_query = options.top_k
+        if options.tool == "semantic":
+            search.vectors = "sentence"
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         began = time.perf_counter()
         result = search.run({"queries": [query]}, read_set)

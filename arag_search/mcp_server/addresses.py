@@ -14,9 +14,9 @@ from arag_search.errors import ArgumentError, UnknownDocumentError
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index, unknown_chunks
 from arag_search.system.progress import counted
-from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
 from arag_search.tools.chunk_read import IN_BRACKETS, MAX_IDS, ChunkRead
 from arag_search.tools.connector import KINDS, AddressKind, address_start, document_ids
+from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, plain_preset
 
 _SHOWN_CHARACTERS = 80
 
@@ -74,4 +74,4 @@ def _document(served: ServedIndex, doc_id: str) -> str:
 
 
 def _reader(index: Index) -> ChunkRead:
-    return ChunkRead(index, max_result_tokens=FULL_TEXT_RESULT_TOKENS)
+    return ChunkRead(index, plain_preset(max_result_tokens=FULL_TEXT_RESULT_TOKENS))

@@ -12,8 +12,8 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.search.index import Index
-from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, Tool
-from arag_search.tools.preset import Preset
+from arag_search.tools.base import Tool
+from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS, READ_TOOLS, TOOLS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"

@@ -13,33 +13,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.resources import files
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag_search.errors import (
-    ArgumentError,
-    NotServedError,
-    QueryTimeoutError,
-    VectorsNotFoundError,
-    VectorsNotNamedError,
-)
+from arag_search.errors import QueryTimeoutError
 from arag_search.search.index import Index
 from arag_search.search.results import MAX_REACH
 from arag_search.tokens import count_tokens
+from arag_search.tools.index_description import described
 from arag_search.tools.lenient import taken
-from arag_search.tools.preset import MIN_RESULT_TOKENS, DocumentSettings, Preset, SearchBackend
+from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import References, ShownReference
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_apart
-from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
 
-DEFAULT_RESULT_TOKENS = 4_000
-FULL_TEXT_RESULT_TOKENS = 12_000
-"""The maximum tokens of a result if whole passages are shown instead of snippets."""
 DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
 MAX_TITLES = 200
@@ -142,36 +132,27 @@ class Arguments(BaseModel):
 
 
 class Tool(ABC):
-    """A tool over one index. ``hidden`` arguments are left out of the schema and rejected.
-    ``max_result_tokens`` bounds the text of a result (o200k tokens, hard).
+    """A tool over one index, set up by the keys of a preset. ``hidden`` arguments are left out of
+    the schema and rejected. ``max_result_tokens`` bounds the text of a result (o200k tokens, hard).
     """
 
     name: ClassVar[str]
-    arguments: ClassVar[type[Arguments]]
+    arguments: type[Arguments]
     output_schema: ClassVar[dict[str, Any] | None] = None
     """The JSON schema of ``ToolResult.structured``, None for replies that are text alone."""
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        description: str,
-        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
-        hidden: Sequence[str] = (),
-    ) -> None:
-        if max_result_tokens < MIN_RESULT_TOKENS:
-            raise ArgumentError(
-                f"max_result_tokens is {max_result_tokens}.", allowed=f"{MIN_RESULT_TOKENS} or more"
-            )
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
         self.index = index
-        self.description = description
-        self.max_result_tokens = max_result_tokens
-        self.hidden = frozenset(hidden)
+        self.preset = preset
+        self.max_result_tokens = preset.max_result_tokens
+        self.hidden = frozenset(self._hidden())
+        self.description = self._description()
 
-    @classmethod
-    @abstractmethod
-    def of(cls, index: Index, preset: Preset) -> Tool:
-        """Set the tool up over an index with the keys of a preset."""
+    def _hidden(self) -> Iterable[str]:
+        return ()
+
+    def _description(self) -> str:
+        return described(self.name, self.index)
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
@@ -306,14 +287,6 @@ def allowed_text(schema: Mapping[str, Any]) -> str:
     return "null" if kind == "null" else "a string"
 
 
-def describe(name: str) -> str:
-    """Return the text of a description file; ``papers/`` has those of presets that reproduce a
-    paper."""
-    return (
-        files(__package__ or "").joinpath("descriptions", f"{name}.md").read_text("utf-8").strip()
-    )
-
-
 def error_result(text: str) -> ToolResult:
     """Return a result that tells the model what it did wrong."""
     text = _whole(text)
@@ -364,22 +337,3 @@ def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
 def _preview(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-# Vectors
-
-
-def vector_units(index: Index) -> frozenset[VectorUnit]:
-    """Return the units of the vectors of an index; empty if it has none. Raises the errors of
-    opening existing vectors."""
-    try:
-        return frozenset(index.open_vectors().vectors.units)
-    except (NotServedError, VectorsNotFoundError, VectorsNotNamedError):
-        return frozenset()
-
-
-def chosen_backend(settings: DocumentSettings, index: Index) -> SearchBackend:
-    """Return the backend of search over an index."""
-    if settings.search_backend != "auto":
-        return settings.search_backend
-    return "hybrid" if vector_units(index) else "words"

@@ -9,13 +9,11 @@ from pydantic import Field
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.query.forms import is_code
-from arag_search.search.index import Index
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import ReadChunk
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
-    DEFAULT_RESULT_TOKENS,
     Arguments,
     ReadSet,
     Tool,
@@ -25,7 +23,6 @@ from arag_search.tools.base import (
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
 from arag_search.tools.paper_replies import read_reply
-from arag_search.tools.preset import Paper, Preset, ReplyPaper
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
     NOT_SHOWN,
@@ -68,38 +65,21 @@ class ChunkRead(Tool):
     says where to continue.
 
     The reply says for every chunk what is left out, and leaves out sentences that are still
-    visible. Unless the tool ``reproduces`` that of a paper, it can show a part of a chunk. With
+    visible. Unless the preset reproduces a paper, the tool can show a part of a chunk. With
     ``replies``, it shows whole chunks as this paper does.
     """
 
     name = "chunk_read"
     arguments = ChunkReadArguments
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
-        reproduces: Paper | None = None,
-        replies: ReplyPaper | None = None,
-    ) -> None:
-        hidden = () if reproduces is None else ("to_sentence", "near")
-        super().__init__(
-            index,
-            description=described(self.name, index, reproduces, ours=replies is None),
-            max_result_tokens=max_result_tokens,
-            hidden=hidden if replies is None else ("from_sentence", "to_sentence", "near"),
-        )
-        self.replies: ReplyPaper | None = replies
+    def _hidden(self) -> tuple[str, ...]:
+        if self.preset.replies is not None:
+            return ("from_sentence", "to_sentence", "near")
+        return () if self.preset.reproduces is None else ("to_sentence", "near")
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> ChunkRead:
-        return cls(
-            index,
-            max_result_tokens=preset.max_result_tokens,
-            reproduces=preset.reproduces,
-            replies=preset.replies,
-        )
+    def _description(self) -> str:
+        preset = self.preset
+        return described(self.name, self.index, preset.reproduces, ours=preset.explains)
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))
@@ -107,9 +87,9 @@ class ChunkRead(Tool):
         if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
             return error_result(wrong)
         stored = self.index.read(ids)
-        if self.replies is not None:
+        if (paper := self.preset.replies) is not None:
             chunks = {chunk.id: chunk for chunk in stored if chunk is not None}
-            return read_reply(ids, chunks, read_set, self.replies, self.max_result_tokens)
+            return read_reply(ids, chunks, read_set, paper, self.max_result_tokens)
         unknown = [id for id, chunk in zip(ids, stored, strict=True) if chunk is None]
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"

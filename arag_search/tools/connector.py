@@ -27,7 +27,6 @@ from arag_search.search.index import Index
 from arag_search.search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
-    FULL_TEXT_RESULT_TOKENS,
     Arguments,
     ReadSet,
     Status,
@@ -35,8 +34,6 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
 )
-from arag_search.tools.index_description import described
-from arag_search.tools.preset import Preset
 from arag_search.tools.rendering import cut_to, one_line, shown_heading, shown_path, shown_title
 
 AddressKind = Literal["chunk", "document"]
@@ -82,23 +79,12 @@ def document_ids(index: Index, doc_id: str, limit: int) -> tuple[list[str], int]
 class ConnectorTool(Tool):
     """A tool of the contract over one index, which clients know by the name ``index_name``."""
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        index_name: str = "index",
-        max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
-    ) -> None:
-        text = described(self.name, index)
-        super().__init__(index, description=text, max_result_tokens=max_result_tokens)
-        self.index_name = index_name
-
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> Self:
-        return cls(index, max_result_tokens=preset.max_result_tokens)
+    index_name: str = "index"
 
     def served_as(self, name: str) -> Self:
-        return type(self)(self.index, index_name=name, max_result_tokens=self.max_result_tokens)
+        tool = type(self)(self.index, self.preset)
+        tool.index_name = name
+        return tool
 
 
 def json_result(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated
 
 from pydantic import Field
 
@@ -20,19 +20,16 @@ from arag_search.search.results import SearchHit, SearchResult, narrowed
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.tokens import CUT_MARK, count_tokens, count_up_to, cut_to
 from arag_search.tools.base import (
-    FULL_TEXT_RESULT_TOKENS,
     Arguments,
     ReadSet,
     Tool,
     ToolResult,
-    chosen_backend,
     error_result,
-    vector_units,
 )
-from arag_search.tools.document_tool import reference_line
+from arag_search.tools.document_tool import reference_line, vector_units
 from arag_search.tools.index_description import described
 from arag_search.tools.marked import SHOWN_BEFORE, checksum
-from arag_search.tools.preset import DocumentSettings, Preset, SearchBackend
+from arag_search.tools.preset import PLAIN, Preset, SearchBackend
 from arag_search.tools.references import Reference, ShownReference
 from arag_search.tools.rendering import (
     Block,
@@ -47,8 +44,6 @@ from arag_search.vectors.base import VectorUnit
 _LONG_TOKENS = 100
 """A longer sentence, such as a table, is shown by its lines with most words of the query."""
 _GAP = "... "
-RESULTS_PER_QUERY = 10
-"""The documents that each query of a search may add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,54 +309,43 @@ class DocumentSearch(Tool):
     """
 
     name = "search"
-    arguments: ClassVar[type[Arguments]] = DocumentSearchArguments
+    arguments = DocumentSearchArguments
 
-    def __init__(
-        self,
-        index: Index,
-        settings: DocumentSettings,
-        *,
-        results_per_query: int = RESULTS_PER_QUERY,
-        max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
-        vectors: VectorUnit = "passage",
-        published: bool = False,
-    ) -> None:
-        self.results_per_query = results_per_query
-        self.published = published
-        self.advice = GO_DEEPER
-        self.backend: SearchBackend = chosen_backend(settings, index)
-        self.unit: VectorUnit = _unit(self.backend, vectors, index)
-        super().__init__(
-            index,
-            description=described(
-                self.name,
-                index,
-                several=settings.multi_query,
-                logical=self.backend == "logical",
-                meaning=self.backend in ("hybrid", "semantic"),
-            ).replace("<results_per_query>", str(results_per_query)),
-            max_result_tokens=max_result_tokens,
-        )
+    results_per_query: int = 10
+    """The documents that each query may add."""
+    vectors: VectorUnit = "passage"
+    """The unit of the vectors to search by, if the index has it."""
+    advice: str = GO_DEEPER
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> DocumentSearch:
-        if cls is DocumentSearch and not preset.documents.multi_query:
-            cls = SingleDocumentSearch
-        return cls(
-            index,
-            preset.documents,
-            max_result_tokens=preset.max_result_tokens,
-            published=preset.reproduces is not None,
-        )
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
+        settings = preset.documents
+        if not settings.multi_query:
+            self.arguments = SingleSearchArguments
+        self.backend: SearchBackend = settings.search_backend
+        if self.backend == "auto":
+            self.backend = "hybrid" if vector_units(index) else "words"
+        super().__init__(index, preset)
 
-    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        given = cast(DocumentSearchArguments, arguments)
+    def _description(self) -> str:
+        return described(
+            self.name,
+            self.index,
+            several=self.preset.documents.multi_query,
+            logical=self.backend == "logical",
+            meaning=self.backend in ("hybrid", "semantic"),
+        ).replace("<results_per_query>", str(self.results_per_query))
+
+    def _call(
+        self, arguments: DocumentSearchArguments | SingleSearchArguments, read_set: ReadSet
+    ) -> ToolResult:
+        filter = none_if_empty(arguments.filter)
         try:
-            narrowed(None, none_if_empty(given.filter), self.index.manifest.query_schema)
+            narrowed(None, filter, self.index.manifest.query_schema)
         except QueryError as error:
             return error_result(str(error))
-        queries, notes = distinct_queries(given.queries)
-        results = [self._searched(query, none_if_empty(given.filter)) for query in queries]
+        is_one = isinstance(arguments, SingleSearchArguments)
+        queries, notes = distinct_queries([arguments.query] if is_one else arguments.queries)
+        results = [self._searched(query, filter) for query in queries]
         if all(isinstance(result, QueryError) for result in results):
             return error_result("\n".join(str(result) for result in results))
         documents = self._fused(queries, results)
@@ -376,7 +360,7 @@ class DocumentSearch(Tool):
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
                     filter=filter,
-                    published=self.published,
+                    published=self.preset.reproduces is not None,
                 )
             if self.backend == "words":
                 words, _ = words_query(nfc(query))
@@ -393,15 +377,20 @@ class DocumentSearch(Tool):
                     query,
                     top_k=_FETCHED * wanted,
                     filter=filter,
-                    vectors=self.unit,
+                    vectors=self._unit(),
                     full_text=True,
                 )
-            by_meaning = (
-                index.semantic_search if self.unit == "sentence" else index.naive_embedding_search
-            )
+            by_sentence = self._unit() == "sentence"
+            by_meaning = index.semantic_search if by_sentence else index.naive_embedding_search
             return by_meaning(query, top_k=_FETCHED * wanted, filter=filter)
         except QueryError as error:
             return error
+
+    def _unit(self) -> VectorUnit:
+        units = vector_units(self.index)
+        if self.vectors in units or not units:
+            return self.vectors
+        return "sentence" if self.vectors == "passage" else "passage"
 
     def _fused(
         self, queries: Sequence[str], results: Sequence[SearchResult | QueryError]
@@ -487,16 +476,6 @@ class DocumentSearch(Tool):
         return blocks
 
 
-class SingleDocumentSearch(DocumentSearch):
-    """A search for documents by one query."""
-
-    arguments = SingleSearchArguments
-
-    def _call(self, arguments: SingleSearchArguments, read_set: ReadSet) -> ToolResult:
-        several = DocumentSearchArguments(queries=[arguments.query], filter=arguments.filter)
-        return super()._call(several, read_set)
-
-
 def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return queries that differ by more than case and white space, with a note on the others."""
     kept: dict[str, str] = {}
@@ -506,15 +485,6 @@ def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:
     if not same:
         return list(kept.values()), []
     return list(kept.values()), [f"{same} of {len(queries)} queries repeat another one."]
-
-
-def _unit(backend: SearchBackend, preferred: VectorUnit, index: Index) -> VectorUnit:
-    if backend not in ("hybrid", "semantic"):
-        return preferred
-    units = vector_units(index)
-    if preferred in units or not units:
-        return preferred
-    return "sentence" if preferred == "passage" else "passage"
 
 
 def _lines_on_queries(

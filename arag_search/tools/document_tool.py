@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from arag_search.errors import NotServedError, VectorsNotFoundError, VectorsNotNamedError
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import (
-    DEFAULT_RESULT_TOKENS,
-    Status,
-    Tool,
-    ToolResult,
-    error_result,
-)
+from arag_search.tools.base import ReadSet, Status, Tool, ToolResult, error_result
 from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import PassageSpan, one_line, shown_title
+from arag_search.vectors.base import VectorUnit
 
 REFERENCE_ID = "The document: an id as searches show it in brackets, such as turn0search3."
 _SHOWN_CHARACTERS = 60
@@ -24,22 +20,7 @@ _SHOWN_CHARACTERS = 60
 
 class DocumentTool(Tool):
     """A tool for one document at a time. A reference is a name, not a permission: the document is
-    looked up in the scope of the index at every call. ``guarded`` names lines that are still
-    visible in an opened window instead of showing them."""
-
-    def __init__(
-        self,
-        index: Index,
-        *,
-        description: str,
-        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
-        hidden: Sequence[str] = (),
-        guarded: bool = False,
-    ) -> None:
-        super().__init__(
-            index, description=description, max_result_tokens=max_result_tokens, hidden=hidden
-        )
-        self.guarded = guarded
+    looked up in the scope of the index at every call."""
 
     def document(
         self, id: str, references: References
@@ -56,6 +37,19 @@ class DocumentTool(Tool):
                 "without it."
             )
         return reference, lines
+
+    def is_guarded(self, read_set: ReadSet) -> bool:
+        """Return whether lines that are visible in an opened window are named, not shown."""
+        return self.preset.loop_guards and read_set.is_kept
+
+
+def vector_units(index: Index) -> frozenset[VectorUnit]:
+    """Return the units of the vectors of an index; empty if it has none. Raises the errors of
+    opening existing vectors."""
+    try:
+        return frozenset(index.open_vectors().vectors.units)
+    except (NotServedError, VectorsNotFoundError, VectorsNotNamedError):
+        return frozenset()
 
 
 def unknown_reference(id: str, references: References) -> str:

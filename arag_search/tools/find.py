@@ -25,7 +25,6 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
     not_run,
-    vector_units,
 )
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
@@ -36,9 +35,10 @@ from arag_search.tools.document_tool import (
     lines_result,
     numbered,
     reference_line,
+    vector_units,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.preset import Paper, Preset
+from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import Reference
 from arag_search.tools.rendering import NOT_SHOWN, one_line
 
@@ -100,38 +100,19 @@ class Find(DocumentTool):
     name = "find"
     arguments = FindArguments
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        compares: bool = True,
-        max_result_tokens: int = FIND_RESULT_TOKENS,
-        guarded: bool = False,
-        reproduces: Paper | None = None,
-    ) -> None:
-        self.takes_regexes = reproduces is None
-        can_compare = compares and "sentence" in vector_units(index)
-        super().__init__(
-            index,
-            description=described(
-                self.name, index, semantic=can_compare, regexes=self.takes_regexes
-            ),
-            max_result_tokens=max_result_tokens,
-            hidden=(
-                *(() if can_compare else ("mode",)),
-                *(("matches", "context") if reproduces else ()),
-            ),
-            guarded=guarded,
-        )
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
+        self.takes_regexes = preset.reproduces is None
+        self.can_compare = preset.documents.semantic_find and "sentence" in vector_units(index)
+        super().__init__(index, preset)
+        self.max_result_tokens = min(preset.max_result_tokens, FIND_RESULT_TOKENS)
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> Find:
-        return cls(
-            index,
-            compares=preset.documents.semantic_find,
-            max_result_tokens=min(preset.max_result_tokens, FIND_RESULT_TOKENS),
-            guarded=preset.loop_guards,
-            reproduces=preset.reproduces,
+    def _hidden(self) -> list[str]:
+        of_ours = [] if self.takes_regexes else ["matches", "context"]
+        return of_ours if self.can_compare else ["mode", *of_ours]
+
+    def _description(self) -> str:
+        return described(
+            self.name, self.index, semantic=self.can_compare, regexes=self.takes_regexes
         )
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
@@ -155,9 +136,9 @@ class Find(DocumentTool):
                 return error_result(not_run([str(error) or SLOW_PATTERN]))
             all_matches = matches_of(lines, patterns, occurrences, places, context)
         reply = _Reply(lines, reference, self.max_result_tokens)
-        is_guarded = self.guarded and read_set.is_kept
+        visible = read_set if self.is_guarded(read_set) else None
         for matches in all_matches:
-            reply.add(matches, all_matches, read_set if is_guarded else None)
+            reply.add(matches, all_matches, visible)
         result = reply.result()
         reference.note(result.ids)
         return result

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 
 from arag_search.query.forms import NONE
 from arag_search.query.printing import quoted
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import describe
 from arag_search.tools.preset import Paper
 
 MAX_DESCRIPTION_TOKENS = 340
@@ -26,6 +26,13 @@ _MAX_CHARACTERS = 40
 _FIELDS = "<fields>"
 _CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")
 _EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+def describe(name: str) -> str:
+    """Return the text of a description file; ``papers/`` has those of presets that reproduce a
+    paper."""
+    folder = files(__package__ or "").joinpath("descriptions")
+    return folder.joinpath(f"{name}.md").read_text("utf-8").strip()
 
 
 def described(name: str, index: Index, reproduces: Paper | None = None, **features: bool) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
@@ -23,8 +22,8 @@ from arag_search.tools.base import (
     not_run,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.preset import Paper, Preset
-from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
+from arag_search.tools.preset import PLAIN, Preset
+from arag_search.tools.search import SHOW, SearchTool
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
@@ -56,34 +55,21 @@ class KeywordSearch(SearchTool):
     "substring" it scans as A-RAG's own code does."""
 
     name = "keyword_search"
-    arguments: ClassVar[type[Arguments]] = KeywordSearchArguments
+    arguments = KeywordSearchArguments
     of_paper = ("keywords", "top_k")
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        matching: Matching = "token",
-        style: ReplyStyle | None = None,
-        refinements: bool = False,
-        reproduces: Paper | None = None,
-    ) -> None:
-        style = style or ReplyStyle()
-        whole, ours = style.full_text, style.is_ours
-        text = described(self.name, index, reproduces, whole=whole, ours=ours)
-        hidden = () if refinements else ("show",)
-        super().__init__(index, description=text, style=style, hidden=hidden)
-        self.matching: Matching = matching
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
+        if preset.reproduces is not None:
+            self.arguments = PaperKeywordArguments
+        super().__init__(index, preset)
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> KeywordSearch:
-        kind = cls if preset.reproduces is None else PaperKeywordSearch
-        return kind(
-            index,
-            matching=preset.matching,
-            style=ReplyStyle.of(preset),
-            refinements=preset.loop_guards,
-            reproduces=preset.reproduces,
+    def _hidden(self) -> tuple[str, ...]:
+        return () if self.preset.loop_guards else ("show",)
+
+    def _description(self) -> str:
+        preset = self.preset
+        return described(
+            self.name, self.index, preset.reproduces, whole=preset.full_text, ours=preset.explains
         )
 
     def _search(self, arguments: KeywordSearchArguments) -> SearchResult:
@@ -92,8 +78,8 @@ class KeywordSearch(SearchTool):
             top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,
             offset=arguments.offset,
             show=arguments.show,
-            matching=self.matching,
-            branches=self.style.is_ours,
+            matching=self.preset.matching,
+            branches=self.preset.explains,
         )
 
     def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:
@@ -102,9 +88,3 @@ class KeywordSearch(SearchTool):
         except ArgumentError as error:
             problem = f'argument "keywords": {error.what} Allowed: {error.allowed}.'
             return error_result(not_run([problem]))
-
-
-class PaperKeywordSearch(KeywordSearch):
-    """The search of presets that reproduce A-RAG."""
-
-    arguments = PaperKeywordArguments

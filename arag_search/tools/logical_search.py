@@ -9,7 +9,6 @@ from pydantic import Field
 
 from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.query.limits import MAX_CHARACTERS
-from arag_search.search.index import Index
 from arag_search.search.results import SearchResult, Show
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
@@ -23,9 +22,8 @@ from arag_search.tools.base import (
     not_run,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.preset import Description, Paper, Preset
 from arag_search.tools.rendering import meant_id
-from arag_search.tools.search import SHOW, ReplyStyle, SearchTool
+from arag_search.tools.search import SHOW, SearchTool
 
 
 class LogicalSearchArguments(Arguments):
@@ -54,57 +52,41 @@ class LogicalSearchArguments(Arguments):
 class LogicalSearch(SearchTool):
     """A search by logical queries.
 
-    With ``operators`` False, AND, OR, NOT, - and ! are rejected; ``description`` is "full" or
-    "syntax". With ``refinements``, the tool takes sort (if the index has metadata), per_document,
-    show and after. The description is made from the index, unless the tool ``reproduces`` that of
-    a paper's preset.
+    Without ``operators``, AND, OR, NOT, - and ! are rejected. With ``loop_guards``, the tool takes
+    sort (if the index has metadata), per_document, show and after. The description is made from the
+    index, unless the preset reproduces a paper.
     """
 
     name = "logical_search"
     arguments = LogicalSearchArguments
     of_paper: ClassVar[Collection[str]] = ("query", "default_operator")
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        description: Description = "full",
-        operators: bool = True,
-        style: ReplyStyle | None = None,
-        refinements: bool = False,
-        reproduces: Paper | None = None,
-    ) -> None:
+    def _hidden(self) -> list[str]:
+        preset, manifest = self.preset, self.index.manifest
         hidden: list[str] = []
-        if not refinements:
+        if not preset.loop_guards:
             hidden += ["per_document", "show", "after"]
-        if not refinements or not index.manifest.metadata:
+        if not preset.loop_guards or not manifest.metadata:
             hidden.append("sort")
-        if not operators:
+        if not preset.operators:
             hidden.append("default_operator")
-        if not index.manifest.has_sentences:
+        if not manifest.has_sentences:
             hidden.append("granularity")
-        style = style or ReplyStyle()
-        ours = style.is_ours
-        advice = description == "full"
-        text = described(
-            self.name, index, reproduces, operators=operators, advice=advice, ours=ours
-        )
-        if reproduces is not None and ours:
-            text += f"\nFields of this index: {index.manifest.query_schema.describe()}."
-        super().__init__(index, description=text, style=style, hidden=hidden)
-        self.operators = operators
-        self.published = reproduces is not None
+        return hidden
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> LogicalSearch:
-        return cls(
-            index,
-            description=preset.tool_description,
+    def _description(self) -> str:
+        preset = self.preset
+        text = described(
+            self.name,
+            self.index,
+            preset.reproduces,
             operators=preset.operators,
-            style=ReplyStyle.of(preset),
-            refinements=preset.loop_guards,
-            reproduces=preset.reproduces,
+            advice=preset.tool_description == "full",
+            ours=preset.explains,
         )
+        if preset.reproduces is not None and preset.explains:
+            text += f"\nFields of this index: {self.index.manifest.query_schema.describe()}."
+        return text
 
     def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:
         try:
@@ -124,14 +106,14 @@ class LogicalSearch(SearchTool):
             offset=arguments.offset,
             default_operator=arguments.default_operator,
             granularity=arguments.granularity,
-            operators=self.operators,
-            full_text=self.style.full_text,
+            operators=self.preset.operators,
+            full_text=self.preset.full_text,
             sort=arguments.sort or None,
             per_document=arguments.per_document or None,
-            relax=self.style.relax,
-            branches=self.style.is_ours,
-            feedback=self.style.is_ours,
+            relax=self.preset.relax,
+            branches=self.preset.explains,
+            feedback=self.preset.explains,
             show=arguments.show,
             after=self._after(arguments.after),
-            published=self.published,
+            published=self.preset.reproduces is not None,
         )

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
-    FULL_TEXT_RESULT_TOKENS,
     Arguments,
     ReadSet,
     ToolResult,
@@ -28,11 +26,7 @@ from arag_search.tools.document_tool import (
     reference_line,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.preset import Preset
 from arag_search.tools.references import Reference
-
-OPEN_LINES = 1_800
-"""The most lines that open shows."""
 
 
 class OpenArguments(Arguments):
@@ -48,30 +42,10 @@ class OpenLines(DocumentTool):
     name = "open"
     arguments = OpenArguments
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        most_lines: int,
-        max_result_tokens: int = FULL_TEXT_RESULT_TOKENS,
-        guarded: bool = False,
-    ) -> None:
-        super().__init__(
-            index,
-            description=described(self.name, index).replace("<open_lines>", f"{most_lines:,}"),
-            max_result_tokens=max_result_tokens,
-            guarded=guarded,
-        )
-        self.most_lines = most_lines
+    most_lines: int = 1_800
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> OpenLines:
-        return cls(
-            index,
-            most_lines=OPEN_LINES,
-            max_result_tokens=preset.max_result_tokens,
-            guarded=preset.loop_guards,
-        )
+    def _description(self) -> str:
+        return described(self.name, self.index).replace("<open_lines>", f"{self.most_lines:,}")
 
     def _call(self, arguments: OpenArguments, read_set: ReadSet) -> ToolResult:
         first = arguments.line_number
@@ -88,7 +62,7 @@ class OpenLines(DocumentTool):
         wanted = min(first + self.most_lines, len(lines)) - 1
         result, last = self._window(reference, lines, first, wanted)
         above = read_set.window(reference.id, first, last)
-        if self.guarded and read_set.is_kept and above is not None:
+        if self.is_guarded(read_set) and above is not None:
             text = f"[{reference.id}]: lines {first}-{last} are above, in step {above.step}."
             return lines_result(text, "ok", reference, (), 0)
         if last >= first:

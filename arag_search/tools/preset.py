@@ -22,6 +22,9 @@ ReplyPaper = Literal["A-RAG", "LogicalRAG"]
 SearchBackend = Literal["auto", "words", "hybrid", "semantic", "logical"]
 
 MIN_RESULT_TOKENS = 200
+DEFAULT_RESULT_TOKENS = 4_000
+FULL_TEXT_RESULT_TOKENS = 12_000
+"""The maximum tokens of a result if whole passages are shown instead of snippets."""
 GIVEN_PASSAGES = 5
 """The passages that ``given: passages`` shows."""
 MAX_CALLS_A_TURN = 8
@@ -201,3 +204,33 @@ class Preset(BaseModel):
     def asks_for_form(self) -> bool:
         """Whether the answer is asked for in lines: answer, explanation, sources."""
         return self.replies != "A-RAG"
+
+    @property
+    def explains(self) -> bool:
+        """Whether replies say more than a paper's: how a query was understood, and what helps."""
+        return self.replies is None
+
+
+def plain_preset(**keys: object) -> Preset:
+    """Return the preset of a tool that no loop calls: with these keys, else plain defaults. Raises
+    ValidationError for keys that no preset may have."""
+    defaults = {
+        "name": "plain",
+        "description": "A tool by itself.",
+        "tools": (),
+        "prompt": "",
+        "plan_first": False,
+        "max_loops": 1,
+        "token_budget": _MIN_BUDGET,
+        "loop_guards": False,
+        "max_result_tokens": DEFAULT_RESULT_TOKENS,
+        "full_text": False,
+        "operators": True,
+        "tool_description": "full",
+        "matching": "token",
+        "given": "none",
+    }
+    return Preset.model_validate({**defaults, **keys})
+
+
+PLAIN = plain_preset()

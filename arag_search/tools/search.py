@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -14,8 +13,6 @@ from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
-    DEFAULT_RESULT_TOKENS,
-    FULL_TEXT_RESULT_TOKENS,
     MAX_TITLES,
     MAX_TOOL_OFFSET,
     ReadSet,
@@ -35,7 +32,7 @@ from arag_search.tools.marked import (
     note_seen,
 )
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, PaperBlock
-from arag_search.tools.preset import Preset, ReplyPaper
+from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
 from arag_search.tools.rendering import (
     Block,
     Fitted,
@@ -59,97 +56,47 @@ MORE = "More: offset="
 _NO_FURTHER = ": there are no further ones."
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyStyle:
-    """The style in which a search tool replies.
-
-    ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
-    ``max_offset`` is the largest offset that a caller may pass; 0 if there is no paging. Passages
-    of at most ``whole_up_to_tokens`` are shown whole, and with ``relax`` a query that matches
-    nothing shows the nearest passages. With ``paper``, replies are those of a paper instead: see
-    ``paper_replies``.
-    """
-
-    full_text: bool = False
-    max_result_tokens: int | None = None
-    max_offset: int = MAX_TOOL_OFFSET
-    whole_up_to_tokens: int = 0
-    relax: bool = False
-    paper: ReplyPaper | None = None
-
-    @staticmethod
-    def of(preset: Preset) -> ReplyStyle:
-        """Return the style of a preset."""
-        return ReplyStyle(
-            full_text=preset.full_text,
-            max_result_tokens=preset.max_result_tokens,
-            whole_up_to_tokens=preset.whole_up_to_tokens,
-            relax=preset.relax,
-            paper=preset.replies,
-        )
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether replies say more than a paper's: how a query was understood, and what helps."""
-        return self.paper is None
-
-    @property
-    def bound(self) -> int:
-        """The maximum number of tokens of a reply."""
-        if self.max_result_tokens is not None:
-            return self.max_result_tokens
-        return FULL_TEXT_RESULT_TOKENS if self.full_text else DEFAULT_RESULT_TOKENS
-
-
 class SearchTool(Tool):
     """A tool that searches for passages."""
 
     of_paper: ClassVar[Collection[str]] = ()
     """The arguments that the tool has in its paper."""
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        description: str,
-        style: ReplyStyle | None = None,
-        hidden: Sequence[str] = (),
-    ) -> None:
-        self.style = style or ReplyStyle()
-        if not self.style.is_ours:
-            others = [name for name in self.arguments.model_fields if name not in self.of_paper]
-            hidden = [*hidden, *others]
-        super().__init__(
-            index,
-            description=description,
-            max_result_tokens=self.style.bound,
-            hidden=hidden,
-        )
+    max_offset: ClassVar[int] = MAX_TOOL_OFFSET
+    """The largest offset that a caller may pass; 0 if there is no paging."""
+
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
+        super().__init__(index, preset)
+        if not preset.explains:
+            self.hidden |= set(self.arguments.model_fields).difference(self.of_paper)
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         try:
             result = self._search(arguments)
         except QueryError as error:
-            return error_result(str(error) if self.style.is_ours else NOT_READABLE)
-        return reply(result, self.style, read_set)
+            return error_result(str(error) if self.preset.explains else NOT_READABLE)
+        return reply(result, self.preset, read_set, self.max_offset)
 
     @abstractmethod
     def _search(self, arguments: Any) -> SearchResult:
         """Search the index. Raises QueryError for a query that the model can correct."""
 
 
-def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:
-    """Return the bounded text of a search result."""
-    if style.paper is not None:
-        return _paper_reply(result, style.paper, style)
-    understood = _understood(result, style.bound // _SHARE_OF_QUERY) + _order(result)
+def reply(
+    result: SearchResult, preset: Preset, read_set: ReadSet, max_offset: int = MAX_TOOL_OFFSET
+) -> ToolResult:
+    """Return the bounded text of a search result. ``max_offset`` is the largest offset that it
+    names to go on with."""
+    if preset.replies is not None:
+        return _paper_reply(result, preset.replies, preset)
+    understood = _understood(result, preset.max_result_tokens // _SHARE_OF_QUERY) + _order(result)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
-    notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
-    blocks = _blocks(result, style, read_set)
+    notes = cut_to(notes, preset.max_result_tokens // _SHARE_OF_NOTES)
+    blocks = _blocks(result, preset, read_set)
     if not blocks:
         lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
         text = "\n".join(lines)
-        return _tool_result(Fitted(cut_to(text, style.bound), [], ()), result)
+        return _tool_result(Fitted(cut_to(text, preset.max_result_tokens), [], ()), result)
     hits = {hit.id for hit in result.hits}
 
     def frame(kept: Sequence[Block]) -> tuple[str, str]:
@@ -159,19 +106,19 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
             heading = _empty_lines(result, understood)
         lines = [*heading, branch_counts(result), notes]
         head = "\n".join(line for line in lines if line)
-        return head, _footer(result, kept, shown, style)
+        return head, _footer(result, kept, shown, max_offset)
 
-    fitted = fit(frame, blocks, style.bound, whole=style.full_text)
+    fitted = fit(frame, blocks, preset.max_result_tokens, whole=preset.full_text)
     for kept in fitted.blocks:
         note_seen(kept, read_set)
     return _tool_result(fitted, result)
 
 
-def _paper_reply(result: SearchResult, paper: ReplyPaper, style: ReplyStyle) -> ToolResult:
-    blocks = [PaperBlock.of_hit(hit, paper, whole=style.full_text) for hit in result.hits]
+def _paper_reply(result: SearchResult, paper: ReplyPaper, preset: Preset) -> ToolResult:
+    blocks = [PaperBlock.of_hit(hit, paper, whole=preset.full_text) for hit in result.hits]
     if not blocks:
         return _tool_result(Fitted(NOTHING_FOUND, [], ()), result)
-    fitted = fit(lambda _: ("", ""), blocks, style.bound, whole=style.full_text)
+    fitted = fit(lambda _: ("", ""), blocks, preset.max_result_tokens, whole=preset.full_text)
     return _tool_result(fitted, result)
 
 
@@ -191,8 +138,8 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     )
 
 
-def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Sequence[MarkedBlock]:
-    whole_up_to = None if style.full_text else style.whole_up_to_tokens
+def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence[MarkedBlock]:
+    whole_up_to = None if preset.full_text else preset.whole_up_to_tokens
     wholes = are_whole(result.hits, whole_up_to)
     hits = [
         marked_block(hit, at, read_set, whole=whole)
@@ -210,7 +157,7 @@ def _blocks(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> Seque
             for block in hits:
                 block.kind = "title"
         used = accumulate(count_tokens(str(block)) + 1 for block in hits)
-        fitting = [n <= _SHARE_OF_TITLES * style.bound for n in used].count(True)
+        fitting = [n <= _SHARE_OF_TITLES * preset.max_result_tokens for n in used].count(True)
         hits = hits[: max(fitting, 1)]
         if result.show == "lines":
             return hits
@@ -285,7 +232,7 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     return lines
 
 
-def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: ReplyStyle) -> str:
+def _footer(result: SearchResult, kept: Sequence[Block], shown: int, max_offset: int) -> str:
     reached = result.offset + max(shown, 1)
     end = result.passages
     counts_pages = result.total_unit == "passages" and result.per_document is None
@@ -295,4 +242,4 @@ def _footer(result: SearchResult, kept: Sequence[Block], shown: int, style: Repl
     if result.sort == CORPUS_ORDER:
         goes_on = result.passages is None or shown < len(result.hits)
         return f'More: after="{one_line(shown_id(kept[-1].id))}".' if goes_on else ""
-    return f"{MORE}{reached}." if more and reached <= style.max_offset else ""
+    return f"{MORE}{reached}." if more and reached <= max_offset else ""

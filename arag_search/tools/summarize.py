@@ -9,18 +9,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
     Tool,
     ToolResult,
-    describe,
     error_result,
 )
 from arag_search.tools.document_tool import unknown_reference
-from arag_search.tools.preset import Preset
 
 MAX_KEPT = 50
 MAX_SUMMARY_CHARACTERS = 8_000
@@ -46,14 +43,6 @@ class Summarize(Tool):
 
     name = "summarize"
     arguments = SummarizeArguments
-
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> Summarize:
-        return cls(
-            index,
-            description=describe(cls.name),
-            max_result_tokens=preset.max_result_tokens,
-        )
 
     def _call(self, arguments: SummarizeArguments, read_set: ReadSet) -> ToolResult:
         kept: list[str] = []

@@ -6,7 +6,7 @@ by rank, and naive_embedding_search of A-RAG (Naive), whole passages by one vect
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
@@ -20,8 +20,8 @@ from arag_search.tools.base import (
     Arguments,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.preset import Paper, Preset
-from arag_search.tools.search import ReplyStyle, SearchTool
+from arag_search.tools.preset import PLAIN, Preset
+from arag_search.tools.search import SearchTool
 
 QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
 WHERE = "A logical query that every passage must match; it does not rank. Empty for none."
@@ -29,55 +29,32 @@ FILTER = "Metadata clauses that every passage obeys, such as doc_id:a; empty for
 
 
 class VectorSearchTool(SearchTool):
-    """A search by vectors. ``where`` offers the argument of this name."""
+    """A search by vectors."""
 
-    style_changes: ClassVar[dict[str, Any]] = {}
-    """What is different from the style that a preset asks for."""
-    takes_meaning: ClassVar[bool] = False
+    def _hidden(self) -> tuple[str, ...]:
+        return () if self.preset.meaning else ("where",)
 
-    def __init__(
-        self,
-        index: Index,
-        *,
-        style: ReplyStyle | None = None,
-        where: bool = False,
-        reproduces: Paper | None = None,
-    ) -> None:
-        style = replace(style or ReplyStyle(), **self.style_changes)
+    def _description(self) -> str:
+        preset, names = self.preset, self.arguments.model_fields
         text = described(
             self.name,
-            index,
-            reproduces,
-            where=where,
-            meaning=self.takes_meaning,
-            whole=style.full_text,
-            ours=style.is_ours,
-        )
-        has_filter = style.is_ours and "filter" in self.arguments.model_fields
-        if reproduces is not None and has_filter:
-            fields = replace(index.manifest.query_schema, metadata_only=True).describe()
-            text = f"{text}\nFields for filter: {fields}."
-        super().__init__(
-            index,
-            description=text,
-            style=style,
-            hidden=() if where else ("where",),
-        )
-
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> VectorSearchTool:
-        return cls(
-            index,
-            style=ReplyStyle.of(preset),
+            self.index,
+            preset.reproduces,
             where=preset.meaning,
-            reproduces=preset.reproduces,
+            meaning="meaning" in names,
+            whole=preset.full_text,
+            ours=preset.explains,
         )
+        if preset.reproduces is not None and preset.explains and "filter" in names:
+            schema = replace(self.index.manifest.query_schema, metadata_only=True)
+            text += f"\nFields for filter: {schema.describe()}."
+        return text
 
     def _shared(self, arguments: Any) -> dict[str, Any]:
         return {
             "where": none_if_empty(arguments.where),
-            "names": self.style.is_ours,
-            "relax": self.style.relax,
+            "names": self.preset.explains,
+            "relax": self.preset.relax,
         }
 
 
@@ -142,18 +119,13 @@ class HybridSearch(VectorSearchTool):
     """A search by words and vectors of passages."""
 
     name = "hybrid_search"
-    arguments: ClassVar[type[Arguments]] = HybridSearchArguments
+    arguments = HybridSearchArguments
     of_paper = ("query", "max_results")
 
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> HybridSearch:
-        kind = LogicalHybridSearch if preset.meaning else cls
-        return kind(
-            index,
-            style=ReplyStyle.of(preset),
-            where=preset.meaning,
-            reproduces=preset.reproduces,
-        )
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
+        if preset.meaning:
+            self.arguments = LogicalHybridSearchArguments
+        super().__init__(index, preset)
 
     def _search(self, arguments: HybridSearchArguments) -> SearchResult:
         return self.index.hybrid_search(
@@ -162,16 +134,9 @@ class HybridSearch(VectorSearchTool):
             offset=arguments.offset,
             filter=none_if_empty(arguments.filter),
             meaning=getattr(arguments, "meaning", None),
-            full_text=self.style.full_text,
+            full_text=self.preset.full_text,
             **self._shared(arguments),
         )
-
-
-class LogicalHybridSearch(HybridSearch):
-    """A hybrid search by a logical query, and by the meaning of a sentence."""
-
-    arguments = LogicalHybridSearchArguments
-    takes_meaning = True
 
 
 class NaiveEmbeddingSearchArguments(Arguments):
@@ -188,7 +153,10 @@ class NaiveEmbeddingSearch(VectorSearchTool):
     name = "naive_embedding_search"
     arguments = NaiveEmbeddingSearchArguments
     of_paper = ("query", "top_k")
-    style_changes = {"full_text": True, "max_offset": 0}  # noqa: RUF012
+    max_offset = 0
+
+    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
+        super().__init__(index, preset.model_copy(update={"full_text": True}))
 
     def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
         return self.index.naive_embedding_search(

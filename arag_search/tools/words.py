@@ -10,12 +10,10 @@ from arag_search.errors import ArgumentError
 from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
-from arag_search.search.index import Index
 from arag_search.search.words import MAX_WORDS, WordSummary
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
-    DEFAULT_RESULT_TOKENS,
     Arguments,
     ReadSet,
     Tool,
@@ -23,8 +21,6 @@ from arag_search.tools.base import (
     error_result,
     not_run,
 )
-from arag_search.tools.index_description import described
-from arag_search.tools.preset import Preset
 from arag_search.tools.rendering import one_line
 
 MAX_FIELDS_TOKENS = 800
@@ -47,17 +43,8 @@ class Words(Tool):
     name = "words"
     arguments = WordsArguments
 
-    def __init__(self, index: Index, *, max_result_tokens: int = DEFAULT_RESULT_TOKENS) -> None:
-        super().__init__(
-            index,
-            description=described(self.name, index),
-            max_result_tokens=max_result_tokens,
-            hidden=() if index.manifest.metadata else ("fields", "filter"),
-        )
-
-    @classmethod
-    def of(cls, index: Index, preset: Preset) -> Words:
-        return cls(index, max_result_tokens=preset.max_result_tokens)
+    def _hidden(self) -> tuple[str, ...]:
+        return () if self.index.manifest.metadata else ("fields", "filter")
 
     def _call(self, arguments: WordsArguments, read_set: ReadSet) -> ToolResult:
         names, filter = arguments.fields, arguments.filter.strip() or None

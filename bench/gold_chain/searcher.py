@@ -12,12 +12,8 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import (
-    DEFAULT_RESULT_TOKENS,
-    FULL_TEXT_RESULT_TOKENS,
-    ReadSet,
-)
-from arag_search.tools.preset import Preset
+from arag_search.tools.base import ReadSet
+from arag_search.tools.preset import DEFAULT_RESULT_TOKENS, FULL_TEXT_RESULT_TOKENS, Preset
 from arag_search.tools.rendering import shown_title
 from arag_search.tools.reply_text import offers_more, passages_at
 from bench import BenchError

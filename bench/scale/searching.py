@@ -204,7 +204,7 @@ def _reply_ratio(index: Index, queries: Sequence[str], granularity: Granularity)
     """Return the median time of replies with the settings of logical_read over that of the searches
     in them, without snippets and feedback. Each query is asked in both ways, in turn. The time is
     that of the processor in this thread, which is where embedded Lucene searches."""
-    tool = LogicalSearch.of(index, load_preset(DEFAULT_PRESET))
+    tool = LogicalSearch(index, load_preset(DEFAULT_PRESET))
     shown = {"granularity": granularity} if granularity == "sentence" else {}
 
     def reply(query: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import DEFAULT_RESULT_TOKENS
+from arag_search.tools.preset import DEFAULT_RESULT_TOKENS
 from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult
 
 pytestmark = pytest.mark.usefixtures("commands_folder")

@@ -17,7 +17,7 @@ from arag_search.agent.state import State
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools import open_lines
+from arag_search.tools.open_lines import OpenLines
 from arag_search.tools.preset import Preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document, report
@@ -158,7 +158,7 @@ SMALL = 9_000
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let windows have 120 lines, and a context nothing in reserve."""
-    monkeypatch.setattr(open_lines, "OPEN_LINES", 120)
+    monkeypatch.setattr(OpenLines, "most_lines", 120)
     monkeypatch.setattr(context, "REPLY_RESERVE", 0)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from arag_search.query.parser import parse_scope
 from arag_search.search.keywords import MAX_NAMES, missing_names_note, names_in
 from arag_search.tools.base import ReadSet
-from arag_search.tools.search import ReplyStyle, reply
+from arag_search.tools.preset import plain_preset
+from arag_search.tools.search import reply
 from tests.support.passages import SCHEMA, VIVALDI, index_of
 
 
@@ -54,5 +55,5 @@ def test_replies_to_searches_by_vectors_show_the_cosine() -> None:
 
     page = index_of(*VIVALDI).logical_search("older")
     result = replace(page, total=None, hits=(page.hits[0]._replace(score=0.6234),))
-    marked = reply(result, ReplyStyle(whole_up_to_tokens=160), ReadSet()).text
+    marked = reply(result, plain_preset(whole_up_to_tokens=160), ReadSet()).text
     assert "[scarlatti.1] Griselda (Scarlatti) (whole document, cosine 0.62)\n" in marked

@@ -12,6 +12,7 @@ from arag_search.search.hints import narrowing
 from arag_search.search.index import Index, open_index
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.oracle.engine import MemoryEngine
 
@@ -61,7 +62,7 @@ def test_a_person_gets_an_error_in_four_parts_and_a_model_one_with_advice() -> N
         "The query took longer than 1e-09 s and was stopped. Shorten the loose phrase "
         '"a b c"~7, lower its ~, or write its rare words with AND.'
     )
-    by_substring = KeywordSearch(index, matching="substring").run({"keywords": ["a"]})
+    by_substring = KeywordSearch(index, plain_preset(matching="substring")).run({"keywords": ["a"]})
     assert by_substring.status == "error"
     assert "Use token matching" in by_substring.text
     assert in_memory("a b c", None).logical_search('a "a b c"~7').total == 1

@@ -16,6 +16,7 @@ from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
@@ -153,7 +154,9 @@ def test_a_scope_hides_chunks_from_reads_and_from_neighbours() -> None:
 
 def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     sentences = [f"Sentence {number} is about an opera by {'la ' * 9}. " for number in range(40)]
-    tool = ChunkRead(index_of(chunk(0, "d", "Long", *sentences)), max_result_tokens=200)
+    tool = ChunkRead(
+        index_of(chunk(0, "d", "Long", *sentences)), plain_preset(max_result_tokens=200)
+    )
     read_set = ReadSet()
     text, first, steps = "", 1, 0
     while True:
@@ -181,7 +184,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
 
 def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown() -> None:
     chunks = [chunk(n, f"d{n}", "", "la " * length) for n, length in enumerate((90, 90, 9, 200))]
-    tool = ChunkRead(index_of(*chunks), max_result_tokens=200)
+    tool = ChunkRead(index_of(*chunks), plain_preset(max_result_tokens=200))
     read_set = ReadSet()
     result = tool.run({"chunk_ids": [passage.id for passage in chunks] + ["nope"]}, read_set)
     assert result.text == (
@@ -200,7 +203,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown(
 @settings(max_examples=examples(10), deadline=None)
 def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: int) -> None:
     chunks = random_chunks(random)
-    tool = ChunkRead(index_of(*chunks), max_result_tokens=bound)
+    tool = ChunkRead(index_of(*chunks), plain_preset(max_result_tokens=bound))
     ids = random.sample([passage.id for passage in chunks], k=min(len(chunks), 12))
     result = tool.run({"chunk_ids": [*ids, "nope"]})
     assert count_tokens(result.text) == result.result_tokens <= bound

@@ -11,6 +11,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult
 from arag_search.tools.connector import RESULTS, ConnectorFetch, ConnectorSearch
+from arag_search.tools.preset import plain_preset
 from tests.support.passages import VIVALDI, chunk, index_of
 
 QUESTION = "Who revised the libretto of Griselda?"
@@ -22,7 +23,7 @@ def search(query: object, *chunks: Chunk, scope: str | None = None) -> ToolResul
 
 
 def fetch(id_: object, *chunks: Chunk, tokens: int = 12_000) -> ToolResult:
-    tool = ConnectorFetch(index_of(*(chunks or VIVALDI)), max_result_tokens=tokens)
+    tool = ConnectorFetch(index_of(*(chunks or VIVALDI)), plain_preset(max_result_tokens=tokens))
     return tool.served_as("notes").run({"id": id_})
 
 
@@ -101,7 +102,7 @@ def test_wrong_arguments_are_named() -> None:
 def test_a_search_shows_at_most_so_many_results_and_never_too_many_tokens() -> None:
     title = "Opera " + "🎭 " * 300
     chunks = [chunk(number, f"d{number}", title, "An opera.") for number in range(30)]
-    tool = ConnectorSearch(index_of(*chunks), max_result_tokens=400)
+    tool = ConnectorSearch(index_of(*chunks), plain_preset(max_result_tokens=400))
     result = tool.run({"query": "opera"})
     assert 0 < len(json.loads(result.text)["results"]) < RESULTS
     assert result.result_tokens <= 400

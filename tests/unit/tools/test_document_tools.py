@@ -19,9 +19,9 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.query.parser import parse_scope
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools import open_lines
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.find import matches_of
+from arag_search.tools.open_lines import OpenLines
 from arag_search.tools.preset import Preset
 from arag_search.tools.references import FORM, References
 from arag_search.tools.rendering import check_spans
@@ -309,7 +309,7 @@ def test_windows_are_those_of_a_naive_choice(seed: int, places: int, context: in
 
 
 def test_open_shows_lines_from_a_number_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_lines, "OPEN_LINES", 3)
+    monkeypatch.setattr(OpenLines, "most_lines", 3)
     ask = Tools(documents())
     ask("search", queries=["equipment"])
     result = ask("open", reference_id="turn0search0", line_number=19)

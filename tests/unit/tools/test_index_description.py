@@ -21,11 +21,11 @@ from arag_search.query.parser import parse_scope
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import describe
 from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.index_description import MAX_DESCRIPTION_TOKENS, fields_within
+from arag_search.tools.index_description import MAX_DESCRIPTION_TOKENS, describe, fields_within
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.vector_search import SemanticSearch
 from tests.support.examples import examples
@@ -114,7 +114,7 @@ def test_the_example_joins_two_subjects_by_or_and_runs_as_written() -> None:
     index = index_of(*VIVALDI)
     assert example in LogicalSearch(index).description
     assert index.logical_search(example).hits[0].id == "vivaldi.1"
-    without = LogicalSearch(index, operators=False).description
+    without = LogicalSearch(index, plain_preset(operators=False)).description
     assert example not in without
     assert "AND, OR, NOT, - and ! are refused" in without
 

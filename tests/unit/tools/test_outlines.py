@@ -7,6 +7,7 @@ from dataclasses import replace
 from arag_search.corpus import Chunk, PassageOutline, PassageUnit
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from arag_search.tools.rendering import header_line
 from tests.support.passages import chunk, index_of
 
@@ -34,7 +35,7 @@ PASSAGES = (
 
 
 def reply(query: str, *passages: Chunk, **arguments: object) -> list[str]:
-    tool = LogicalSearch(index_of(*(passages or PASSAGES)), refinements=True)
+    tool = LogicalSearch(index_of(*(passages or PASSAGES)), plain_preset(loop_guards=True))
     return tool.run({"query": query, **arguments}).text.splitlines()
 
 
@@ -106,12 +107,12 @@ def test_a_long_line_of_code_is_shown_from_the_part_of_a_name_that_matches() -> 
 
 
 def test_keywords_list_lines_too_and_a_list_keeps_its_bound() -> None:
-    tool = KeywordSearch(index_of(*PASSAGES), refinements=True)
+    tool = KeywordSearch(index_of(*PASSAGES), plain_preset(loop_guards=True))
     text = tool.run({"keywords": ["default"], "show": "lines"}).text
     assert "\n12: shared_size (integer): The default is ten.\n" not in text
     assert "\n11: shared_size (integer): The default is ten.\n13: work_size (integer): same" in text
     many = [settings(n, f"d{n}.html", *(f"s_{n}_{k}" for k in range(9))) for n in range(200)]
-    result = LogicalSearch(index_of(*many), refinements=True).run(
+    result = LogicalSearch(index_of(*many), plain_preset(loop_guards=True)).run(
         {"query": '"server start"', "show": "lines"}
     )
     assert result.result_tokens <= 4_000

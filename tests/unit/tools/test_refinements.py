@@ -7,13 +7,13 @@ import pytest
 from arag_search.search.index import Index
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.search import ReplyStyle
+from arag_search.tools.preset import plain_preset
 from tests.support.passages import chunk, index_of
 
 
 def test_a_list_of_titles_has_an_exact_total_and_no_text() -> None:
     many = [chunk(n, f"d{n}", f"Part {n}", "An opera. ", "A song. ") for n in range(1200)]
-    tool = LogicalSearch(index_of(*many), refinements=True)
+    tool = LogicalSearch(index_of(*many), plain_preset(loop_guards=True))
     result = tool.run({"query": "opera AND song", "show": "titles"})
     lines = result.text.splitlines()
     assert lines[0] == "200 of 1,200 passages for (opera AND song)"
@@ -24,15 +24,15 @@ def test_a_list_of_titles_has_an_exact_total_and_no_text() -> None:
     last = tool.run({"query": "opera AND song", "show": "titles", "offset": 1000})
     assert last.text.splitlines()[0] == "Passages 1001 to 1200 of 1,200 for (opera AND song)"
     assert last.text.splitlines()[-1] == "[d1199.1] Part 1199"
-    keywords = KeywordSearch(index_of(*many), refinements=True)
+    keywords = KeywordSearch(index_of(*many), plain_preset(loop_guards=True))
     result = keywords.run({"keywords": ["opera", "song"], "show": "titles"})
     assert result.text.splitlines()[0] == '200 of 1,200 passages for "opera", "song"'
 
 
 def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -> None:
     many = [chunk(n, f"d{n}", "A long title " * 9, "An opera. ") for n in range(300)]
-    style = ReplyStyle(max_result_tokens=1_000)
-    tool = LogicalSearch(index_of(*many), refinements=True, style=style)
+    preset = plain_preset(max_result_tokens=1_000, loop_guards=True)
+    tool = LogicalSearch(index_of(*many), preset)
     offset, seen = 0, list[str]()
     while True:
         result = tool.run({"query": "opera", "show": "titles", "offset": offset})
@@ -46,7 +46,7 @@ def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -
 
 
 def test_an_empty_list_says_why() -> None:
-    tool = LogicalSearch(index_of(chunk(0, "a", "T", "An opera. ")), refinements=True)
+    tool = LogicalSearch(index_of(chunk(0, "a", "T", "An opera. ")), plain_preset(loop_guards=True))
     assert tool.run({"query": "operra", "show": "titles"}).text == (
         "No passage matches operra.\nAlone: operra occurs nowhere.\n"
         "Note: nearest to operra: opera 1."
@@ -55,7 +55,7 @@ def test_an_empty_list_says_why() -> None:
 
 def test_a_list_by_document_names_each_document_once() -> None:
     many = [chunk(n, f"d{n // 3}", "T", "An opera. ", part=n % 3 + 1, parts=3) for n in range(9)]
-    tool = LogicalSearch(index_of(*many), refinements=True)
+    tool = LogicalSearch(index_of(*many), plain_preset(loop_guards=True))
     result = tool.run({"query": "opera^2 PREFER t", "show": "titles", "per_document": 1})
     assert result.ids == ("d0.1", "d1.1", "d2.1")
     assert result.text.splitlines()[0] == (
@@ -72,7 +72,7 @@ def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
     monkeypatch.setattr("arag_search.search.index.MAX_REACH", 450)
     many = [chunk(n, f"d[{n}]", "T", "opera " * (n % 7 + 1)) for n in range(451)]
     index = index_of(*many)
-    tool = LogicalSearch(index, refinements=True)
+    tool = LogicalSearch(index, plain_preset(loop_guards=True))
     after, seen = "", list[str]()
     while True:
         result = tool.run({"query": "opera", "show": "titles", "after": after})
@@ -94,7 +94,7 @@ def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
 
 
 def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
-    tool = LogicalSearch(index, refinements=True)
+    tool = LogicalSearch(index, plain_preset(loop_guards=True))
     for more in ({}, {"sort": "year"}, {"per_document": 1}, {"offset": 5}):
         show = {"show": "titles"} if more else {}
         wrong = tool.run({"query": "vivaldi", "after": "griselda.1", **show, **more})
@@ -104,14 +104,14 @@ def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
         )
     unknown = tool.run({"query": "vivaldi", "show": "titles", "after": "x.1"})
     assert 'No chunk has the id "x.1".' in unknown.text
-    hidden = LogicalSearch(index.within("lang:en"), refinements=True)
+    hidden = LogicalSearch(index.within("lang:en"), plain_preset(loop_guards=True))
     assert hidden.run({"query": "vivaldi", "show": "titles", "after": "scarlatti.1"}).status == (
         "error"
     )
 
 
 def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> None:
-    tool = LogicalSearch(index, refinements=True)
+    tool = LogicalSearch(index, plain_preset(loop_guards=True))
     result = tool.run({"query": "vivaldi", "sort": "year:desc", "per_document": 1, "top_k": 1})
     lines = result.text.splitlines()
     assert lines[0] == "1 of 3 passages for vivaldi, sorted by year:desc, at most 1 of a document"
@@ -127,7 +127,9 @@ def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> Non
 
 
 def test_a_wrong_sort_comes_back_to_the_model(index: Index) -> None:
-    result = LogicalSearch(index, refinements=True).run({"query": "vivaldi", "sort": "colour"})
+    result = LogicalSearch(index, plain_preset(loop_guards=True)).run(
+        {"query": "vivaldi", "sort": "colour"}
+    )
     assert result.status == "error"
     assert result.text == (
         'Tool not run: 1 problem.\n1. sort names the field "colour", which the index does not '

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.tools.base import describe, tool_class
+from arag_search.tools.base import tool_class
+from arag_search.tools.index_description import describe
 from arag_search.tools.registry import (
     CONNECTOR_TOOLS,
     READ_TOOLS,

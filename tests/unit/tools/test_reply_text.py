@@ -12,13 +12,13 @@ from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from arag_search.tools.reply_text import (
     ShownPassage,
     is_refused,
     offers_more,
     passages_in,
 )
-from arag_search.tools.search import ReplyStyle
 from tests.support.passages import index_of, random_chunks
 
 
@@ -60,7 +60,7 @@ def test_a_search_says_how_many_passages_match_unless_it_did_not_run(
 
 
 def test_a_passage_shown_before_has_no_text(index: Index) -> None:
-    tool = LogicalSearch(index, style=ReplyStyle(full_text=True))
+    tool = LogicalSearch(index, plain_preset(full_text=True))
     read_set = ReadSet()
     tool.run({"query": "goldoni"}, read_set)
     (passage,) = passages_in(tool.run({"query": "goldoni"}, read_set).text)
@@ -76,12 +76,12 @@ def test_the_beginning_of_a_page_of_a_pdf_is_no_header() -> None:
 def test_parsed_passages_have_the_tokens_that_the_tool_counts(seed: int) -> None:
     random = Random(seed)
     index = index_of(*random_chunks(random))
-    style = ReplyStyle(
+    preset = plain_preset(
         full_text=random.random() < 0.5, max_result_tokens=random.choice((300, 3000))
     )
     for tool, arguments in (
-        (LogicalSearch(index, style=style), {"query": "opera"}),
-        (KeywordSearch(index, style=style), {"keywords": ["opera"]}),
+        (LogicalSearch(index, preset), {"query": "opera"}),
+        (KeywordSearch(index, preset), {"keywords": ["opera"]}),
     ):
         result = tool.run(arguments)
         passages = passages_in(result.text)

@@ -33,9 +33,9 @@ from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import plain_preset
 from arag_search.tools.rendering import PassageSpan, clipped, shown_id, shown_title
 from arag_search.tools.reply_text import ShownPassage
-from arag_search.tools.search import ReplyStyle
 from arag_search.viewer.questions import Steps, Texts
 from tests.support.asking import call, calls
 from tests.support.examples import examples
@@ -91,11 +91,11 @@ def test_a_result_gives_the_place_of_each_passage_whatever_the_passages_contain(
     random: Random, full_text: bool, bound: int
 ) -> None:
     chunks = {chunk.id: chunk for chunk in hostile_chunks(random)}
-    style = ReplyStyle(full_text=full_text, max_result_tokens=bound)
+    preset = plain_preset(full_text=full_text, max_result_tokens=bound)
     index = index_of(*chunks.values())
     search, read = (
-        LogicalSearch(index, style=style),
-        ChunkRead(index, max_result_tokens=bound),
+        LogicalSearch(index, preset),
+        ChunkRead(index, plain_preset(max_result_tokens=bound)),
     )
     read_set = ReadSet()
     for query in ("opera", "goldoni", "opera OR venice"):

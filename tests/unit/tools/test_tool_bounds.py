@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import MIN_RESULT_TOKENS, ReadSet, Tool
-from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.base import ReadSet, Tool
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
 from arag_search.tools.rendering import MAX_TITLE_TOKENS, cut_to, shown_title
-from arag_search.tools.search import ReplyStyle
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
@@ -29,11 +26,11 @@ def test_the_longest_snippets_are_shortened_first() -> None:
         chunk(1, "long", "", *long),
     )
     full_reply = LogicalSearch(index).run({"query": "opera"})
-    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    tool = LogicalSearch(index, plain_preset(max_result_tokens=MIN_RESULT_TOKENS))
     assert full_reply.result_tokens < MIN_RESULT_TOKENS
     assert tool.run({"query": "opera"}).text == full_reply.text
     tool.max_result_tokens = 110
-    tool.style = ReplyStyle(max_result_tokens=110)
+    tool.preset = tool.preset.model_copy(update={"max_result_tokens": 110})
     assert tool.run({"query": "opera"}).text == (
         "2 of 2 passages for opera\n"
         "[short.1] (whole document)\n"
@@ -45,7 +42,7 @@ def test_the_longest_snippets_are_shortened_first() -> None:
 
 def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
     index = index_of(*(chunk(n, f"d{n}", "", f"opera {n} " + f"la{n} " * 300) for n in range(20)))
-    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    tool = LogicalSearch(index, plain_preset(max_result_tokens=MIN_RESULT_TOKENS))
     result = tool.run({"query": "opera", "top_k": 20})
     count = len(result.ids)
     assert 4 <= count < 20
@@ -56,7 +53,7 @@ def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
         rf"Not shown for want of room: \[d{count}\.1\], .* and \d+ more\.", lines[-2]
     )
     assert lines[-1] == f"More: offset={count}."
-    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=400))
+    tool = LogicalSearch(index, plain_preset(max_result_tokens=400))
     result = tool.run({"query": "opera", "top_k": 20})
     dropped = ", ".join(f"[d{number}.1]" for number in range(len(result.ids), 20))
     assert f"\nNot shown for want of room: {dropped}.\n" in result.text
@@ -74,7 +71,7 @@ def test_a_long_title_is_truncated_and_its_shown_tokens_count() -> None:
 
 def test_the_query_and_the_notes_leave_room_for_hits() -> None:
     index = index_of(*VIVALDI)
-    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    tool = LogicalSearch(index, plain_preset(max_result_tokens=MIN_RESULT_TOKENS))
     dropped = " ".join("." * number for number in range(1, 50))
     for query in ("opera " * 60 + "x", f"opera {dropped}", "opera " + "ඞ" * 1_990):
         result = tool.run({"query": query})
@@ -84,7 +81,7 @@ def test_the_query_and_the_notes_leave_room_for_hits() -> None:
 
 
 def test_problems_are_cut_to_the_bound_and_the_mended_query_stays(index: Index) -> None:
-    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    tool = LogicalSearch(index, plain_preset(max_result_tokens=MIN_RESULT_TOKENS))
     result = tool.run({"query": " ".join(f"f{number}:x" for number in range(12))})
     assert result.result_tokens <= MIN_RESULT_TOKENS
     assert result.text.startswith("Query not run: 12 problems.\n1. column 1,")
@@ -93,12 +90,6 @@ def test_problems_are_cut_to_the_bound_and_the_mended_query_stays(index: Index) 
     result = tool.run({f"argument {number}": "x" for number in range(50)})
     assert result.result_tokens <= MIN_RESULT_TOKENS
     assert result.text.startswith("Tool not run: 51 problems.\n")
-
-
-def test_a_bound_that_is_too_small_is_rejected(index: Index) -> None:
-    with pytest.raises(ArgumentError) as caught:
-        ChunkRead(index, max_result_tokens=199)
-    assert str(caught.value) == "max_result_tokens is 199.\nAllowed: 200 or more"
 
 
 @given(
@@ -111,11 +102,11 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
     random: Random, bound: int, full_text: bool
 ) -> None:
     chunks = {chunk.id: chunk for chunk in random_chunks(random)}
-    style = ReplyStyle(full_text=full_text, max_result_tokens=bound)
+    preset = plain_preset(full_text=full_text, max_result_tokens=bound)
     index = index_of(*chunks.values())
     searches: tuple[tuple[Tool, dict[str, object]], ...] = (
-        (LogicalSearch(index, style=style), {"query": "opera naïve", "top_k": 20}),
-        (KeywordSearch(index, style=style), {"keywords": ["opera"], "top_k": 5, "offset": 2}),
+        (LogicalSearch(index, preset), {"query": "opera naïve", "top_k": 20}),
+        (KeywordSearch(index, preset), {"keywords": ["opera"], "top_k": 5, "offset": 2}),
     )
     for tool, arguments in searches:
         result = tool.run(arguments)
@@ -143,21 +134,18 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
 # Passages in full
 
 
-FULL_STYLE = ReplyStyle(full_text=True)
-
-
 def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
     texts = [f"opera {'la ' * 118}{number}" for number in ("one", "two", "three")]
     index = index_of(*(chunk(n, f"d{n}", "", text) for n, text in enumerate(texts)))
-    style = ReplyStyle(full_text=True, max_result_tokens=300)
-    assert LogicalSearch(index, style=style).run({"query": "opera"}).text == (
+    preset = plain_preset(full_text=True, max_result_tokens=300)
+    assert LogicalSearch(index, preset).run({"query": "opera"}).text == (
         f"2 of 3 passages for opera\n[d0.1] (whole document)\n{texts[0]}\n"
         f"[d1.1] (whole document)\n{texts[1]}\n"
         "Not shown for want of room: [d2.1].\nMore: offset=2."
     )
     index = index_of(*(chunk(n, f"d{n}", "", f"{text} " * 3) for n, text in enumerate(texts)))
     read_set = ReadSet()
-    result = LogicalSearch(index, style=style).run({"query": "opera"}, read_set)
+    result = LogicalSearch(index, preset).run({"query": "opera"}, read_set)
     assert result.ids == ("d0.1",)
     assert result.text.endswith(
         " ...\nNot shown for want of room: [d1.1], [d2.1].\nMore: offset=1."

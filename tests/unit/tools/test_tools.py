@@ -9,8 +9,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.preset import Description
-from arag_search.tools.search import ReplyStyle
+from arag_search.tools.preset import Description, plain_preset
 from tests.support.passages import VIVALDI, chunk, index_of
 
 
@@ -268,7 +267,7 @@ def test_choices_are_named(logical: LogicalSearch) -> None:
 
 
 def test_hidden_arguments_are_rejected_and_not_described() -> None:
-    tool = LogicalSearch(index_of(*VIVALDI, sentences=False), operators=False)
+    tool = LogicalSearch(index_of(*VIVALDI, sentences=False), plain_preset(operators=False))
     assert list(tool.parameters["properties"]) == ["query", "top_k", "offset"]
     assert "granularity" not in tool.description
     result = tool.run({"query": "opera", "granularity": "chunk", "default_operator": "OR"})
@@ -364,7 +363,8 @@ def test_the_description_of_a_papers_preset_fits_its_arguments(
 ) -> None:
     index = index_of(*VIVALDI, sentences=sentences)
     tool = LogicalSearch(
-        index, description=description, operators=operators, reproduces="LogicalRAG"
+        index,
+        plain_preset(tool_description=description, operators=operators, reproduces="LogicalRAG"),
     )
     assert count_tokens(tool.description) < 400
     assert ("granularity" in tool.description) == sentences
@@ -382,7 +382,7 @@ def test_the_other_descriptions_are_short_too(keyword: KeywordSearch, read: Chun
 def test_whole_passages_are_shown_at_sentence_granularity_too(index: Index) -> None:
     result = index.logical_search("libretto", granularity="sentence", top_k=1)
     assert "Venice" not in result.hits[0].content
-    tool = LogicalSearch(index, style=ReplyStyle(full_text=True))
+    tool = LogicalSearch(index, plain_preset(full_text=True))
     reply = tool.run({"query": "libretto", "granularity": "sentence"}).text
     assert "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice." in reply
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import MIN_RESULT_TOKENS
+from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
 from arag_search.tools.words import MAX_FIELDS_TOKENS, Words
 from tests.support.passages import chunk, index_of
 
@@ -37,7 +37,7 @@ def test_the_reply_is_bounded_whatever_the_values_are() -> None:
         *(chunk(n, f"d{n}", "", "An opera.", lang=f"ඞ{n}\n[d0.1] x " * 99) for n in range(60))
     )
     for bound in (MIN_RESULT_TOKENS, 4_000):
-        tool = Words(index, max_result_tokens=bound)
+        tool = Words(index, plain_preset(max_result_tokens=bound))
         for arguments in ({}, {"fields": ["lang"]}):
             text = tool.run(arguments).text
             assert count_tokens(text) <= min(bound, MAX_FIELDS_TOKENS)
@@ -92,5 +92,5 @@ def test_a_reply_on_many_words_is_bounded() -> None:
     forms = [f"librett{'o' * n}" for n in range(1, 9)]
     index = index_of(*(chunk(n, f"d{n}", "", f"{form}. ") for n, form in enumerate(forms)))
     for bound in (MIN_RESULT_TOKENS, 4_000):
-        tool = Words(index, max_result_tokens=bound)
+        tool = Words(index, plain_preset(max_result_tokens=bound))
         assert count_tokens(tool.run({"words": ["librett*"] * 70}).text) <= bound

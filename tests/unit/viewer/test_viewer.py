@@ -21,7 +21,7 @@ from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
-from arag_search.tools import open_lines
+from arag_search.tools.open_lines import OpenLines
 from arag_search.viewer.questions import Steps, Texts, utf16_places
 from arag_search.viewer.reading import reading_of
 from arag_search.viewer.view import SCRIPTS, json_in_html, page, view
@@ -467,7 +467,7 @@ def test_documents_are_shown_by_their_references_with_scores_and_removals(
     long = report("3M", 400, {20: "Purchases of property (1,577)"})
     index = index_of_documents(long_document(0, "3m", "3M annual report", long))
     monkeypatch.setattr(context, "REPLY_RESERVE", 0)
-    monkeypatch.setattr(open_lines, "OPEN_LINES", 150)
+    monkeypatch.setattr(OpenLines, "most_lines", 150)
     preset = changed_preset(load_preset("agentic_rag"), {"token_budget": 6_000}, "test")
     script = [
         calls(call("search", queries=["property"])),
