@@ -13,7 +13,6 @@ import orjson
 from arag_search.agent.models.base import ToolCall
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
-from arag_search.tokens import count_tokens
 from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
 from arag_search.tools.registry import READ_TOOLS, TOOLS
 from arag_search.tools.reply_text import CALLS_LEFT, NUDGE
@@ -88,7 +87,7 @@ class CallRunner:
         if len(lines) == 1:
             return result
         text = "\n".join(lines)
-        return replace(result, text=text, result_tokens=count_tokens(text))
+        return replace(result, text=text)
 
 
 def parsed_arguments(text: str) -> object:
@@ -146,9 +145,7 @@ def _repeat_notice(step: Step) -> ToolResult:
         f"This call was made before, in step {step.step}, {had}. It was not run again: change it, "
         "try another way, or answer from what you have."
     )
-    return ToolResult(
-        text, step.status, count_tokens(text), step.hit_ids, step.total_hits, step.total_is_exact
-    )
+    return ToolResult(text, step.status, step.hit_ids, step.total_hits, step.total_is_exact)
 
 
 def _is_plain(arguments: object) -> bool:

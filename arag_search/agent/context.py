@@ -72,7 +72,7 @@ class Context:
             f"{result.text}\n{NOTE}{tokens:,} of {self.max_tokens:,} tokens. Call summarize now "
             "with what you know and the references to keep, or answer."
         )
-        return replace(result, text=text, result_tokens=count_tokens(text))
+        return replace(result, text=text)
 
     def summarized(self, state: State, result: ToolResult, kind: ContextEventKind) -> ToolResult:
         """Remove what a call of summarize does not keep; return its result with what was done."""
@@ -88,7 +88,7 @@ class Context:
         state.calls.clear()
         self._note(state, kind, before, after, kept, removed)
         text = _reply(state, kept, before, after)
-        return replace(result, text=text, result_tokens=count_tokens(text))
+        return replace(result, text=text)
 
     def exhausted(self, state: State) -> None:
         """Record that the kept content leaves no room, so that the answer is forced."""

@@ -463,7 +463,7 @@ class Agent:
         arguments = {"summary": "", "candidate_reference_ids": kept}
         call = ToolCall(f"call_{len(state.steps) + 1}", SUMMARIZE, json.dumps(arguments))
         state.add(Message("assistant", "", (call,)))
-        chosen = ToolResult("", "ok", 0, kept=tuple(kept))
+        chosen = ToolResult("", "ok", kept=tuple(kept))
         result = context.summarized(state, chosen, "forced")
         yield _add_step(
             state, SUMMARIZE, arguments, "", result, began, call_id=call.id, turn=state.loops

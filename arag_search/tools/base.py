@@ -52,7 +52,6 @@ class ToolResult:
 
     text: str
     status: Status
-    result_tokens: int
     ids: tuple[str, ...] = ()
     total: int | None = None
     total_is_exact: bool = True
@@ -61,6 +60,10 @@ class ToolResult:
     structured: Mapping[str, Any] | None = None
     references: tuple[ShownReference, ...] = ()
     kept: tuple[str, ...] | None = None
+    result_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "result_tokens", count_tokens(self.text))
 
 
 class Window(NamedTuple):
@@ -204,12 +207,12 @@ class Tool(ABC):
             result = error_result(f"{error.what} {error.do}".strip())
         text = result.text if result.structured else written_apart(result.text, result.passages)
         if text != result.text:
-            result = replace(result, text=text, result_tokens=count_tokens(text))
+            result = replace(result, text=text)
         if result.result_tokens <= self.max_result_tokens:
             return result
         text = bounded(result.text, self.max_result_tokens)
         passages = clipped(result.passages, len(text))
-        return replace(result, text=text, result_tokens=count_tokens(text), passages=passages)
+        return replace(result, text=text, passages=passages)
 
     def _run(self, arguments: object, read_set: ReadSet, skips_unknown: bool) -> ToolResult:
         known = self.parameters["properties"]
@@ -289,15 +292,14 @@ def allowed_text(schema: Mapping[str, Any]) -> str:
 
 def error_result(text: str) -> ToolResult:
     """Return a result that tells the model what it did wrong."""
-    text = _whole(text)
-    return ToolResult(text, "error", count_tokens(text))
+    return ToolResult(_whole(text), "error")
 
 
 def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:
     if not notes:
         return result
     text = "\n".join([result.text, *(f"Note: {_whole(note)}" for note in notes)])
-    return replace(result, text=text, result_tokens=count_tokens(text))
+    return replace(result, text=text)
 
 
 def _whole(text: str) -> str:

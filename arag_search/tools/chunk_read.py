@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -32,7 +31,7 @@ from arag_search.tools.rendering import (
     meant_id,
     metadata_text,
     names,
-    shown_title,
+    retrieved_tokens,
 )
 
 MAX_IDS = 20
@@ -83,9 +82,11 @@ class ChunkRead(Tool):
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))
-        first = arguments.from_sentence
-        if len(ids) > 1 and (wrong := _needs_one_id(arguments, len(ids))):
-            return error_result(wrong)
+        if len(ids) > 1 and (part := _part_asked(arguments)):
+            return error_result(
+                f"Tool not run: {part} with {len(ids)} chunk ids. It takes one id; read the "
+                "others in another call."
+            )
         stored = self.index.read(ids)
         if (paper := self.preset.replies) is not None:
             chunks = {chunk.id: chunk for chunk in stored if chunk is not None}
@@ -96,32 +97,36 @@ class ChunkRead(Tool):
             named = names(unknown, self.max_result_tokens // 2)
             return error_result(f"{none} {named}. {IN_BRACKETS}")
         chunks = [self.index.with_neighbours(chunk) for chunk in stored if chunk is not None]
-        sentences = len(chunks[0].chunk.sentence_ends)
-        if first > max(sentences, 1):
-            return error_result(
-                f'Tool not run: from_sentence is {first}. Chunk "{ids[0]}" has {sentences} '
-                f"sentences; 1 to {max(sentences, 1)} is allowed."
-            )
-        last = arguments.to_sentence
-        if last and last < first:
-            return error_result(
-                f"Tool not run: to_sentence is {last}, and from_sentence {first}. It is 0 or at "
-                f"least {first}."
-            )
-        wanted = range(first - 1, last or sentences)
-        if arguments.near.strip():
-            language = self.index.manifest.language
-            wanted = _near(chunks[0].chunk, arguments.near, wanted, language)
-            if not wanted:
-                return error_result(
-                    f'Tool not run: no sentence of chunk "{ids[0]}" has a word of near. Use words '
-                    "that stand in it, or read it without near."
-                )
+        wanted = None
+        if len(chunks) == 1:
+            wanted = self._wanted(arguments, chunks[0].chunk)
+            if isinstance(wanted, str):
+                return error_result(f"Tool not run: {wanted}")
         reply = _Reply(self.max_result_tokens, read_set, unknown)
         for at, read_chunk in enumerate(chunks):
             later = [later.chunk.id for later in chunks[at + 1 :]]
-            reply.add(read_chunk, wanted if len(chunks) == 1 else None, later)
+            reply.add(read_chunk, wanted, later)
         return reply.result()
+
+    def _wanted(self, arguments: ChunkReadArguments, chunk: Chunk) -> range | str:
+        """Return the sentences (0-based) of a chunk that are asked for, or why there are none."""
+        first, last = arguments.from_sentence, arguments.to_sentence
+        sentences = len(chunk.sentence_ends)
+        if first > max(sentences, 1):
+            return (
+                f'from_sentence is {first}. Chunk "{chunk.id}" has {sentences} sentences; 1 to '
+                f"{max(sentences, 1)} is allowed."
+            )
+        if last and last < first:
+            return f"to_sentence is {last}, and from_sentence {first}. It is 0 or at least {first}."
+        wanted = range(first - 1, last or sentences)
+        if not arguments.near.strip():
+            return wanted
+        language = self.index.manifest.language
+        return _near(chunk, arguments.near, wanted, language) or (
+            f'no sentence of chunk "{chunk.id}" has a word of near. Use words that stand in it, or '
+            "read it without near."
+        )
 
     def _known_ids(self, ids: list[str]) -> list[str]:
         shown = [id for id in ids if meant_id(id) != id]
@@ -131,18 +136,11 @@ class ChunkRead(Tool):
         return list(dict.fromkeys(id if id in known else meant_id(id) for id in ids))
 
 
-def _needs_one_id(arguments: ChunkReadArguments, ids: int) -> str:
-    if arguments.from_sentence > 1:
-        return (
-            f"Tool not run: from_sentence is {arguments.from_sentence} with {ids} chunk ids. "
-            "Above 1 it takes one id; read the others in another call."
-        )
-    for name, is_given in (("to_sentence", arguments.to_sentence), ("near", arguments.near)):
-        if is_given:
-            return (
-                f"Tool not run: {name} with {ids} chunk ids. It takes one id; read the others in "
-                "another call."
-            )
+def _part_asked(arguments: ChunkReadArguments) -> str:
+    """Return the first argument that asks for a part of a chunk; empty if there is none."""
+    for name in ("from_sentence", "to_sentence", "near"):
+        if getattr(arguments, name) != ChunkReadArguments.model_fields[name].default:
+            return name
     return ""
 
 
@@ -166,27 +164,16 @@ def _near(chunk: Chunk, words: str, wanted: range, language: str) -> range:
     return range(start, stop)
 
 
-@dataclass(slots=True)
-class _ShownChunk:
-    """A chunk in a reply, of ``count`` sentences; ``is_cut`` if there was no room for all that
-    should be shown."""
-
-    block: MarkedBlock
-    count: int
-    is_cut: bool = False
-
-    @property
-    def text(self) -> str:
-        """The lines of the chunk, and where to continue after it."""
-        lines = self.block.lines()
-        last = self.block.shown[-1] + 1 if self.block.shown else 0
-        if self.is_cut and last < self.count:
-            lines.append(_continue_line(self.block.id, last, self.count))
-        return "\n".join(lines)
-
-    def span(self, start: int) -> PassageSpan:
-        """Return the span of the chunk in a reply in which its header begins at ``start``."""
-        return next(self.block.spans(start))
+def _text(block: MarkedBlock, is_cut: bool) -> str:
+    """Return the lines of a chunk, and where to continue after it if it is cut."""
+    lines = block.lines()
+    last, count = block.shown[-1] + 1 if block.shown else 0, len(block.sentences)
+    if is_cut and last < count:
+        lines.append(
+            f"{SHOWN_UP_TO}{last} of {count}. "
+            f'Go on: chunk_ids ["{block.id}"], from_sentence {last + 1}.'
+        )
+    return "\n".join(lines)
 
 
 class _Reply:
@@ -205,30 +192,27 @@ class _Reply:
         shown; or leave the chunk out. ``later`` chunks follow."""
         chunk = read_chunk.chunk
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")
-        piece = _ShownChunk(
-            marked_part(chunk, header, about, wanted, self.read_set),
-            len(chunk.sentence_ends),
-        )
-        if not self._add_if_it_fits(piece, later) and (
-            self.has_text or not self._put_beginning(piece, later)
+        block = marked_part(chunk, header, about, wanted, self.read_set)
+        if not self._add_if_it_fits(block, later) and (
+            self.has_text or not self._put_beginning(block, later)
         ):
             self.left_out.append(chunk.id)
             return
-        self.has_text = self.has_text or bool(piece.block.body)
-        self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(piece.block.body)
-        note_seen(piece.block, self.read_set)
+        self.has_text = self.has_text or bool(block.body)
+        self.retrieved += retrieved_tokens([block])
+        note_seen(block, self.read_set)
 
-    def _put_beginning(self, piece: _ShownChunk, later: list[str]) -> bool:
+    def _put_beginning(self, block: MarkedBlock, later: list[str]) -> bool:
         """Show as many sentences as fit, at least one, cut if it alone is too long; return False if
         not even that fits."""
-        block = piece.block
+        is_cut = False
         while block.shown:
-            over = count_tokens(piece.text) - self._room(later)
+            over = count_tokens(_text(block, is_cut)) - self._room(later)
             if over <= 0:
-                return self._add_if_it_fits(piece, later)
+                return self._add_if_it_fits(block, later, is_cut)
+            is_cut = True
             while over > 0 and len(block.shown) > 1:
                 over -= count_tokens(block.sentences[block.shown.pop()])
-                piece.is_cut = True
             if over > 0:
                 room = count_tokens(block.body) - over - 2
                 if room >= LEAST_TOKENS:
@@ -237,14 +221,14 @@ class _Reply:
                     block.about = ""
                 else:
                     return False
-                piece.is_cut = True
         return False
 
-    def _add_if_it_fits(self, piece: _ShownChunk, later: list[str]) -> bool:
-        if count_tokens(piece.text) > self._room(later):
+    def _add_if_it_fits(self, block: MarkedBlock, later: list[str], is_cut: bool = False) -> bool:
+        text = _text(block, is_cut)
+        if count_tokens(text) > self._room(later):
             return False
-        self.spans.append(piece.span(sum(len(line) + 1 for line in self.lines)))
-        self.lines.append(piece.text)
+        self.spans += block.spans(sum(len(line) + 1 for line in self.lines))
+        self.lines.append(text)
         return True
 
     def _room(self, later: list[str]) -> int:
@@ -268,16 +252,8 @@ class _Reply:
             status="ok",
             ids=tuple(span.id for span in self.spans),
             retrieved_tokens=self.retrieved,
-            result_tokens=count_tokens(text),
             passages=tuple(self.spans),
         )
-
-
-def _continue_line(chunk_id: str, last: int, count: int) -> str:
-    return (
-        f"{SHOWN_UP_TO}{last} of {count}. "
-        f'Go on: chunk_ids ["{chunk_id}"], from_sentence {last + 1}.'
-    )
 
 
 def chunk_header(read_chunk: ReadChunk, max_tokens: int | None = None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, cast, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 from urllib.parse import quote, urlsplit
 
 from pydantic import Field
@@ -34,7 +34,14 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
 )
-from arag_search.tools.rendering import cut_to, one_line, shown_heading, shown_path, shown_title
+from arag_search.tools.rendering import (
+    cut_to,
+    shown_heading,
+    shown_path,
+    shown_title,
+    texts_of,
+    value_text,
+)
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)
@@ -57,12 +64,6 @@ def citation_url(index: str, kind: AddressKind, id_: str, metadata: Mapping[str,
         if _is_web_address(text.strip()):
             return text.strip()
     return f"{address_start(index, kind)}{quote(id_, safe='')}"
-
-
-def texts_of(value: object) -> list[str]:
-    """Return the value of a metadata field, or its values, as texts; none if it is absent."""
-    values = cast(Sequence[object], value if isinstance(value, tuple | list) else (value,))
-    return [str(item) for item in values if item is not None]
 
 
 def document_ids(index: Index, doc_id: str, limit: int) -> tuple[list[str], int]:
@@ -105,7 +106,6 @@ def json_result(
         total=total,
         total_is_exact=total_is_exact,
         retrieved_tokens=retrieved_tokens,
-        result_tokens=count_tokens(text),
         structured=content,
     )
 
@@ -286,9 +286,7 @@ class ConnectorFetch(ConnectorTool):
     ) -> ToolResult:
         first = chunks[0]
         share = self.max_result_tokens // _SHARE_OF_METADATA
-        own: dict[str, str] = {}
-        for name, value in first.metadata.items():
-            own[name] = cut_to(", ".join(map(one_line, texts_of(value))), share)
+        own = {name: cut_to(value_text(value), share) for name, value in first.metadata.items()}
         text = "\n\n".join(chunk.content.strip() for chunk in chunks)
         content: dict[str, Any] = {
             "id": id_,

@@ -18,7 +18,8 @@ from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchHit, SearchResult, narrowed
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
-from arag_search.tokens import CUT_MARK, count_tokens, count_up_to, cut_to
+from arag_search.system.progress import counted
+from arag_search.tokens import CUT_MARK, count_up_to, cut_to
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
@@ -163,16 +164,15 @@ class DocumentBlock(Block):
         """Return a document with all units of its parts that are to be shown."""
         units = [(at, unit) for at, part in enumerate(parts) for unit in part.units]
         shown = [at for at, (_, unit) in enumerate(units) if not (hides and unit.is_seen)]
-        title = reference_line(reference)
-        if any(unit.is_seen for _, unit in units):
-            title += f" ({SHOWN_BEFORE})" if not shown else ""
+        left_out = "shown" if units and not shown else None
+        title = reference_line(reference) + (f" ({SHOWN_BEFORE})" if left_out else "")
         return DocumentBlock(
             reference.id,
             reference.title,
             f"{title}\n{about}",
             [unit.text for _, unit in units],
             shown,
-            left_out="shown" if units and not shown else None,
+            left_out=left_out,
             reference=reference,
             parts=parts,
             units=units,
@@ -423,7 +423,7 @@ class DocumentSearch(Tool):
         head += [f"Note: {note}" for note in notes]
         if not documents:
             text = cut_to("\n".join([_none(results), *head]), self.max_result_tokens)
-            return ToolResult(text, "empty", count_tokens(text), total=0)
+            return ToolResult(text, "empty", total=0)
         known = {reference.doc_id for reference in read_set.references}
         seen = sum(document.doc_id in known for document in documents)
         first = _summary(results, documents, seen)
@@ -445,7 +445,6 @@ class DocumentSearch(Tool):
             status="ok" if shown else "empty",
             ids=tuple(dict.fromkeys(id for document in shown for id in document.passages)),
             retrieved_tokens=retrieved_tokens(kept),
-            result_tokens=count_tokens(fitted.text),
             passages=fitted.spans,
             references=tuple(shown),
         )
@@ -516,9 +515,8 @@ def _summary(
     if seen:
         details.append(f"{seen} seen before")
     note = f" ({', '.join(details)})" if details else ""
-    queries = "1 query" if len(results) == 1 else f"{len(results)} queries"
-    count = "1 document" if len(documents) == 1 else f"{len(documents)} documents"
-    return f"{queries}, {count}{note}."
+    queries = counted(len(results), "query", "queries")
+    return f"{queries}, {counted(len(documents), 'document')}{note}."
 
 
 def _none(results: Sequence[SearchResult | QueryError]) -> str:

@@ -126,7 +126,6 @@ def lines_result(
         status=status,
         ids=ids,
         retrieved_tokens=retrieved_tokens,
-        result_tokens=count_tokens(text),
         passages=tuple(spans),
         references=(ShownReference(reference.id, reference.doc_id, ids),),
     )

@@ -135,11 +135,9 @@ class Find(DocumentTool):
             except (ArgumentError, SlowPatternError) as error:
                 return error_result(not_run([str(error) or SLOW_PATTERN]))
             all_matches = matches_of(lines, patterns, occurrences, places, context)
-        reply = _Reply(lines, reference, self.max_result_tokens)
         visible = read_set if self.is_guarded(read_set) else None
-        for matches in all_matches:
-            reply.add(matches, all_matches, visible)
-        result = reply.result()
+        reply = _Reply(lines, reference, self.max_result_tokens, visible)
+        result = reply.of(all_matches)
         reference.note(result.ids)
         return result
 
@@ -222,57 +220,53 @@ def _window(match: Lines, lines: DocumentLines, context: int) -> Lines:
 
 
 class _Reply:
-    def __init__(self, lines: DocumentLines, reference: Reference, max_tokens: int) -> None:
+    """A reply on one document. Lines that are still ``visible`` in an opened window are named."""
+
+    def __init__(
+        self,
+        lines: DocumentLines,
+        reference: Reference,
+        max_tokens: int,
+        visible: ReadSet | None,
+    ) -> None:
         self._lines = lines
         self._reference = reference
         self._max_tokens = max_tokens
+        self._visible = visible
         self._texts: list[str] = []
         self._length = 0
         self._tokens = 0
-        self._patterns = 0
-        self._found = False
         self._shown: list[ShownLines] = []
-        self._put: set[Lines] = set()
         self._left_out: list[str] = []
         self._retrieved = 0
 
-    def add(
-        self,
-        matches: PatternMatches,
-        all_matches: Sequence[PatternMatches],
-        visible: ReadSet | None,
-    ) -> None:
-        """Add the line about a pattern, and its windows that are not shown yet. Lines that are
-        still ``visible`` in an opened window are named."""
-        if not self._patterns:
-            count = counted(len(all_matches), "pattern")
-            lines = counted(len(self._lines), "line")
-            self._add(f"{reference_line(self._reference)}: {count} in {lines}.")
-        self._patterns += 1
-        self._found = self._found or bool(matches.matches)
-        merges = merged([window for of_one in all_matches for window in of_one.windows])
-        self._add(_about(matches, merges))
-        for window in merges:
-            if window not in self._put and any(_is_in(own, window) for own in matches.windows):
-                self._put.add(window)
-                self._add_window(window, _others(matches, all_matches, window), visible)
-
-    def result(self) -> ToolResult:
-        """Return the whole reply."""
+    def of(self, all_matches: Sequence[PatternMatches]) -> ToolResult:
+        """Return the lines about each pattern, each with its windows that are not shown yet."""
+        count = counted(len(all_matches), "pattern")
+        lines = counted(len(self._lines), "line")
+        self._add(f"{reference_line(self._reference)}: {count} in {lines}.")
+        left = merged([window for matches in all_matches for window in matches.windows])
+        merges = tuple(left)
+        for matches in all_matches:
+            self._add(_about(matches, merges))
+            for window in merges:
+                if window in left and any(_is_in(own, window) for own in matches.windows):
+                    left.remove(window)
+                    self._add_window(window, _others(matches, all_matches, window))
         if self._left_out:
             self._add(f"{NOT_SHOWN}{', '.join(self._left_out)}.")
         return lines_result(
             "\n".join(self._texts),
-            "ok" if self._found else "empty",
+            "ok" if any(matches.matches for matches in all_matches) else "empty",
             self._reference,
             line_spans(self._lines, self._reference, self._shown),
             self._retrieved,
         )
 
-    def _add_window(self, window: Lines, others: str, visible: ReadSet | None) -> None:
+    def _add_window(self, window: Lines, others: str) -> None:
         first, last = window
         name = f"line {first}" if first == last else f"lines {first}-{last}"
-        above = visible.window(self._reference.id, first, last) if visible is not None else None
+        above = self._visible and self._visible.window(self._reference.id, first, last)
         if above is not None:
             self._add(f"{name}{others}: above, in step {above.step}.")
             return

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from arag_search.corpus import Chunk, split_at
 from arag_search.search.results import SearchHit, join_sentences
-from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult, error_result
 from arag_search.tools.preset import ReplyPaper
 from arag_search.tools.rendering import (
@@ -105,6 +104,5 @@ def read_reply(
         status="ok" if kept else "empty",
         ids=tuple(block.id for block in kept),
         retrieved_tokens=retrieved_tokens(kept),
-        result_tokens=count_tokens(text),
         passages=spans,
     )

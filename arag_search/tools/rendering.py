@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from arag_search.corpus import NO_OUTLINE, PATH_MARK, MetadataValue, PassageOutline
 from arag_search.search.results import join_sentences
@@ -257,11 +257,18 @@ def shown_path(path: str) -> str:
 
 def metadata_text(metadata: Mapping[str, MetadataValue]) -> str:
     """``year: 1678; lang: en, it``: the fields on one line, in their order."""
-    texts: list[str] = []
-    for name, value in metadata.items():
-        values = value if isinstance(value, tuple | list) else (value,)
-        texts.append(f"{name}: {', '.join(one_line(str(item)) for item in values)}")
-    return "; ".join(texts)
+    return "; ".join(f"{name}: {value_text(value)}" for name, value in metadata.items())
+
+
+def value_text(value: object) -> str:
+    """Return the value of a metadata field, or its values, on one line."""
+    return ", ".join(map(one_line, texts_of(value)))
+
+
+def texts_of(value: object) -> list[str]:
+    """Return the value of a metadata field, or its values, as texts; none if it is absent."""
+    values = cast(Sequence[object], value if isinstance(value, tuple | list) else (value,))
+    return [str(item) for item in values if item is not None]
 
 
 def shown_title(title: str) -> str:

@@ -133,7 +133,6 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
         total=result.total,
         total_is_exact=result.total_is_exact,
         retrieved_tokens=retrieved_tokens(kept),
-        result_tokens=count_tokens(text),
         passages=spans,
     )
 

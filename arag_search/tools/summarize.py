@@ -9,7 +9,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
@@ -52,4 +51,4 @@ class Summarize(Tool):
                 return error_result(unknown_reference(id, read_set.references))
             kept.append(reference.id)
         text = f"Kept: {', '.join(f'[{id}]' for id in dict.fromkeys(kept))}."
-        return ToolResult(text, "ok", count_tokens(text), kept=tuple(kept))
+        return ToolResult(text, "ok", kept=tuple(kept))

@@ -60,8 +60,7 @@ class Words(Tool):
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
         except QueryError as error:
             return error_result(str(error))
-        text = "\n".join(texts)
-        return ToolResult(text, "ok", count_tokens(text))
+        return ToolResult("\n".join(texts), "ok")
 
 
 def words_text(words: Sequence[WordSummary]) -> str:
