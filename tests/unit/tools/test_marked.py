@@ -165,22 +165,6 @@ def test_a_part_of_a_chunk_is_read_by_sentences_or_near_words() -> None:
     assert "(2 left out)" in read(offered, chunk_ids=["canals.1"], from_sentence=3, to_sentence=900)
 
 
-def test_a_long_read_says_where_to_go_on() -> None:
-    sentences = [
-        f"Sentence {number} is about the canals of the town and its old bridges. "
-        for number in range(400)
-    ]
-    offered = tools(chunk(0, "d", "Long", *sentences))
-    read_set = ReadSet()
-    text = read(offered, read_set, chunk_ids=["d.1"])
-    last = text.splitlines()[-1]
-    assert last.startswith("Shown up to sentence ")
-    go_on = int(last.rstrip(".").rpartition(" ")[2])
-    rest = read(offered, read_set, chunk_ids=["d.1"], from_sentence=go_on)
-    assert f"Sentence {go_on - 1} is" in rest
-    assert f"Sentence {go_on - 2} is" not in rest
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_no_sentence_is_shown_twice_and_every_reply_is_bounded(seed: int) -> None:
     random = Random(seed)

@@ -135,14 +135,3 @@ def test_a_wrong_sort_comes_back_to_the_model(index: Index) -> None:
         'Tool not run: 1 problem.\n1. sort names the field "colour", which the index does not '
         "have. Allowed: year, lang, doc_id; with :asc or :desc."
     )
-
-
-def test_without_refinements_the_arguments_are_not_there(index: Index) -> None:
-    tool = LogicalSearch(index)
-    for argument, value in (("sort", "year"), ("per_document", 1), ("show", "titles")):
-        result = tool.run({"query": "vivaldi", argument: value})
-        assert result.status == "error"
-        assert "there is no such argument" in result.text
-    assert tool.run({"query": "lang:EN"}).text == (
-        'No passage matches lang:EN.\nlang has no value "EN"; nearest: "en" (2 passages).'
-    )
