@@ -9,12 +9,10 @@ from pydantic import Field
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
-from arag_search.search.results import SearchResult, Show
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TITLES,
-    MAX_TOOL_OFFSET,
-    MAX_TOOL_TOP_K,
     Arguments,
     ReadSet,
     ToolResult,
@@ -23,7 +21,7 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
-from arag_search.tools.search import SHOW, SearchTool
+from arag_search.tools.search import Offset, SearchTool, ShowAs, TopK
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
@@ -34,9 +32,9 @@ class KeywordSearchArguments(Arguments):
     keywords: list[Keyword] = Field(
         min_length=1, max_length=MAX_KEYWORDS, description="Exact words or short phrases."
     )
-    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
-    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
-    show: Show = Field("text", description=SHOW)
+    top_k: TopK = DEFAULT_TOP_K
+    offset: Offset = 0
+    show: ShowAs = "text"
 
 
 class PaperKeywordArguments(KeywordSearchArguments):

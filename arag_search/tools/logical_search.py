@@ -9,11 +9,10 @@ from pydantic import Field
 
 from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.query.limits import MAX_CHARACTERS
-from arag_search.search.results import SearchResult, Show
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TITLES,
-    MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
     ReadSet,
@@ -23,7 +22,7 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.rendering import meant_id
-from arag_search.tools.search import SHOW, SearchTool
+from arag_search.tools.search import Offset, SearchTool, ShowAs, TopK
 
 
 class LogicalSearchArguments(Arguments):
@@ -33,8 +32,8 @@ class LogicalSearchArguments(Arguments):
     default_operator: Literal["OR", "AND"] = Field(
         "OR", description="What a space between clauses means."
     )
-    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
-    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    top_k: TopK = DEFAULT_TOP_K
+    offset: Offset = 0
     granularity: Literal["chunk", "sentence"] = Field(
         "chunk", description="Judge the conditions on a whole passage, or on one sentence."
     )
@@ -45,7 +44,7 @@ class LogicalSearchArguments(Arguments):
         le=MAX_TOOL_TOP_K,
         description="Most passages per document; 0 for any number.",
     )
-    show: Show = Field("text", description=SHOW)
+    show: ShowAs = "text"
     after: str = Field("", description="Id to go on after.")
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
-from arag_search.search.results import CORPUS_ORDER, SearchResult
+from arag_search.search.results import CORPUS_ORDER, SearchResult, Show
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     MAX_TITLES,
     MAX_TOOL_OFFSET,
+    MAX_TOOL_TOP_K,
     ReadSet,
     Tool,
     ToolResult,
@@ -43,7 +46,15 @@ from arag_search.tools.rendering import (
     shown_id,
 )
 
-SHOW = f'"titles": a list of {MAX_TITLES} ids and titles; "lines": of all sentences that match.'
+TopK = Annotated[int, Field(ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")]
+Offset = Annotated[int, Field(ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")]
+ShowAs = Annotated[
+    Show,
+    Field(
+        description=f'"titles": a list of {MAX_TITLES} ids and titles; "lines": of all sentences '
+        "that match."
+    ),
+]
 _SHARE_OF_TITLES = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8

@@ -13,15 +13,10 @@ from pydantic import Field
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import (
-    DEFAULT_TOP_K,
-    MAX_TOOL_OFFSET,
-    MAX_TOOL_TOP_K,
-    Arguments,
-)
+from arag_search.tools.base import DEFAULT_TOP_K, Arguments
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
-from arag_search.tools.search import SearchTool
+from arag_search.tools.search import Offset, SearchTool, TopK
 
 QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
 WHERE = "A logical query that every passage must match; it does not rank. Empty for none."
@@ -67,8 +62,8 @@ class SemanticSearchArguments(Arguments):
     """The arguments of semantic_search."""
 
     query: str = Field(description=QUERY)
-    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
-    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    top_k: TopK = DEFAULT_TOP_K
+    offset: Offset = 0
     where: str = Field("", description=WHERE)
     filter: str = Field("", description=FILTER)
 
@@ -100,10 +95,8 @@ class HybridSearchArguments(Arguments):
     """The arguments of hybrid_search."""
 
     query: str = Field(description=QUERY)
-    max_results: int = Field(
-        DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show."
-    )
-    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    max_results: TopK = DEFAULT_TOP_K
+    offset: Offset = 0
     where: str = Field("", description=WHERE)
     filter: str = Field("", description=FILTER)
 
@@ -143,7 +136,7 @@ class NaiveEmbeddingSearchArguments(Arguments):
     """The arguments of naive_embedding_search."""
 
     query: str = Field(description=QUERY)
-    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    top_k: TopK = DEFAULT_TOP_K
     where: str = Field("", description=WHERE)
 
 
