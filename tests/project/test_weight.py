@@ -15,23 +15,23 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
-    ("arag_search/tools/",): 5_143,
-    ("arag_search/agent/",): 4_229,
+    ("arag_search/tools/",): 4_845,
+    ("arag_search/agent/",): 4_226,
     ("arag_search/evaluation/",): 2_652,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_976,
     ("arag_search/engines/opensearch/",): 4_669,
     ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_294,
-    ("arag_search/cli/",): 4_351,
+    ("arag_search/cli/",): 4_346,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
     ("arag_search/endpoints/", "arag_search/system/"): 1_816,
     ("index_jobs/sources/",): 6_887,
     ("index_jobs/",): 5_156,
-    ("bench/",): 18_425,
-    ("tests/",): 57_310,
+    ("bench/",): 18_421,
+    ("tests/",): 57_230,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 141_570
+ALL = 141_180
 
 
 def _counts() -> Counter[tuple[str, ...]]:

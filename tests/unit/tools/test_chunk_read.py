@@ -96,18 +96,6 @@ def test_ids_are_looked_up_in_nfc() -> None:
             "Tool not run: from_sentence with 2 chunk ids. It takes one id; read the others in "
             "another call.",
         ),
-        (
-            {"chunk_ids": [""], "from_sentence": 0},
-            "Tool not run: 2 problems.\n"
-            '1. argument "chunk_ids", "". Allowed: a list of 1 to 20 strings.\n'
-            '2. argument "from_sentence", 0. Allowed: a whole number, 1 or more.',
-        ),
-        (
-            {"chunk_ids": [str(number) for number in range(21)]},
-            "Tool not run: 1 problem.\n"
-            '1. argument "chunk_ids", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", '
-            ".... Allowed: a list of 1 to 20 strings.",
-        ),
     ],
 )
 def test_an_impossible_read_is_an_error(

@@ -94,11 +94,6 @@ def test_a_query_without_a_word_is_an_error_that_says_what_to_write(query: str) 
     assert "Write a question, or a few words." in result.text
 
 
-def test_wrong_arguments_are_named() -> None:
-    assert search(3).text == 'Tool not run: 1 problem.\n1. argument "query", 3. Allowed: a string.'
-    assert '"id" is missing' in ConnectorFetch(index_of(*VIVALDI)).run({}).text
-
-
 def test_a_search_shows_at_most_so_many_results_and_never_too_many_tokens() -> None:
     title = "Opera " + "🎭 " * 300
     chunks = [chunk(number, f"d{number}", title, "An opera.") for number in range(30)]
