@@ -11,6 +11,7 @@ from arag_search.field_counts import no_counts
 from index_jobs.build.corpus import Corpus
 from index_jobs.build.report import BuildState
 from index_jobs.cutting.chunking import Work
+from index_jobs.cutting.counts import Counts
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, SourcePart
 
@@ -68,7 +69,7 @@ class BlockWork:
     def __call__(self, block: BlockPart) -> WrittenBlock:
         shard, part, metadata = block
         start = Position(shard=shard, records=part.first, shard_entries=part.entries)
-        state = BuildState(fields=no_counts(metadata.fields))
+        state = BuildState(Counts(fields=no_counts(metadata.fields)))
         ids: dict[str, None] = {}
         reader = CorpusReader(
             [part.source],

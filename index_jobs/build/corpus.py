@@ -11,10 +11,10 @@ from typing import Any
 
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
-from index_jobs.build.report import BuildState, left_out_words
+from index_jobs.build.report import left_out_words
 from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Source
+from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Position, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
 from index_jobs.workers.executor import Executor
 from index_jobs.workers.pool import default_workers
@@ -63,17 +63,17 @@ class Corpus:
         """Return what all sources leave out together. See Source."""
         return summed(source.left_out for source in self.sources)
 
-    def reading(self, state: BuildState) -> dict[str, Any]:
+    def reading(self, position: Position) -> dict[str, Any]:
         """Return the fields of a SourcesReport."""
         return {
             "left_out": self.left_out(),
-            "undeclared_metadata": state.undeclared,
-            "skipped_lines": state.skipped,
-            "skipped_examples": tuple(state.skipped_examples),
-            "skipped_files": state.skipped_files,
-            "skipped_file_examples": tuple(state.skipped_file_examples),
+            "undeclared_metadata": position.undeclared,
+            "skipped_lines": position.skipped,
+            "skipped_examples": tuple(position.skipped_examples),
+            "skipped_files": position.skipped_files,
+            "skipped_file_examples": tuple(position.skipped_file_examples),
             "large_files": first_large(source.large_files for source in self.sources),
-            "unread": state.unread,
+            "unread": position.unread,
             "front_fields": self.metadata.new_fields,
         }
 
@@ -96,14 +96,14 @@ class Corpus:
                 do="Run the same command again once nothing is writing to it.",
             )
 
-    def no_documents(self, what: str, skipped: int, skipped_files: int = 0) -> SourceError:
+    def no_documents(self, what: str, position: Position) -> SourceError:
         """Return the error for a corpus without a document; ``what`` begins its message."""
         left_out = left_out_words(self.left_out())
         details = f"; left out: {left_out}" if left_out else ""
-        if skipped:
-            details += f"; bad records skipped: {skipped:,}"
-        if skipped_files:
-            details += f"; bad files skipped: {skipped_files:,}"
+        if position.skipped:
+            details += f"; bad records skipped: {position.skipped:,}"
+        if position.skipped_files:
+            details += f"; bad files skipped: {position.skipped_files:,}"
         return SourceError(
             f"{what}: no document was found{details}.",
             where=self.shown_names,

@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from arag_search.query.forms import NONE, languages
-from index_jobs.build.report import BuildState
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import CorpusReader, SeenIds, Source
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 
 AUTO = "auto"
 _SAMPLED_SOURCES = 8
@@ -49,7 +48,7 @@ def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:
         reader = CorpusReader(
             [source],
             metadata,
-            BuildState().position,
+            Position(),
             SeenIds(),
             lambda _: True,
             skip_bad_lines=True,

@@ -21,7 +21,7 @@ from arag_search.errors import (
     UnavailableError,
     WorkerLostError,
 )
-from arag_search.field_counts import kept_counts, no_counts
+from arag_search.field_counts import no_counts
 from arag_search.manifest import Manifest
 from arag_search.query.forms import steps
 from arag_search.system.arguments import checked
@@ -37,8 +37,9 @@ from index_jobs.build.corpus import (
 )
 from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
-from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState
+from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
 from index_jobs.cutting.chunking import Work, pack
+from index_jobs.cutting.counts import Counts
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, SeenIds
@@ -120,7 +121,7 @@ class _Build:
             "the checkpoint format": CHECKPOINT_VERSION,
             "the sources": self._corpus.signature,
         }
-        self._state = BuildState(fields=no_counts(metadata.fields))
+        self._state = BuildState(Counts(fields=no_counts(metadata.fields)))
         self._ids = SeenIds()
         self._seconds_before = 0.0
         self._resumed_documents = 0
@@ -182,7 +183,7 @@ class _Build:
         self._generation, self._why = generation, why
         if why:
             self._progress.note(f"{'Resuming' if is_resumed else 'Starting over'}: {why}.")
-        done = sum(source.size for source in self._corpus.sources[: self._state.shard])
+        done = sum(source.size for source in self._corpus.sources[: self._state.position.shard])
         self._progress.begin("documents", self._corpus.size, done)
 
     def _open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
@@ -204,7 +205,7 @@ class _Build:
         for identifier in self._writer.document_ids():
             self._ids.add(identifier)
         self._seconds_before = self._state.seconds
-        self._resumed_documents = self._saved_documents = self._state.documents
+        self._resumed_documents = self._saved_documents = self._state.counts.documents
         return f"after {self._resumed_documents:,} documents, {why}"
 
     # Writing
@@ -271,53 +272,47 @@ class _Build:
         sent = self._target.sent
         busy = sent.rejected or sent.retries
         details = f"{sent.rejected:,} rejected, {sent.retries:,} retries" if busy else ""
-        self._progress.read(read_bytes, self._state.documents, details)
+        self._progress.read(read_bytes, self._state.counts.documents, details)
 
     def _commit(self) -> None:
         self._writer.commit(self._checkpoint_data())
-        self._saved_documents = self._state.documents
+        self._saved_documents = self._state.counts.documents
 
     def _checkpoint_data(self) -> dict[str, str]:
         self._state.seconds = self._seconds_before + time.monotonic() - self._began
         return {_STATE: self._state.to_json()}
 
     def _finish_writing(self) -> None:
-        if not self._state.documents:
-            state = self._state
-            raise self._corpus.no_documents(
-                "The corpus is empty", state.skipped, state.skipped_files
-            )
+        if not self._state.counts.documents:
+            raise self._corpus.no_documents("The corpus is empty", self._state.position)
         self._corpus.check_unchanged()
-        self._target.finish(self._manifest(), self._checkpoint_data())
-        self._saved_documents = self._state.documents
+        self._manifest = self._new_manifest()
+        self._target.finish(self._manifest, self._checkpoint_data())
+        self._saved_documents = self._state.counts.documents
         self._verify()
 
     def _verify(self) -> None:
         """Compare the counts with those of the new index, before any other process can see it."""
         chunks, counted_sentences = self._target.counts(self._generation)
-        sentences = self._state.sentences if counted_sentences is None else counted_sentences
-        if (chunks, sentences) != (self._state.chunks, self._state.sentences):
+        counts = self._state.counts
+        sentences = counts.sentences if counted_sentences is None else counted_sentences
+        if (chunks, sentences) != (counts.chunks, counts.sentences):
             self._saved_documents = 0
             raise BuildError(
                 f"The index holds {chunks:,} chunks and {sentences:,} sentences, but"
-                f" {self._state.chunks:,} and {self._state.sentences:,} were written.",
+                f" {counts.chunks:,} and {counts.sentences:,} were written.",
                 where=str(self._location),
                 do="Run the same command again: it starts over.",
             )
 
-    def _manifest(self) -> Manifest:
-        state, options = self._state, self._options
+    def _new_manifest(self) -> Manifest:
+        options = self._options
         return Manifest(
             engine=self._target.engine,
             engine_version=self._target.engine_version,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             sources=tuple(name for name, _ in self._corpus.formats),
             source_format=", ".join(sorted({kind for _, kind in self._corpus.formats})),
-            documents=state.documents,
-            chunks=state.chunks,
-            sentences=state.sentences,
-            tokens=state.tokens,
-            title_characters=state.title_characters,
             chunk_tokens=options.chunk_tokens,
             fold_characters=options.fold_characters,
             already_chunked=self._already_chunked,
@@ -327,13 +322,11 @@ class _Build:
             forms=steps(self._language) if self._language else (),
             metadata=self._corpus.metadata.fields,
             file_metadata=tuple(sorted(self._corpus.metadata.file_fields)),
-            undeclared_metadata=state.undeclared,
+            undeclared_metadata=self._state.position.undeclared,
             without=tuple(options.without),
-            skipped_lines=state.skipped,
-            fingerprint=state.fingerprint,
-            placement=state.placement,
+            skipped_lines=self._state.position.skipped,
             shard_sources=self._corpus.identities,
-            field_counts=kept_counts(state.fields),
+            **self._state.counts.in_manifest(),
         )
 
     # Stopping
@@ -364,20 +357,16 @@ class _Build:
     # Reporting
 
     def _report(self) -> BuildReport:
-        state, sent = self._state, self._target.sent
+        sent = self._target.sent
+        documents = self._manifest.documents - self._resumed_documents
         seconds = time.monotonic() - self._began
         return BuildReport(
             location=str(self._location),
             generation=self._generation,
             sources=self._corpus.formats,
-            documents=state.documents,
-            chunks=state.chunks,
-            sentences=state.sentences,
-            tokens=state.tokens,
-            fingerprint=state.fingerprint,
             seconds=round(self._seconds_before + seconds, 3),
             run_seconds=round(seconds, 3),
-            documents_per_second=round((state.documents - self._resumed_documents) / seconds, 1),
+            documents_per_second=round(documents / seconds, 1),
             continued=self._resumed_documents,
             why=self._why,
             workers=self._workers,
@@ -385,14 +374,15 @@ class _Build:
             retries=sent.retries,
             bulk_bytes=sent.bytes,
             notes=self._notes(),
-            **self._corpus.reading(state),
+            **index_counts(self._manifest),
+            **self._corpus.reading(self._state.position),
         )
 
     def _notes(self) -> tuple[str, ...]:
         absent = (
             f"declared with --metadata, but in no record: {name}"
             for name in self._options.metadata
-            if name not in self._state.seen
+            if name not in self._state.position.seen
         )
         repeated = (
             str(group) for source in self._corpus.sources for group in source.repeats.groups()

@@ -5,24 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
 from arag_search.errors import MissingExtraError
-from arag_search.field_counts import FieldCounts, include_counts
-from arag_search.manifest import CorpusDigest, fingerprint_hex
+from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
-from index_jobs.cutting.chunking import Counts
+from index_jobs.cutting.counts import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
-from index_jobs.sources.metadata import MISFIT, MetadataReader
-from index_jobs.sources.reading import (
-    KEPT_FILES,
-    SHOWN_EXAMPLES,
-    Position,
-    Unread,
-    count_unread,
-)
+from index_jobs.sources.metadata import MISFIT
+from index_jobs.sources.reading import SHOWN_EXAMPLES, Position, Unread
 from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 
 SHOWN_FIELDS = 20
@@ -30,77 +23,29 @@ SHOWN_FIELDS = 20
 
 _SHOWN_IDS = 10
 
-_POSITION = tuple(field.name for field in dataclasses.fields(Position))
-
-CHECKPOINT_VERSION = 6
+CHECKPOINT_VERSION = 7
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 
 @dataclass(slots=True)
 class BuildState:
-    """The progress of a build and its counts: a Position, Counts, and the seconds spent."""
+    """The progress of a build: the counts of what is written, where reading resumes, and the
+    seconds spent."""
 
-    shard: int = 0
-    records: int = 0
-    shard_entries: int = 0
-    documents: int = 0
-    chunks: int = 0
-    sentences: int = 0
-    tokens: int = 0
-    title_characters: int = 0
-    fingerprint: str = "0" * 64
-    placement: str = "0" * 64
-    skipped: int = 0
-    skipped_examples: Sequence[str] = ()
-    undeclared: dict[str, int] = field(default_factory=dict[str, int])
-    seen: list[str] = field(default_factory=list[str])
+    counts: Counts
+    position: Position = field(default_factory=Position)
     seconds: float = 0.0
-    skipped_files: int = 0
-    skipped_file_examples: Sequence[str] = ()
-    unread: Unread = field(default_factory=dict[str, list[Any]])
-    fields: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
-
-    @property
-    def position(self) -> Position:
-        """Where reading resumes."""
-        return Position(**{name: getattr(self, name) for name in _POSITION})
 
     def take(self, counts: Counts, position: Position) -> None:
         """Count a batch that was written; ``position`` is the reading position after it."""
-        self._include(counts, counts.digest)
-        for name in _POSITION:
-            setattr(self, name, getattr(position, name))
+        self.counts.include(counts)
+        self.position = position
 
     def join(self, block: BuildState, place: Mapping[str, int]) -> None:
         """Count a block that another process has counted from zero; ``place`` is where reading
         resumes after it."""
-        self._include(block, block._digest)
-        metadata = MetadataReader({})
-        for state in (self, block):
-            metadata.take(state.undeclared, state.seen)
-        self.undeclared, self.seen = metadata.undeclared, sorted(metadata.seen)
-        self.skipped += block.skipped
-        self.skipped_files += block.skipped_files
-        examples = (*self.skipped_examples, *block.skipped_examples)
-        self.skipped_examples = examples[:SHOWN_EXAMPLES]
-        files = (*self.skipped_file_examples, *block.skipped_file_examples)
-        self.skipped_file_examples = files[:KEPT_FILES]
-        count_unread(self.unread, block.unread)
-        for name, value in place.items():
-            setattr(self, name, value)
-
-    @property
-    def _digest(self) -> CorpusDigest:
-        return CorpusDigest(int(self.fingerprint, 16), int(self.placement, 16))
-
-    def _include(self, counts: Counts | BuildState, more: CorpusDigest) -> None:
-        digest = self._digest
-        digest.include(more)
-        self.fingerprint = fingerprint_hex(digest.fingerprint)
-        self.placement = fingerprint_hex(digest.placement)
-        for name in ("documents", "chunks", "sentences", "tokens", "title_characters"):
-            setattr(self, name, getattr(self, name) + getattr(counts, name))
-        include_counts(self.fields, counts.fields)
+        self.counts.include(block.counts)
+        self.position = replace(self.position.joined(block.position), **place)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -108,10 +53,8 @@ class BuildState:
     @staticmethod
     def from_json(text: str) -> BuildState:
         values: dict[str, Any] = json.loads(text)
-        values["fields"] = {
-            name: FieldCounts.from_json(counts) for name, counts in values["fields"].items()
-        }
-        return BuildState(**values)
+        position = Position(**values["position"])
+        return BuildState(Counts.from_json(values["counts"]), position, values["seconds"])
 
 
 class Report:
@@ -337,6 +280,12 @@ class AddReport(SourcesReport):
             what = "a field gets another type only in a new build, where --metadata can set it"
             lines.append(f"{what}: {self.rebuild}")
         return lines
+
+
+def index_counts(manifest: Manifest) -> dict[str, Any]:
+    """Return the fields with which a report describes an index."""
+    names = ("documents", "chunks", "sentences", "tokens", "fingerprint")
+    return {name: getattr(manifest, name) for name in names}
 
 
 def _with_rest(examples: Sequence[str], count: int) -> list[str]:

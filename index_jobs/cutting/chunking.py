@@ -11,7 +11,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any
@@ -27,11 +27,11 @@ from arag_search.corpus import (
     ordinal_of,
 )
 from arag_search.engines.write import Packer
-from arag_search.field_counts import FieldCounts, Fields, counts_of_fields
-from arag_search.manifest import FORMAT_VERSION, CorpusDigest
+from arag_search.manifest import FORMAT_VERSION
 from arag_search.query.fields import MetadataType
 from arag_search.query.forms import is_code, steps
 from arag_search.tokens import characters_of, count_tokens, count_up_to
+from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.cutting.sentences import sentence_ends
 from index_jobs.cutting.structure import LEAST_TOKENS, Piece, Structure, ends_of_lines, line_starts
 
@@ -318,28 +318,12 @@ def _fitting_offsets(
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """The counts of a batch. ``digest`` is the digest of its chunks, ``fields`` their metadata."""
-
-    documents: int
-    chunks: int
-    sentences: int
-    tokens: int
-    title_characters: int
-    digest: CorpusDigest
-    fields: Fields = field(default_factory=dict[str, FieldCounts])
-
-
-@dataclass(frozen=True, slots=True)
 class Packed:
     """A batch that is ready to be written: the result of its packer, and its counts."""
 
     packed: Any
     counts: Counts
 
-
-Cut = tuple[list[Chunk], int]
-"""The chunks of a document and the number of their tokens."""
 
 Numbered = Sequence[tuple[int, int, Document]]
 """Documents, each with its shard and its number in the shard."""
@@ -353,7 +337,7 @@ def pack(
     documents: Numbered,
     packer: Packer,
     chunk_tokens: int,
-    metadata: Mapping[str, MetadataType] | None = None,
+    metadata: Mapping[str, MetadataType],
 ) -> Packed:
     """Cut, count and pack the documents of a batch, and count the values of ``metadata``.
 
@@ -361,13 +345,13 @@ def pack(
     """
     cuts = cut_all(documents, chunk_tokens)
     packed = packer([chunk for chunks, _ in cuts for chunk in chunks])
-    return Packed(packed, counts_of(cuts, metadata))
+    return Packed(packed, Counts.of(cuts, metadata))
 
 
 def cut_only(documents: Numbered, chunk_tokens: int) -> Packed:
     """Cut the documents of a batch without packing or counting them, for a target that takes only
     some of them. The result holds a list of Cut."""
-    return Packed(cut_all(documents, chunk_tokens), counts_of(()))
+    return Packed(cut_all(documents, chunk_tokens), Counts())
 
 
 def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
@@ -376,17 +360,3 @@ def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
         cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
         for shard, number, document in documents
     ]
-
-
-def counts_of(cuts: Sequence[Cut], metadata: Mapping[str, MetadataType] | None = None) -> Counts:
-    """Return the counts of these documents together, with the values of ``metadata``."""
-    every = [chunk for chunks, _ in cuts for chunk in chunks]
-    return Counts(
-        documents=len(cuts),
-        chunks=len(every),
-        sentences=sum(len(chunk.sentence_ends) for chunk in every),
-        tokens=sum(tokens for _, tokens in cuts),
-        title_characters=sum(len(chunks[0].title) for chunks, _ in cuts),
-        digest=CorpusDigest.of(every),
-        fields=counts_of_fields(every, metadata or {}),
-    )

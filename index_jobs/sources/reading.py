@@ -7,7 +7,7 @@ import hashlib
 import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from arag_search.corpus import Document
@@ -196,7 +196,7 @@ def count_unread(total: Unread, more: Mapping[str, Sequence[Any]]) -> None:
         entry += ids[: SHOWN_EXAMPLES + 1 - len(entry)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Position:
     """The progress of reading, and what was left out so far.
 
@@ -217,6 +217,28 @@ class Position:
     skipped_files: int = 0
     skipped_file_examples: Sequence[str] = ()
     unread: Unread = field(default_factory=dict[str, list[Any]])
+
+    def copied(self) -> Position:
+        """Return a copy whose counts can be changed."""
+        unread = {kind: list(entry) for kind, entry in self.unread.items()}
+        return replace(self, undeclared=dict(self.undeclared), seen=list(self.seen), unread=unread)
+
+    def joined(self, later: Position) -> Position:
+        """Return a position here that also has what was left out before ``later``, which another
+        process has counted from zero."""
+        metadata = MetadataReader({})
+        for position in (self, later):
+            metadata.take(position.undeclared, position.seen)
+        joined = self.copied()
+        joined.undeclared, joined.seen = metadata.undeclared, sorted(metadata.seen)
+        joined.skipped += later.skipped
+        joined.skipped_files += later.skipped_files
+        examples = (*self.skipped_examples, *later.skipped_examples)
+        joined.skipped_examples = examples[:SHOWN_EXAMPLES]
+        files = (*self.skipped_file_examples, *later.skipped_file_examples)
+        joined.skipped_file_examples = files[:KEPT_FILES]
+        count_unread(joined.unread, later.unread)
+        return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,40 +284,34 @@ class CorpusReader:
         self._ids = ids
         self._is_taken = is_taken
         self._skips = {False: skip_bad_lines, True: skip_bad_files}
-        self._shard = start.shard
-        self._records = start.records
-        self._shard_entries = start.shard_entries
-        self._skipped = start.skipped
-        self._examples = start.skipped_examples
-        self._skipped_files = start.skipped_files
-        self._file_examples = start.skipped_file_examples
-        self._unread: Unread = {}
-        count_unread(self._unread, start.unread)
+        self._position = start.copied()
         self._unbatched = 0
         self._documents: list[tuple[int, int, Document]] = []
         self._characters = 0
-        metadata.undeclared = dict(start.undeclared)
+        metadata.undeclared = self._position.undeclared
         metadata.seen = set(start.seen)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches in corpus order; some may be empty. Raises SourceError for a bad
         record, and BadFileError for a bad file, unless such are skipped."""
         done_bytes = 0
+        position = self._position
         for shard, source in enumerate(self._sources, self._first_shard):
-            if shard == self._shard:
+            if shard == position.shard:
                 yield from self._read(source, done_bytes)
-                self._shard += 1
-                self._records = self._shard_entries = 0
+                position.shard += 1
+                position.records = position.shard_entries = 0
             done_bytes += source.size
         yield self._batch(done_bytes)
 
     def _read(self, source: Source, done_bytes: int) -> Iterator[Batch]:
-        for position, entry in source.documents(self._records):
+        position = self._position
+        for records, entry in source.documents(position.records):
             problem = self._take(entry) if isinstance(entry, Document) else entry
             if problem is not None:
                 self._skip(problem)
-            self._shard_entries += entry is not None
-            self._records = position
+            position.shard_entries += entry is not None
+            position.records = records
             self._unbatched += 1
             if (
                 entry is None
@@ -313,7 +329,8 @@ class CorpusReader:
         """
         if self._ids.add(document.id) and self._is_duplicate(document.id):
             return self._duplicate(document)
-        self._documents.append((self._shard, self._shard_entries, document))
+        at = self._position
+        self._documents.append((at.shard, at.shard_entries, document))
         self._characters += len(document.text)
         if document.unread or not document.text:
             self._count_unread(document)
@@ -323,7 +340,7 @@ class CorpusReader:
         ending = os.path.splitext(document.where)[1].lower() if document.is_file else "records"
         missing = document.unread if document.text else {NO_TEXT: 1}
         kinds = {f"{kind} ({ending or 'no ending'})": n for kind, n in missing.items()}
-        count_unread(self._unread, {kind: [n, document.id] for kind, n in kinds.items()})
+        count_unread(self._position.unread, {kind: [n, document.id] for kind, n in kinds.items()})
 
     def _duplicate(self, document: Document) -> DuplicateIdError:
         do = _RENAME if document.is_file else SKIP
@@ -341,28 +358,18 @@ class CorpusReader:
                 problem.name_first(next(filter(None, places), ""))
             raise problem
         example = f"{problem.where}: {problem.what}"
+        position = self._position
         if problem.is_file:
-            self._skipped_files += 1
-            if len(self._file_examples) < KEPT_FILES:
-                self._file_examples = (*self._file_examples, example)
+            position.skipped_files += 1
+            if len(position.skipped_file_examples) < KEPT_FILES:
+                position.skipped_file_examples = (*position.skipped_file_examples, example)
         else:
-            self._skipped += 1
-            if len(self._examples) < SHOWN_EXAMPLES:
-                self._examples = (*self._examples, example)
+            position.skipped += 1
+            if len(position.skipped_examples) < SHOWN_EXAMPLES:
+                position.skipped_examples = (*position.skipped_examples, example)
 
     def _batch(self, read_bytes: int) -> Batch:
-        position = Position(
-            shard=self._shard,
-            records=self._records,
-            shard_entries=self._shard_entries,
-            skipped=self._skipped,
-            skipped_examples=self._examples,
-            undeclared=dict(self._metadata.undeclared),
-            seen=sorted(self._metadata.seen),
-            skipped_files=self._skipped_files,
-            skipped_file_examples=self._file_examples,
-            unread={kind: list(entry) for kind, entry in self._unread.items()},
-        )
-        batch = Batch(self._documents, position, read_bytes)
+        self._position.seen = sorted(self._metadata.seen)
+        batch = Batch(self._documents, self._position.copied(), read_bytes)
         self._documents, self._characters, self._unbatched = [], 0, 0
         return batch

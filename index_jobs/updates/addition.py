@@ -35,8 +35,9 @@ from arag_search.system.progress import Progress, counted
 from index_jobs.build.corpus import Corpus, is_being_packed, summed
 from index_jobs.build.language import AUTO
 from index_jobs.build.options import DEFAULT_FIELDS
-from index_jobs.build.report import SHOWN_EXAMPLES, AddReport, BuildState, shown_ids
-from index_jobs.cutting.chunking import Cut, Packed, counts_of, cut_only, program_version
+from index_jobs.build.report import SHOWN_EXAMPLES, AddReport, index_counts, shown_ids
+from index_jobs.cutting.chunking import Packed, cut_only, program_version
+from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.sources.files import path_id
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
@@ -49,7 +50,6 @@ from index_jobs.updates.tally import (
     check_not_empty,
     digest_of,
     existing_chunks,
-    index_counts,
     recover_update,
     resumable_update,
 )
@@ -197,7 +197,7 @@ class _Addition:
         opened = open_sources(names, options.format, options.fields, metadata, files)
         self._corpus = Corpus(opened, metadata)
         _check_formats(target.manifest, opened, self._where)
-        self._state = BuildState()
+        self._position = Position()
         self._record = self._new_record()
         self._has_begun = False
         self._ids: set[str] = set()
@@ -296,7 +296,7 @@ class _Addition:
             reader = CorpusReader(
                 self._corpus.sources,
                 self._corpus.metadata,
-                self._state.position,
+                self._position,
                 SeenIds(),
                 lambda id: is_being_packed(executor, id) or id in self._ids,
                 skip_bad_lines=self._options.skip_bad_lines,
@@ -330,9 +330,8 @@ class _Addition:
             source = self._corpus.identities[source_shard(chunks[0].ordinal)]
             written.append((self._ordinals.numbered(chunks, source), tokens))
             self._changes["added" if before is None else "replaced"].append(doc_id)
-        counts = counts_of(written, self._before.metadata)
-        self._tally.add(counts)
-        self._state.take(counts, position)
+        self._tally.counts.include(Counts.of(written, self._before.metadata))
+        self._position = position
         if written and not self._options.dry_run:
             self._vectors.prepare(self._progress)
             self._begin()
@@ -356,11 +355,9 @@ class _Addition:
     def _after(self) -> Manifest:
         """Return the manifest after the update. Raises SourceError if the update must not be
         published."""
-        state, before = self._state, self._before
+        before = self._before
         if not self._ids and self._followed is None:
-            raise self._corpus.no_documents(
-                "There is nothing to add", state.skipped, state.skipped_files
-            )
+            raise self._corpus.no_documents("There is nothing to add", self._position)
         self._corpus.check_unchanged()
         names = (*before.sources, *(name for name, _ in self._corpus.formats))
         formats = {*before.source_format.split(", "), *(kind for _, kind in self._corpus.formats)}
@@ -368,8 +365,8 @@ class _Addition:
             self._tally.manifest(before),
             sources=tuple(dict.fromkeys(names)),
             source_format=", ".join(sorted(filter(None, formats))),
-            undeclared_metadata=summed((before.undeclared_metadata, state.undeclared)),
-            skipped_lines=before.skipped_lines + state.skipped,
+            undeclared_metadata=summed((before.undeclared_metadata, self._position.undeclared)),
+            skipped_lines=before.skipped_lines + self._position.skipped,
             shard_sources=self._ordinals.sources,
         )
 
@@ -395,7 +392,8 @@ class _Addition:
             vectors="",
             seconds=round(seconds, 3),
             documents_per_second=round(len(self._ids) / seconds, 1),
-            **self._corpus.reading(self._state),
+            update=after.update,
+            **self._corpus.reading(self._position),
             **index_counts(after),
         )
 

@@ -13,14 +13,13 @@ from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
-from index_jobs.build.report import Report, shown_ids
+from index_jobs.build.report import Report, index_counts, shown_ids
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.tally import (
     Tally,
     check_not_empty,
     digest_of,
     existing_chunks,
-    index_counts,
     recover_update,
     resumable_update,
 )
@@ -166,6 +165,7 @@ def _delete_report(
         finished_before=finished,
         vectors="" if dry_run else vectors.described(after.placement),
         seconds=round(time.monotonic() - began, 3),
+        update=after.update,
         **index_counts(after),
     )
 

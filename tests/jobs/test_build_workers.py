@@ -100,20 +100,17 @@ def reject_x(chunks: list[Chunk]) -> list[Chunk]:
 def test_batches_come_back_in_order_and_as_if_packed_in_this_process() -> None:
     batches = [batch_of(*ODD, f"Number {number}.") for number in range(20)]
     results: list[object] = []
-    with ProcessPool(
-        2, partial(pack, packer=ChunkPacker({}), chunk_tokens=CHUNK_TOKENS)
-    ) as executor:
+    work = partial(pack, packer=ChunkPacker({}), chunk_tokens=CHUNK_TOKENS, metadata={})
+    with ProcessPool(2, work) as executor:
         for result in executor.results(batches):
             assert len(executor.under_way) <= 6
             results += filter(None, [result])
-    assert results == [
-        (batch, pack(batch.documents, ChunkPacker({}), CHUNK_TOKENS)) for batch in batches
-    ]
+    assert results == [(batch, work(batch.documents)) for batch in batches]
 
 
 def test_a_worker_raises_the_error_that_this_process_would_raise() -> None:
     messages: list[str] = []
-    work = partial(pack, packer=reject_x, chunk_tokens=CHUNK_TOKENS)
+    work = partial(pack, packer=reject_x, chunk_tokens=CHUNK_TOKENS, metadata={})
     for executor in (ThisProcess(work), ProcessPool(1, work)):  # type: ignore[arg-type]
         with executor, pytest.raises(BuildError) as caught:
             list(executor.results([batch_of("Sea.", "box")]))
