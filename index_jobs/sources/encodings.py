@@ -54,7 +54,10 @@ def decoded(data: bytes, where: str, declared: str = "") -> str:
     """
     encoding = mark_encoding(data)
     if encoding:
-        return _strict(data, encoding, where)
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise _damaged(encoding, error, where) from None
     _check_text(data, where)
     encoding = _codec(declared)
     if encoding and (text := _in_codec(data, encoding, "strict")) is not None:
@@ -180,13 +183,6 @@ def _in_codec(data: bytes, encoding: str, errors: str) -> str | None:
 
 def _as_euc(section: re.Match[bytes]) -> bytes:
     return section[1].translate(_HIGH)
-
-
-def _strict(data: bytes, encoding: str, where: str) -> str:
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise _damaged(encoding, error, where) from None
 
 
 def _damaged(encoding: str, error: UnicodeDecodeError, where: str) -> SourceError:

@@ -30,9 +30,17 @@ from index_jobs.sources.converters.registry import (
     FileType,
     file_type_of,
 )
-from index_jobs.sources.formats import SKIP, SKIP_FILE, Fields, checked_id, clean, title_of
+from index_jobs.sources.formats import (
+    SKIP,
+    SKIP_FILE,
+    Fields,
+    checked_id,
+    clean,
+    metadata_of,
+    title_of,
+)
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import Entry, SourceOpener, SourcePart
+from index_jobs.sources.reading import Entry, SourcePart
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
@@ -160,10 +168,7 @@ def open_input(
 ) -> FileSource:
     """Open standard input as one document of plain text."""
     file = SourceFile(spool.id, str(spool.path), spool.where, PLAIN_TEXT, spool.size, spool.sha256)
-
-    def listing(left_out: LeftOut) -> Iterator[SourceFile]:
-        return iter([file])
-
+    listing = partial(_listed, [file])
     return FileSource(name, "text", listing, fields, metadata, FileSelection(), recognised=True)
 
 
@@ -246,11 +251,8 @@ class FileSource:
         }
 
     def where_of(self, doc_id: str) -> str:
-        for file in self._listing(LeftOut()):
-            relative = path_id(file.relative)
-            if doc_id == relative:
-                return file.where
-        return ""
+        files = self._listing(LeftOut())
+        return next((file.where for file in files if path_id(file.relative) == doc_id), "")
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
@@ -396,11 +398,7 @@ class FileSource:
             text = clean(converted.text, "text", where)
             name = identifier if is_code(identifier) else Path(identifier).stem
             title = title_of(converted.title or name, "title", where)
-            try:
-                metadata = self._metadata.read(converted.metadata, self._named)
-            except ValueError as error:
-                what, allowed = error.args
-                raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+            metadata = metadata_of(converted.metadata, self._metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
             if not is_file:
                 row_id = converted.id or f"{identifier}#{converted.suffix}"
@@ -526,7 +524,11 @@ def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> 
     return listing
 
 
-def _opener(format: Format, listing_of: Callable[[str, FileSelection], Listing]) -> SourceOpener:
+def _opener(
+    format: Format, listing_of: Callable[[str, FileSelection], Listing]
+) -> Callable[..., FileSource]:
+    """Return a SourceOpener that takes every folder or file."""
+
     def open_source(
         name: str,
         fields: Fields,

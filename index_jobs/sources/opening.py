@@ -14,13 +14,13 @@ from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import decoded
-from index_jobs.sources.files import spooled_input
+from index_jobs.sources.files import open_file, open_input, spooled_input
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Source
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
 from index_jobs.sources.records import readable
-from index_jobs.sources.registry import FILES, FORMATS, PRE_CHUNKED, Format, folder_help
+from index_jobs.sources.registry import FORMATS, PRE_CHUNKED, Format, folder_help
 from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
 
 MAX_SOURCES = 1 << SHARD_BITS
@@ -97,9 +97,7 @@ def open_source(
         return _open_detected(path, name, fields, metadata, files)
     entry = FORMATS[format]
     if entry.file:
-        source = entry.file_opener()(name, fields, metadata, files, recognised=False)
-        if source is not None:
-            return source
+        return entry.file_opener()(name, fields, metadata, files, recognised=False)
     if not entry.record:
         raise SourceError(
             f"A file cannot be read as {entry.name}.",
@@ -119,11 +117,7 @@ def _open_detected(
         except SourceError:
             if path.suffix.lower() in _RECORD_ENDINGS or not _is_text(path, name):
                 raise
-    opener = FORMATS[FILES].file_opener()
-    source = opener(name, fields, metadata, files, recognised=True)
-    if source is None:
-        raise SourceError("The file cannot be read.", where=name)
-    return source
+    return open_file(name, fields, metadata, files, recognised=True)
 
 
 def _is_text(path: Path, name: str) -> bool:
@@ -154,8 +148,6 @@ def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader)
             f"Standard input cannot be read as {format}.",
             allowed=f"a folder: {FORMATS[format].folder_words}",
         )
-    from index_jobs.sources.files import open_input
-
     return open_input(STDIN, spool, fields, metadata)
 
 

@@ -91,15 +91,11 @@ def file_signature(name: str) -> dict[str, Any]:
     }
 
 
-def readable(name: str) -> AbstractContextManager[None]:
-    """Turn an error from reading a file into a SourceError that names the file."""
-    return _Readable(name)
+class readable(AbstractContextManager[None]):
+    """A context manager that turns an error from reading a file into a SourceError that names the
+    file."""
 
-
-class _Readable(AbstractContextManager[None]):
-    """See ``readable``. It is entered several times for every file of a folder, and so no
-    generator, which takes four times as long."""
-
+    # It is entered several times for every file of a folder; a generator takes four times as long.
     __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:

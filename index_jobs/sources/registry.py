@@ -12,8 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from index_jobs.sources.formats import RecordFormat
-    from index_jobs.sources.reading import SourceOpener
+    from index_jobs.sources.reading import Source, SourceOpener
 
 Format = str
 """The name of a format in ``FORMATS``."""
@@ -53,8 +55,8 @@ class SourceFormat:
         """Import the function that opens folders of this format."""
         return _imported(self.folder)
 
-    def file_opener(self) -> SourceOpener:
-        """Import the function that opens files of this format."""
+    def file_opener(self) -> Callable[..., Source]:
+        """Import the function that opens files of this format: a SourceOpener that takes each."""
         return _imported(self.file)
 
 

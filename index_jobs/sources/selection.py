@@ -333,10 +333,10 @@ def _kind(entry: os.DirEntry[str], root: str) -> str:
         mode = os.stat(target).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return LINK_TO_NOTHING
-    except OSError as error:
+    except OSError:
         if os.path.islink(target):  # a ring of links
             return LINK_TO_NOTHING
-        raise error
+        raise
     return LINK_TO_FOLDER if stat.S_ISDIR(mode) else _special(mode)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time
 from importlib import import_module
@@ -352,7 +352,8 @@ def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
     deck: Any = Presentation(file)
     title = sensible_title(deck.core_properties.title)
     slides: list[str] = []
-    characters = 0
+    parts: list[Part] = []
+    characters = lines = 0
     for number, slide in enumerate(deck.slides, 1):
         blocks = [f"[slide {number}]", *_blocks(slide.shapes)]
         if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
@@ -361,21 +362,14 @@ def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
         if not title and slide.shapes.title is not None:
             title = sensible_title(slide.shapes.title.text_frame.text)
         slides.append("\n".join(blocks))
+        parts.append(Part(lines, 0, "section", f"slide {number}", 1))
+        lines += slides[-1].count("\n") + 2
         characters += len(slides[-1])
         check_length(characters, where)
     formulas = {f"{_MATH}oMath": "formulas"}
     unread = _unread_parts([slide.element for slide in deck.slides], _UNREAD | formulas)
     text = "\n\n".join(slides)
-    outline = outline_of(text, _marked(slides, (f"slide {n}" for n in range(1, len(slides) + 1))))
-    return ConvertedDocument("", title, text, unread=unread, outline=outline)
-
-
-def _marked(texts: Iterable[str], names: Iterable[str]) -> Iterator[Part]:
-    """Yield the sections of texts that are joined by blank lines, with their names."""
-    first = 0
-    for text, name in zip(texts, names, strict=True):
-        yield Part(first, 0, "section", name, 1)
-        first += text.count("\n") + 2
+    return ConvertedDocument("", title, text, unread=unread, outline=outline_of(text, parts))
 
 
 def _blocks(shapes: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
-from index_jobs.build.report import left_out_words
+from index_jobs.build.report import left_out_kinds
 from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
@@ -87,10 +87,11 @@ def test_links_and_special_files_of_a_folder_are_left_out_and_counted() -> None:
         "named pipes": 2,
         "sockets": 1,
     }
-    assert left_out_words({**source.left_out, ".png": 3}) == (
-        "3 .png (not read; --include reads text); links out of the folder (4), links to nothing"
-        " (2), named pipes (2), links to folders (1), sockets (1)"
-    )
+    assert left_out_kinds({**source.left_out, ".png": 3}) == [
+        "3 .png (not read; --include reads text)",
+        "links out of the folder (4), links to nothing (2), named pipes (2), links to folders (1),"
+        " sockets (1)",
+    ]
     Path("linked").symlink_to("notes/inner")  # the folder itself may be a link
     source = open_source("linked", None, Fields(), MetadataReader({}))
     assert source.left_out == {"links out of the folder": 1}
@@ -237,7 +238,7 @@ def test_gzip_is_recognised_by_content_and_left_out_of_generated_ids() -> None:
             'The field "title" is a list.\nWhere: c.jsonl, line 2\nAllowed: a string\nDo: F',
         ),
         (
-            '{"text": " ", "title": ""}',
+            '{"text": " \\t\\u00a0 ", "title": ""}',
             "There is neither text nor title.\nWhere: c.jsonl, line 2\nDo: F",
         ),
         (
@@ -289,7 +290,9 @@ def test_a_bad_line_is_reported_with_what_is_allowed(line: str | bytes, expected
     assert [number for number, _ in source.documents()] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("identifier", ["a\nb", " a", "a ", "é" * 257, "x" * 513, "a\u2028b"])
+@pytest.mark.parametrize(
+    "identifier", ["a\nb", "\7y", " a", "a ", "é" * 257, "x" * 513, "a\u2028b"]
+)
 def test_ids_that_cannot_be_shown_or_looked_up_are_rejected(identifier: str) -> None:
     source = source_of("c.jsonl", json.dumps({"id": identifier, "text": "a"}))
     assert problems(source)[0].startswith("The id ")
