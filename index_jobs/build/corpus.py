@@ -11,17 +11,13 @@ from typing import Any
 
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
-from index_jobs.build.report import left_out_words
+from index_jobs.build.report import left_out_kinds
 from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Position, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
 from index_jobs.workers.executor import Executor
 from index_jobs.workers.pool import default_workers
-
-NO_DOCUMENTS = "Name a folder with files that can be read, or files of records; see --include."
-"""What to do if a corpus has no document."""
-
 
 _CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
 
@@ -65,6 +61,7 @@ class Corpus:
 
     def reading(self, position: Position) -> dict[str, Any]:
         """Return the fields of a SourcesReport."""
+        large_files = chain.from_iterable(source.large_files for source in self.sources)
         return {
             "left_out": self.left_out(),
             "undeclared_metadata": position.undeclared,
@@ -72,7 +69,7 @@ class Corpus:
             "skipped_examples": tuple(position.skipped_examples),
             "skipped_files": position.skipped_files,
             "skipped_file_examples": tuple(position.skipped_file_examples),
-            "large_files": first_large(source.large_files for source in self.sources),
+            "large_files": tuple(islice(large_files, SHOWN_LARGE_FILES)),
             "unread": position.unread,
             "front_fields": self.metadata.new_fields,
         }
@@ -85,7 +82,7 @@ class Corpus:
         """Report the first formats that were detected."""
         for source in self.sources[:SHOWN_EXAMPLES]:
             if source.recognised:
-                note(recognition(source))
+                note(f"{source.name}: recognised as {source.format}")
 
     def check_unchanged(self) -> None:
         """Raise SourceError if a source has changed since it was opened."""
@@ -98,7 +95,7 @@ class Corpus:
 
     def no_documents(self, what: str, position: Position) -> SourceError:
         """Return the error for a corpus without a document; ``what`` begins its message."""
-        left_out = left_out_words(self.left_out())
+        left_out = "; ".join(left_out_kinds(self.left_out()))
         details = f"; left out: {left_out}" if left_out else ""
         if position.skipped:
             details += f"; bad records skipped: {position.skipped:,}"
@@ -107,21 +104,11 @@ class Corpus:
         return SourceError(
             f"{what}: no document was found{details}.",
             where=self.shown_names,
-            do=NO_DOCUMENTS,
+            do="Name a folder with files that can be read, or files of records; see --include.",
         )
 
     def _signatures(self) -> list[dict[str, object]]:
         return [source.signature() for source in self.sources]
-
-
-def first_large(names: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the first names of large files of several sources."""
-    return tuple(islice(chain.from_iterable(names), SHOWN_LARGE_FILES))
-
-
-def recognition(source: Source) -> str:
-    """Return the sentence that reports the format that was detected for a source."""
-    return f"{source.name}: recognised as {source.format}"
 
 
 def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -85,7 +85,20 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourcesReport(Report):
+class IndexReport(Report):
+    """A report on an index, as it is after ``seconds`` of work."""
+
+    location: str
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    fingerprint: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesReport(IndexReport):
     """A report on sources that were read, of which something may have been left out.
 
     ``skipped_file_examples`` has the first KEPT_FILES bad files, ``large_files`` the first
@@ -109,7 +122,9 @@ class SourcesReport(Report):
 
     def read_lines(self) -> list[str]:
         """Return the sources and the fields that their front matter adds, one line for each."""
-        lines = source_lines(self.sources)
+        lines = [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
+        more = len(self.sources) - SHOWN_EXAMPLES
+        lines += [f"... and {more:,} more sources"] if more > 0 else []
         fields = [f"{name} ({kind})" for name, kind in self.front_fields.items()]
         if fields:
             more = len(fields) - SHOWN_FIELDS
@@ -158,14 +173,7 @@ class BuildReport(SourcesReport):
     run; they are 0 for a local index.
     """
 
-    location: str
     generation: str
-    documents: int
-    chunks: int
-    sentences: int
-    tokens: int
-    fingerprint: str
-    seconds: float
     run_seconds: float
     documents_per_second: float
     continued: int
@@ -213,7 +221,6 @@ class AddReport(SourcesReport):
 
     WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
 
-    location: str
     rebuild: str
     added: int
     replaced: int
@@ -225,13 +232,7 @@ class AddReport(SourcesReport):
     changes: Mapping[str, Sequence[str]]
     finished_before: bool
     vectors: str
-    documents: int
-    chunks: int
-    sentences: int
-    tokens: int
-    fingerprint: str
     update: int
-    seconds: float
     documents_per_second: float
 
     @property
@@ -295,11 +296,6 @@ def _with_rest(examples: Sequence[str], count: int) -> list[str]:
     return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
 
 
-def left_out_words(left_out: Mapping[str, int]) -> str:
-    """Describe what is left out of folders, on one line."""
-    return "; ".join(left_out_kinds(left_out))
-
-
 def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:
     """Describe what is left out of folders: files that an extra would read, those that no converter
     reads, and the rest."""
@@ -321,13 +317,6 @@ def _how_to_read(endings: Iterable[str]) -> str:
         except MissingExtraError as error:
             return f'the extra "{EXTRA}" reads them. {error.do}'
     return "not plain text; --format files reads them"
-
-
-def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the names and formats of the first sources, one line for each."""
-    lines = [f"{name}: {kind}" for name, kind in sources[:SHOWN_EXAMPLES]]
-    more = len(sources) - SHOWN_EXAMPLES
-    return [*lines, f"... and {more:,} more sources"] if more > 0 else lines
 
 
 def listed(counts: Mapping[str, int], names_first: bool = False) -> str:

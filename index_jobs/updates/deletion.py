@@ -13,7 +13,7 @@ from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
-from index_jobs.build.report import Report, index_counts, shown_ids
+from index_jobs.build.report import IndexReport, index_counts, shown_ids
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.tally import (
     Tally,
@@ -27,7 +27,7 @@ from index_jobs.updates.vectors import VectorUpdate
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteReport(Report):
+class DeleteReport(IndexReport):
     """The documents deleted (or to be deleted, in a ``dry_run``), and the index afterwards.
 
     ``missing`` are the ids that no document has. ``finished_before`` is true if the last update of
@@ -35,19 +35,12 @@ class DeleteReport(Report):
     whether the vectors of the index fit it.
     """
 
-    location: str
     deleted: int
     missing: tuple[str, ...]
     dry_run: bool
     finished_before: bool
     vectors: str
-    documents: int
-    chunks: int
-    sentences: int
-    tokens: int
-    fingerprint: str
     update: int
-    seconds: float
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
