@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any, cast
@@ -16,10 +16,9 @@ from arag_search.engines.lucene.foreign import ForeignIndex
 from arag_search.errors import SourceError
 from index_jobs.sources.formats import Fields, ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import SourcePart
+from index_jobs.sources.reading import RecordSource, SourcePart
 from index_jobs.sources.records import readable
 from index_jobs.sources.registry import Format
-from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import FileSelection
 
 RAW = "raw"
@@ -85,7 +84,7 @@ def is_lucene_index(folder: Path) -> bool:
         return any(name.startswith("segments_") for name in os.listdir(folder))
 
 
-class LuceneIndexFolder:
+class LuceneIndexFolder(RecordSource):
     """The documents that a Lucene index stores, in index order.
 
     The id is the field ``id``. The text comes from ``raw`` (an object or plain text) or from
@@ -94,10 +93,6 @@ class LuceneIndexFolder:
     """
 
     format: Format = "anserini"
-    left_out: Mapping[str, int] = {}
-    large_files: Sequence[str] = ()
-    damaged: Sequence[str] = ()
-    repeats = Repeats()
 
     def __init__(
         self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
@@ -151,12 +146,6 @@ class LuceneIndexFolder:
             "size": size,
             "digest": digest.hexdigest(),
         }
-
-    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
-        return iter(())
-
-    def where_of(self, doc_id: str) -> str:
-        return ""
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
         """See Source. An index is not divided."""

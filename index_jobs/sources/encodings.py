@@ -172,7 +172,6 @@ def _codec(label: str) -> str:
 
 
 def _in_codec(data: bytes, encoding: str, errors: str) -> str | None:
-    """Decode data; return None if it is damaged and ``errors`` is "strict"."""
     if encoding == _ISO_2022_JP:  # whose codec lacks the circled numbers that Windows writes
         data, encoding = _JIS.sub(_as_euc, data), "euc_jis_2004"
     try:

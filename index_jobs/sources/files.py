@@ -221,7 +221,6 @@ class FileSource:
         return {**seen, "fields": sorted(self._metadata.fields)}
 
     def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
-        """Yield the values of the front matter of each file that has some."""
         from index_jobs.sources.converters.text import front_values
 
         for file in self._listing(LeftOut()):
@@ -231,7 +230,6 @@ class FileSource:
                         yield values
 
     def states(self) -> dict[str, tuple[int, str]]:
-        """Return the size and the time of each file, by its path below the root of ids."""
         return {file.relative: (file.size, file.state) for file in self._listing(LeftOut())}
 
     def _look(self, left_out: LeftOut) -> dict[str, Any]:
@@ -424,8 +422,6 @@ def _listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFi
 
 
 class _FolderListing:
-    """The files below a folder. See Listing."""
-
     def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
         self._name = name.rstrip("/") or "/"
         self._files = files

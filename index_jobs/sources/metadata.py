@@ -274,7 +274,6 @@ def _scalar(name: str, value: object, kind: MetadataType) -> MetadataScalar | No
 
 
 def _front_value(name: str, text: str, kind: MetadataType) -> MetadataScalar | None:
-    """Return a text of front matter as a value of this type, None if it is none."""
     try:
         return _scalar(name, _ZONE.sub(r"\1\2:\3", text) if kind == "date" else text, kind)
     except ValueError:

@@ -69,6 +69,11 @@ class Source(Protocol):
         """Yield the values of the front matter of each file that has some."""
         ...
 
+    def states(self) -> Mapping[str, tuple[int, str]] | None:
+        """Return the size and the time of each file, by its path below the root of ids; None for
+        a source of records."""
+        ...
+
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         """Yield the documents after the position ``skip``; 0 is the beginning."""
         ...
@@ -83,6 +88,24 @@ class Source(Protocol):
         files, into parts of about ``most_bytes`` on disk. A part that cannot be divided may be
         larger. The last part has no end."""
         ...
+
+
+class RecordSource:
+    """The base of sources of records, which leave no file out."""
+
+    left_out: Mapping[str, int] = {}
+    large_files: Sequence[str] = ()
+    damaged: Sequence[str] = ()
+    repeats = Repeats()
+
+    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
+        return iter(())
+
+    def states(self) -> None:
+        return None
+
+    def where_of(self, doc_id: str) -> str:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from arag_search.errors import SourceError
 from index_jobs.sources.files import SpooledInput
 from index_jobs.sources.formats import Fields, Layout
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import SourcePart
+from index_jobs.sources.reading import RecordSource, SourcePart
 from index_jobs.sources.records import (
     USUAL_COLUMNS,
     CorpusFile,
@@ -25,7 +25,6 @@ from index_jobs.sources.records import (
     row_records,
 )
 from index_jobs.sources.registry import FORMATS, Format, SourceFormat
-from index_jobs.sources.repeats import Repeats
 
 LOOKED_AT_BYTES = 1 << 16
 """How much of a file is examined to detect its format."""
@@ -33,16 +32,11 @@ LOOKED_AT_BYTES = 1 << 16
 _KINDS = "one JSON object a line, or a JSON array"
 
 
-class RecordFile:
+class RecordFile(RecordSource):
     """A file of records: JSON lines, a JSON array, or rows with tabs.
 
     ``recognised`` is true if the format was detected, even if from the folder of the file.
     """
-
-    left_out: Mapping[str, int] = {}
-    large_files: Sequence[str] = ()
-    damaged: Sequence[str] = ()
-    repeats = Repeats()
 
     def __init__(
         self,
@@ -76,12 +70,6 @@ class RecordFile:
 
     def signature(self) -> dict[str, Any]:
         return self._spool.signature() if self._spool else file_signature(self.name)
-
-    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
-        return iter(())
-
-    def where_of(self, doc_id: str) -> str:
-        return ""
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
         format = FORMATS[self.format].record_format()(

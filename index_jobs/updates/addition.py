@@ -399,8 +399,6 @@ class _Addition:
 
 
 class _Sync(_Addition):
-    """One run of a synchronisation."""
-
     option = _SYNC
 
     def __init__(self, *arguments: Any) -> None:

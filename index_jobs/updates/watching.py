@@ -38,7 +38,6 @@ from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport, BuildReport
-from index_jobs.sources.files import FileSource
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
@@ -247,10 +246,10 @@ class Watcher:
                 files,
             )
             for source in opened:
-                if not isinstance(source, FileSource):
+                if (own := source.states()) is None:
                     return None
                 name, real = os.path.abspath(source.name), os.path.realpath(source.name)
-                for relative, state in source.states().items():
+                for relative, state in own.items():
                     path = os.path.join(files.root or "", relative)
                     states[real + path[len(name) :]] = state
         except AragError:
@@ -281,7 +280,6 @@ class Watcher:
         return LOOK_S
 
     def _update(self, paths: frozenset[str] | None) -> None:
-        """Build the index, or synchronise it with what is at these paths."""
         try:
             peak = max((documents for _, documents in self._peaks), default=0)
             report = self._synchronised(Followed(paths, peak))

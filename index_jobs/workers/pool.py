@@ -165,7 +165,6 @@ class _Worker(Generic[Done]):
 
     @property
     def load(self) -> int:
-        """How many items it still has to do."""
         return len(self._waiting)
 
     def submit(self, payload: bytes) -> Future[Done]:

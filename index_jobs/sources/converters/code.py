@@ -125,8 +125,6 @@ class _Open(NamedTuple):
 
 
 class _Definitions:
-    """The definitions in a text of code."""
-
     def __init__(self, text: str, hidden: str, definition: str) -> None:
         self.parts: list[Part] = []
         self._definition = re.compile(definition)

@@ -225,7 +225,7 @@ def _words(node: LexborNode | None) -> str:
 
 
 def _text_below(root: LexborNode) -> _Text:
-    """Return the text below a node. The walk uses no recursion, however deep the tags are."""
+    # Without recursion, because tags may be nested ever so deep.
     text = _Text()
     node: LexborNode | None = root
     open_tags: list[str] = []

@@ -299,7 +299,6 @@ class _WordText:
 
 
 def _rows(table: Element) -> list[str]:
-    """Return the rows of a table as lines, with bars between cells."""
     rows: list[str] = []
     for row in _children(table, "tr"):
         cells = [" ".join(_paragraph_text(cell).split()) for cell in _children(row, "tc")]

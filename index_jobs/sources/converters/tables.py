@@ -328,7 +328,6 @@ class _ParquetTable:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in the types of JSON; bytes become None."""
     match value:
         case None | str() | bool() | int() | float():
             return value
