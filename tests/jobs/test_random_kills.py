@@ -22,7 +22,7 @@ NEW = "new"
 COMMANDS = {
     "build with workers": ("index", "first.jsonl", "--to", "{}", "--workers", "2"),
     "add": ("index", "more.jsonl", "--to", "{}", "--add"),
-    "embed": ("embed", "{}", "--encoder", "hashing:16", "--shard-size", "20"),
+    "embed": ("embed", "{}", "--encoder", "hashing:16"),
     "delete": ("delete", "{}", "d1", "d5"),
     "sync": ("index", "first.jsonl", "--to", "{}", "--sync", "--allow-deletes"),
     "build": ("index", "first.jsonl", "--to", "{}"),

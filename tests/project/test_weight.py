@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_346,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
     ("arag_search/endpoints/", "arag_search/system/"): 1_816,
-    ("index_jobs/sources/",): 6_887,
-    ("index_jobs/",): 5_156,
+    ("index_jobs/sources/",): 6_866,
+    ("index_jobs/",): 5_080,
     ("bench/",): 18_421,
-    ("tests/",): 57_230,
+    ("tests/",): 57_212,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 141_180
+ALL = 141_065
 
 
 def _counts() -> Counter[tuple[str, ...]]:
