@@ -23,25 +23,16 @@ from typing import Any, cast
 import orjson
 
 from arag_search.errors import QuestionsError
-from arag_search.questions.question import (
-    GoldPassage,
-    GoldSentence,
-    Hop,
-    Question,
-    Triple,
-)
-from arag_search.questions.record import (
-    ALLOWED,
+from arag_search.questions.fields import (
     ID_FIELDS,
-    NO_ID,
     Fields,
-    Shape,
     parsed,
     parsed_lines,
     read_bytes,
-    read_record,
     shown,
 )
+from arag_search.questions.question import Question
+from arag_search.questions.record import ALLOWED, NO_ID, is_musique, read_record
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"
@@ -135,7 +126,6 @@ def _qrels_file(folder: Path) -> Path:
 
 
 def _judgements(path: Path, *, in_lines: bool) -> dict[str, dict[str, int]]:
-    """Return grades by query and document, in the order of the file."""
     grades: dict[str, dict[str, int]] = {}
     raw = read_bytes(path, "There are no judgements", _ALLOWED)
     allowed = _LINES if in_lines else _ROWS
@@ -187,12 +177,8 @@ def _grade(cells: list[str]) -> int | None:
 
 __all__ = [
     "ALLOWED",
-    "GoldPassage",
-    "GoldSentence",
-    "Hop",
     "Question",
     "QuestionFile",
-    "Triple",
     "load_questions",
     "questions_fingerprint",
     "read_questions",
@@ -227,21 +213,23 @@ def read_questions(path: Path | str) -> QuestionFile:
     path = Path(path)
     if is_beir(path):
         return QuestionFile(*read_beir(path))
-    read = [(*read_record(value, where), where) for where, value in json_records(path)]
-    if not read:
+    records = list(json_records(path))
+    if not records:
         raise QuestionsError("There are no questions.", where=str(path), allowed=ALLOWED)
-    named = _with_ids([question for _, question, _ in read])
-    records: list[tuple[Shape, Question, str]] = [
-        (shape, question, where) for (shape, _, where), question in zip(read, named, strict=True)
-    ]
+    questions = [read_record(value, where) for where, value in records]
+    unnamed = sum(question.id == NO_ID for question in questions)
+    named = _with_ids(questions)
+    are_musique = [is_musique(value) for _, value in records]
     answerable = {
-        question.id for shape, question, _ in records if shape == "MuSiQue" and question.answerable
+        question.id
+        for question, is_of_musique in zip(named, are_musique, strict=True)
+        if is_of_musique and question.answerable
     }
     by_id: dict[str, Question] = {}
     places: dict[str, str] = {}
     twins = 0
-    for shape, question, where in records:
-        if shape == "MuSiQue" and not question.answerable and question.id in answerable:
+    for question, is_of_musique, (where, _) in zip(named, are_musique, records, strict=True):
+        if is_of_musique and not question.answerable and question.id in answerable:
             twins += 1
             question = replace(question, id=question.id + UNANSWERABLE_SUFFIX)
         if question.id in by_id:
@@ -252,7 +240,6 @@ def read_questions(path: Path | str) -> QuestionFile:
             )
         by_id[question.id] = question
         places[question.id] = where
-    unnamed = sum(question.id == NO_ID for _, question, _ in read)
     return QuestionFile(tuple(by_id.values()), _notes(twins, unnamed))
 
 
@@ -284,21 +271,14 @@ def _with_ids(questions: Sequence[Question]) -> list[Question]:
 def _notes(twins: int, unnamed: int) -> tuple[str, ...]:
     notes: list[str] = []
     if twins:
-        some = (
-            "1 unanswerable question has"
-            if twins == 1
-            else f"{twins:,} unanswerable questions have"
-        )
+        have = "question has" if twins == 1 else "questions have"
         notes.append(
-            f'{some} the id of an answerable twin, to which "{UNANSWERABLE_SUFFIX}" was added.'
+            f"{twins:,} unanswerable {have} the id of an answerable twin, to which "
+            f'"{UNANSWERABLE_SUFFIX}" was added.'
         )
     if unnamed:
-        some = (
-            "1 question has no id, and is"
-            if unnamed == 1
-            else f"{unnamed:,} questions have no id, and are"
-        )
-        notes.append(f"{some} named by position: q1, q2, ...")
+        have = "question has no id, and is" if unnamed == 1 else "questions have no id, and are"
+        notes.append(f"{unnamed:,} {have} named by position: q1, q2, ...")
     return tuple(notes)
 
 

@@ -27,14 +27,6 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class GoldSentence:
-    """A sentence that supports the answer: its number, from 0, in the passage with the title."""
-
-    title: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class GoldPassage:
     """A text that supports the answer; ``title`` is None if the data names none."""
 
@@ -51,11 +43,10 @@ class Question:
     those of the passages that hold the answer, ``evidence`` is a chain of facts, in hop order;
     ``alternative_titles`` are other sets of titles, each of which would do as well.
 
-    ``hops`` are the steps of the chain, ``supporting_sentences`` and ``supporting_passages`` what
-    the data names beside the titles, ``relevant_documents`` ids with their grades, 0 being
-    irrelevant; ``excluded_documents`` are left out of rankings before they are measured (BRIGHT).
-    ``source`` is the part of the corpus that a question is about, if the file names it. All of
-    these are empty if the file has none.
+    ``hops`` are the steps of the chain, ``supporting_passages`` what the data names beside the
+    titles, ``relevant_documents`` ids with their grades, 0 being irrelevant; ``excluded_documents``
+    are left out of rankings before they are measured (BRIGHT). All of these are empty if the file
+    has none.
 
     For a question that is not ``answerable``, the right answer is that there is no answer; its
     ``answers`` are those that it would have otherwise.
@@ -68,11 +59,9 @@ class Question:
     supporting_titles: tuple[str, ...] = ()
     evidence: tuple[Triple, ...] = ()
     hops: tuple[Hop, ...] = ()
-    supporting_sentences: tuple[GoldSentence, ...] = ()
     supporting_passages: tuple[GoldPassage, ...] = ()
     alternative_titles: tuple[tuple[str, ...], ...] = ()
     relevant_documents: tuple[tuple[str, int], ...] = ()
-    source: str | None = None
     answerable: bool = True
     excluded_documents: tuple[str, ...] = ()
 

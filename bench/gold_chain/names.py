@@ -11,7 +11,7 @@ from typing import Literal
 from arag_search.agent.models.offline import JOINS, STOP_WORDS, capitalised_spans
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.query import analysis
-from arag_search.questions.files import Hop, Question
+from arag_search.questions.question import Hop, Question
 
 Names = Literal["canonical", "surface", "dropped"]
 

@@ -25,8 +25,8 @@ from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.judging.prompts import prompt_text
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.questions.fields import Fields, parsed_lines, read_bytes
 from arag_search.questions.question import Question
-from arag_search.questions.record import Fields, parsed_lines, read_bytes
 
 MAX_REPEATS = 15
 WORKERS = 4

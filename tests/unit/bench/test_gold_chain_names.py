@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.questions.files import Hop, Question
+from arag_search.questions.question import Hop, Question
 from bench.gold_chain.names import (
     Known,
     capitalised_spans,

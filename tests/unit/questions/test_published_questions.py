@@ -29,4 +29,3 @@ def test_published_sets_are_read_as_they_are_with_whole_chains(
     assert len(chain) == hops
     if name == "musique":
         assert all(hop.title and hop.text for hop in chain)
-    assert name != "hotpotqa" or all(question.supporting_sentences for question in questions)

@@ -11,13 +11,11 @@ import pytest
 from arag_search.errors import QuestionsError
 from arag_search.questions.files import (
     ALLOWED,
-    GoldPassage,
-    Hop,
-    Question,
     load_questions,
     questions_fingerprint,
     read_questions,
 )
+from arag_search.questions.question import GoldPassage, Hop, Question
 
 PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
 
@@ -87,15 +85,18 @@ def test_an_array_is_read_like_lines(tmp_path: Path) -> None:
     assert [question.id for question in lines] == ["q1", "2"]
 
 
-def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None:
+def test_an_arag_file_is_read_with_evidence_that_is_text_and_no_chain(tmp_path: Path) -> None:
     record = {
         "question_id": "m-1",
         "source": "musique",
         "question": "Who?",
         "answer": ["Ann", "Anne", "Ann"],
         "question_type": "2hop",
-        "evidence": ["Ann was there."],
+        "evidence": ["Ann was there.", " "],
     }
+    (text,) = load_questions(question_file(tmp_path, {**PLAIN, "evidence": "a text"}))
+    assert (text.evidence, text.hops) == ((), ())
+    assert text.supporting_passages == (GoldPassage(None, "a text"),)
     assert load_questions(question_file(tmp_path, json.dumps([record]))) == (
         Question(
             "m-1",
@@ -103,15 +104,8 @@ def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None
             ("Ann", "Anne"),
             "2hop",
             supporting_passages=(GoldPassage(None, "Ann was there."),),
-            source="musique",
         ),
     )
-
-
-def test_evidence_that_is_a_string_is_no_chain(tmp_path: Path) -> None:
-    (question,) = load_questions(question_file(tmp_path, {**PLAIN, "evidence": "a text"}))
-    assert (question.evidence, question.hops) == ((), ())
-    assert question.supporting_passages == (GoldPassage(None, "a text"),)
 
 
 def test_null_is_like_an_absent_field(tmp_path: Path) -> None:
@@ -212,14 +206,6 @@ def test_a_record_that_is_no_object_is_shown(tmp_path: Path) -> None:
     )
 
 
-def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
-    assert rejection(question_file(tmp_path, {"id": "a", "title": "T", "text": "Text."})) == (
-        'The record has no "question", no "answer".\n'
-        'Where: q, line 1, with the fields ["id","title","text"]\n'
-        "Allowed: ..."
-    )
-
-
 @pytest.mark.parametrize(
     ("field", "value", "printed", "allowed"),
     [
@@ -235,8 +221,15 @@ def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
         ("supporting_facts", [["T"]], '[["T"]]', "a list of [title, sentence number]"),
         ("evidence", [["a", "b"]], '[["a","b"]]', "a list of [subject, relation, object]"),
         ("question_type", 3, "3", "a string that is not empty"),
+        ("hops", [3], "[3]", "a list of objects"),
+        ("hops", {"answer": "a"}, '{"answer":"a"}', "a list of objects"),
+        ("supporting_passages", [{"title": "T"}], '[{"title":"T"}]', 'a list of {"title", "text"}'),
+        ("supporting_passages", [{"title": 1, "text": "t"}], '[{"title":1,"text":"t"}]',
+         'a list of {"title", "text"}'),
+        ("supporting_facts", [["T", True]], '[["T",true]]', "a list of [title, sentence number]"),
+        ("answerable", "no", '"no"', "true or false"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_field_is_shown_with_what_is_allowed(
     tmp_path: Path, field: str, value: object, printed: str, allowed: str
 ) -> None:
