@@ -41,13 +41,13 @@ class Sighting:
 
 def shown_titles(record: Record) -> set[str]:
     """Return the titles of all passages that the tools showed."""
-    return {seen.passage.title for seen in _sights(record) if seen.passage.title}
+    return {sight.passage.title for sight in _sights(record) if sight.passage.title}
 
 
 def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
     """Return when each gold title was shown, for every sufficient set of titles. If the question
     has hops, the answer of the passage's hop must be visible."""
-    seen = _sights(record)
+    sights = _sights(record)
     of_subjects = not question.supporting_titles
     answers = {
         normalise(name): hop.answer
@@ -58,13 +58,13 @@ def sightings_by_title(question: Question, record: Record) -> list[list[Sighting
 
     def sighting(title: str) -> Sighting:
         name = normalise(title)
-        met = [
+        of_title = [
             sight
-            for sight in seen
+            for sight in sights
             if (shown := sight.passage.title)
             and name in title_names(shown, of_subjects=of_subjects)
         ]
-        return _sighting(title, met, answers.get(name))
+        return _sighting(title, of_title, answers.get(name))
 
     sets = (question.gold_titles, *question.alternative_titles)
     return [[sighting(title) for title in titles] for titles in sets if titles]
@@ -75,13 +75,23 @@ def sightings_by_passage(
 ) -> list[list[Sighting]]:
     """Return when each piece was shown by one of its passages, for every sufficient set; a piece
     that no passage of the index holds is never shown."""
-    seen = _sights(record)
+    sights = _sights(record)
 
     def sighting(piece: EvidencePiece) -> Sighting:
-        met = [sight for sight in seen if sight.passage.id in piece.chunk_ids]
-        return _sighting(piece.name, met, piece.answer)
+        of_piece = [sight for sight in sights if sight.passage.id in piece.chunk_ids]
+        return _sighting(piece.name, of_piece, piece.answer)
 
     return [[sighting(piece) for piece in pieces] for pieces in sets]
+
+
+def sightings_of(
+    question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None
+) -> list[list[Sighting]]:
+    """Return when each piece of evidence was shown, for every sufficient set: pieces in an index by
+    its passages, and gold titles without such ``sets``."""
+    if sets is None:
+        return sightings_by_title(question, record)
+    return sightings_by_passage(sets, record)
 
 
 class _Sight(NamedTuple):
@@ -100,15 +110,14 @@ def _sights(record: Record) -> list[_Sight]:
     ]
 
 
-def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
-    """Return when a piece was found, given all sights of its passage in order."""
+def _sighting(name: str, sights: Sequence[_Sight], answer: str | None) -> Sighting:
     telling = (
         sight.step
-        for sight in met
+        for sight in sights
         if answer is None or stands_in(answer, whole_words(sight.passage.text))
     )
-    reads = (sight.step for sight in met if sight.is_read and sight.passage.text)
-    shown = met[0].step if met else None
+    reads = (sight.step for sight in sights if sight.is_read and sight.passage.text)
+    shown = sights[0].step if sights else None
     return Sighting(name, shown, next(telling, None), next(reads, None))
 
 
@@ -135,27 +144,21 @@ def evidence_values(
     ``sets`` are its pieces in an index; a piece is found when its text is visible. Without
     ``sets``, a title is found when it is shown.
     """
-    if sets is None:
-        met = [
-            [sighting.shown for sighting in sightings]
-            for sightings in sightings_by_title(question, record)
-        ]
-    else:
-        met = [
-            [sighting.visible for sighting in sightings]
-            for sightings in sightings_by_passage(sets, record)
-        ]
-    if not met:
+    by_set = [
+        [sighting.shown if sets is None else sighting.visible for sighting in sightings]
+        for sightings in sightings_of(question, record, sets)
+    ]
+    if not by_set:
         return None
     spent = list(accumulate(step.retrieved_tokens for step in record.trajectory))
     costs = [
         spent[max(reached)]
-        for places in met
+        for places in by_set
         if len(reached := [step for step in places if step is not None]) == len(places)
     ]
     tokens = min(costs, default=EVIDENCE_CAP_TOKENS + 1)
     return EvidenceValues(
-        recall=max(sum(step is not None for step in places) / len(places) for places in met),
+        recall=max(sum(step is not None for step in places) / len(places) for places in by_set),
         full=float(tokens <= EVIDENCE_CAP_TOKENS),
         tokens=float(min(tokens, EVIDENCE_CAP_TOKENS)),
     )
@@ -184,13 +187,10 @@ def failure_of(
     """
     if record is None or record.status == "failed":
         return "no answer"
-    if sets is None:
-        met = sightings_by_title(question, record)
-    else:
-        met = sightings_by_passage(sets, record)
-    if not met:
+    by_set = sightings_of(question, record, sets)
+    if not by_set:
         return "not measured"
-    best = max(met, key=_progress)
+    best = max(by_set, key=_progress)
     if all(sighting.visible is not None for sighting in best):
         return "read not used"
     if record.status == "forced":

@@ -133,7 +133,6 @@ def _without_gold_note(questions: Sequence[Question]) -> list[str]:
 
 
 def _foreign_notes(records: RunRecords) -> list[str]:
-    """Return a note on records that do not belong to the run."""
     if not records.foreign:
         return []
     return [
@@ -143,7 +142,6 @@ def _foreign_notes(records: RunRecords) -> list[str]:
 
 
 def _incomplete_record_note(stored: StoredRecords) -> list[str]:
-    """Return a note on a last record that a crash, or a run in progress, has left incomplete."""
     if stored.size == stored.read_bytes:
         return []
     return [

@@ -242,7 +242,6 @@ def _matches_by_rule(
 
 
 def _locate(resolved: ResolvedHop, published: Passages, passages: Passages) -> ResolvedHop:
-    """Return the same hop in passages that are packed or cut differently."""
     answer = resolved.hop.answer
     located = {
         passage.chunk.id: passage

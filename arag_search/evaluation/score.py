@@ -241,7 +241,7 @@ def score_run(
 
 
 def _is_searched_index(run: RunDescription, index: Index) -> bool:
-    """Return whether the run searched the passages of this index, in whatever scope and ranking."""
+    # A run's fingerprint goes on with its scope and its ranking.
     return run.fingerprints.get("index", "").startswith(index.manifest.fingerprint)
 
 
@@ -328,11 +328,10 @@ def _failures(
     judged: Judged | None,
     located: LocatedEvidence | None,
 ) -> dict[str, Failure]:
-    """Return the categories of wrong answers, by question; an answer that was not judged is not
-    wrong."""
     values = None if judged is None else verdict_values(judged.judgements, run.questions)
     failures: dict[str, Failure] = {}
     for question, score in zip(run.questions, scores, strict=True):
+        # An answer that was not judged (None) is not wrong.
         right = score.contain_accuracy if values is None else values.get(question.id, 0.0)
         if right == 0 and question.answerable and question.answers:
             sets = None if located is None else located.sets[question.id]

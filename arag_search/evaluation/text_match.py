@@ -81,7 +81,7 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
     if there are several; None if it has none.
 
     Titles are the same if they are equal after ``normalise``. Subjects of evidence are names,
-    not titles: they are also met by a title that adds something in brackets ("Camille" by
+    not titles: a title also matches them if it adds something in brackets ("Camille" by
     "Camille (1936 film)").
     """
     wanted = gold_names(question)

@@ -105,7 +105,6 @@ class AragConfig(_Section):
 
 
 def _flat(sections: Mapping[str, Any]) -> list[str]:
-    """Return the names of settings, with those of their sections."""
     names: list[str] = []
     for section, values in sections.items():
         if isinstance(values, dict):

@@ -292,7 +292,6 @@ class _Batch:
         return RunOutcome(self._tally, self._stopped if self._tally.left else None)
 
     def _work(self) -> None:
-        """Answer questions until there are no more, or the run stops."""
         try:
             while (question := self._next()) is not None:
                 evidence = [
@@ -325,7 +324,6 @@ class _Batch:
             self._news.put(self._tally)
 
     def _watch(self, working: int) -> None:
-        """Show the reports of the threads until the last thread has ended."""
         problem: BaseException | None = None
         while working:
             news = self._news.get()

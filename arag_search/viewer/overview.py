@@ -56,7 +56,7 @@ def overview(score: Score) -> dict[str, Any]:
             for described in measures_json(score.measures)
             if score.means[0].values[described["name"]] is not None
         ],
-        "types": _types(score),
+        "types": [asdict(means) for means in score.means],
         "categories": list(FAILURES.items()),
         "failures": score.failure_counts(),
         "tools": {name: asdict(use) for name, use in score.trajectories.tools.items()},
@@ -72,22 +72,7 @@ def notes_on_intervals() -> list[str]:
     )
 
 
-def _types(score: Score) -> list[dict[str, Any]]:
-    """Return the means over all questions, then over those of each type."""
-    return [
-        {
-            "type": means.type,
-            "questions": means.questions,
-            "values": dict(means.values),
-            "counted": dict(means.counted),
-        }
-        for means in score.means
-    ]
-
-
 def _measured(measure: str, score: Score) -> dict[str, Any]:
-    """Return the mean of a measure with the bounds of its interval, and the number of its
-    questions."""
     means = score.means[0]
     measured = {"value": means.values[measure], "counted": means.counted[measure]}
     known = [

@@ -4,13 +4,13 @@ citations. Each text of a page is stored once and named by its number."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import accumulate
 from typing import Any
 
 from arag_search.agent.record import ContextEvent, Record, Step, citation_warning, hits_text
 from arag_search.evaluation import measures as names
-from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
+from arag_search.evaluation.evidence import sightings_of
 from arag_search.evaluation.judging.judge import NOT_JUDGED
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
@@ -63,16 +63,16 @@ class Steps:
         for step in record.trajectory:
             later = [event for event in record.context if event.after_step >= step.step]
             removed = {reference for event in later for reference in event.removed}
-            shown = self._step(step, removed)
+            converted = self._step(step, removed)
             events = [event_text(event) for event in later if event.after_step == step.step]
-            steps.append({**shown, "events": events} if events else shown)
+            steps.append({**converted, "events": events} if events else converted)
         return steps
 
     def _step(self, step: Step, removed: Collection[str]) -> dict[str, Any]:
         reading = reading_of(step, self._schema)
         parts = parts_of(step.tool_output, step.passages)
         leaves = reading.leaves if reading is not None else ()
-        shown: dict[str, Any] = {
+        converted: dict[str, Any] = {
             "tool": step.tool_name,
             "arguments": _arguments(step, reading),
             "query": None if reading is None else _reading(reading),
@@ -86,8 +86,8 @@ class Steps:
             "passages": [self._passage(part, leaves, removed) for part in parts.passages],
         }
         if parts.joined() != step.tool_output:
-            shown["reply"] = self._texts.number(step.tool_output)
-        return shown
+            converted["reply"] = self._texts.number(step.tool_output)
+        return converted
 
     def _passage(
         self, part: ReplyPart, leaves: tuple[TextLeaf | Regex, ...], removed: Collection[str]
@@ -183,7 +183,6 @@ class Questions:
         return entry
 
     def _verdict(self, id: str) -> str:
-        """Return the judge's verdict on the answer, nothing without one."""
         judged = self._score.judged
         if judged is None or id not in judged.judgements:
             return ""
@@ -192,20 +191,14 @@ class Questions:
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
         """Return, for every sufficient set of evidence, the name of each piece and the steps at
         which it was first shown, its text was first visible, and it was first read."""
-        located = self._score.located
         if record is None:
             return []
-        if located is None:
-            met = sightings_by_title(question, record)
-        else:
-            met = sightings_by_passage(located.sets[question.id], record)
-        return [_sightings(pieces) for pieces in met]
-
-
-def _sightings(sightings: Sequence[Sighting]) -> list[list[Any]]:
-    return [
-        [sighting.name, sighting.shown, sighting.visible, sighting.read] for sighting in sightings
-    ]
+        located = self._score.located
+        sets = None if located is None else located.sets[question.id]
+        return [
+            [[piece.name, piece.shown, piece.visible, piece.read] for piece in pieces]
+            for pieces in sightings_of(question, record, sets)
+        ]
 
 
 def _worth(question: Question, score: QuestionScore) -> dict[str, Any]:
@@ -254,8 +247,11 @@ def _cited(record: Record) -> list[list[Any]]:
 
 
 def _first_shown(id: str, record: Record) -> int | None:
-    """Return the place of the step that first showed a passage or a document, or None."""
-    for position, step in enumerate(record.trajectory):
-        if id in step.hit_ids or any(shown.reference == id for shown in step.references):
-            return position
-    return None
+    return next(
+        (
+            position
+            for position, step in enumerate(record.trajectory)
+            if id in step.hit_ids or any(document.reference == id for document in step.references)
+        ),
+        None,
+    )

@@ -155,13 +155,13 @@ def view(
     score = score_run(run, measures=measures_of(run), index=index, judges=judges)
     texts = Texts()
     schema = ANY_SCHEMA if index is None else index.manifest.query_schema
-    shown = Questions(run, score, texts, schema)
+    results = Questions(run, score, texts, schema)
     data: dict[str, Any] = {
         "run": _described(folder, score),
         "notes": notes_on_intervals(),
         "kinds": KINDS,
         "overview": overview(score),
-        "questions": [_question(question, shown) for question in run.questions],
+        "questions": [_question(question, results) for question in run.questions],
     }
     data["texts"] = texts.all()
     title = f"{score.run.preset}: {len(run.questions):,} questions"
@@ -189,7 +189,6 @@ def _described(folder: Path, score: Score) -> dict[str, Any]:
 
 
 def _facts(folder: Path, run: RunDescription) -> list[tuple[str, str]]:
-    """Return the facts of a run other than preset and model."""
     return [
         ("Index", run.index),
         ("Filter", run.filter or ""),
@@ -201,14 +200,14 @@ def _facts(folder: Path, run: RunDescription) -> list[tuple[str, str]]:
     ]
 
 
-def _question(question: Question, shown: Questions) -> dict[str, Any]:
+def _question(question: Question, results: Questions) -> dict[str, Any]:
     return {
         "id": question.id,
         "text": question.text,
         "type": question.type,
         "gold": list(question.answers),
         "answerable": question.answerable,
-        "result": shown.of(question),
+        "result": results.of(question),
     }
 
 

@@ -59,13 +59,13 @@ def test_the_overview_shows_the_figures_and_lists_every_question(page: Page) -> 
     expect(tokens).to_contain_text(re.compile(r"[\d,.]+ to [\d,.]+"))
     expect(page.get_by_role("img", name="Retrieved tokens: 12 values")).to_be_visible()
     expect(page.locator(".list").get_by_role("row")).to_have_count(13)
-    expect(page.locator(".found")).to_have_text("12 questions")
+    expect(page.locator(".tally")).to_have_text("12 questions")
 
 
 def test_the_table_is_filtered_and_sorted(page: Page) -> None:
     search_form = page.get_by_role("search", name="Questions")
     search_form.get_by_label("Result", exact=True).select_option("wrong")
-    expect(page.locator(".found")).to_have_text(re.compile(r"^\d of 12 questions$"))
+    expect(page.locator(".tally")).to_have_text(re.compile(r"^\d of 12 questions$"))
     assert set(column(page, 4)) == {"wrong"}
     search_form.get_by_role("button", name="Show all").click()
     search_form.get_by_label("Search").fill("brooklyn BRIDGE forth")
@@ -448,7 +448,7 @@ def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
         page.get_by_role("button", name="More questions").press("Enter")
         expect(rows).not_to_have_count(shown)
     page.get_by_label("Search").fill("number 1999?")
-    expect(page.locator(".found")).to_have_text("1 of 2,000 questions")
+    expect(page.locator(".tally")).to_have_text("1 of 2,000 questions")
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     expect(page.locator("article.step")).to_have_count(3)

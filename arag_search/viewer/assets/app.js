@@ -6,7 +6,7 @@
   const help = document.getElementById("help");
   const news = document.getElementById("news");
   const title = plain(document.title);
-  const places = new Map(data.questions.map((one, at) => [one.id, at]));
+  const places = new Map(data.questions.map((question, at) => [question.id, at]));
   const table = new QuestionTable(data);
   const overview = element("div", { class: "overview" }, overviewSections(data), table.section());
   let current = null; // the number of the question that is shown

@@ -62,7 +62,7 @@ function noteList(notes) {
 
 function measuresTable(data) {
   const { measures, level } = data.overview;
-  const hasIntervals = measures.some((one) => one.low !== null);
+  const hasIntervals = measures.some((measure) => measure.low !== null);
   const whole = data.questions.length;
   return element(
     "table",
@@ -75,7 +75,7 @@ function measuresTable(data) {
       ".",
     ),
     tableHead("measure", ["mean"]),
-    element("tbody", null, measures.map((one) => measureRow(one, whole))),
+    element("tbody", null, measures.map((measure) => measureRow(measure, whole))),
   );
 }
 
@@ -96,7 +96,7 @@ function tableHead(rows, columns) {
 /** What the figures of the table are, and over how many questions. */
 function meansText(measures, whole) {
   const text = `Means over ${plural(whole, "question")}`;
-  return measures.some((one) => one.counted !== whole) ? `${text}, or over as many as stand under the figure` : text;
+  return measures.some((measure) => measure.counted !== whole) ? `${text}, or over as many as stand under the figure` : text;
 }
 
 function measureRow(measure, whole) {
@@ -149,7 +149,7 @@ function typesTable(data) {
         "table",
         { class: "numbers" },
         element("caption", null, "In brackets, over how many questions where it is not all."),
-        tableHead("type", ["questions", ...measures.map((one) => one.name)]),
+        tableHead("type", ["questions", ...measures.map((measure) => measure.name)]),
         element(
           "tbody",
           null,
@@ -159,12 +159,12 @@ function typesTable(data) {
               null,
               element("th", { scope: "row" }, isolated(row.type)),
               element("td", { class: "figure" }, count(row.questions)),
-              measures.map((one) =>
+              measures.map((measure) =>
                 element(
                   "td",
                   { class: "figure" },
-                  written(row.values[one.name], one.unit),
-                  row.counted[one.name] !== row.questions && element("span", { class: "muted" }, ` (${count(row.counted[one.name])})`),
+                  written(row.values[measure.name], measure.unit),
+                  row.counted[measure.name] !== row.questions && element("span", { class: "muted" }, ` (${count(row.counted[measure.name])})`),
                 ),
               ),
             ),
@@ -193,7 +193,7 @@ function distributions(data) {
 
 function valuesOf(data, field) {
   return data.questions
-    .map((one) => one.result[field])
+    .map((question) => question.result[field])
     .filter((value) => value !== null && value !== undefined);
 }
 

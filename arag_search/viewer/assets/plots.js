@@ -55,7 +55,7 @@ function binsOf(sorted) {
   }
   const rough = (high - low || Math.abs(high) || 1) / (MAX_BINS - 4);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const width = power * [1, 2, 5, 10].find((one) => one * power >= rough * 0.999999);
+  const width = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999999);
   const start = Math.floor(low / width) * width;
   return { start, width, number: Math.floor((high - start) / width) + 1 };
 }
@@ -103,7 +103,7 @@ function axis(bins, unit) {
   const label = (x, value, anchor) =>
     svg("text", { class: "tick", x, y: PLOT.height - 4, "text-anchor": anchor }, value);
   const whole = (value) => Math.round(value).toLocaleString("en");
-  const each = isWhole && bins.number <= LABELLED_BINS;
+  const isEachLabelled = isWhole && bins.number <= LABELLED_BINS;
   const ends = isWhole
     ? [
         label(PLOT.left + room / 2, whole(bins.start + 0.5), "middle"),
@@ -115,7 +115,7 @@ function axis(bins, unit) {
       ];
   return [
     svg("line", { class: "axis", x1: PLOT.left, x2: PLOT.width - PLOT.right, y1: base, y2: base }),
-    each
+    isEachLabelled
       ? Array.from({ length: bins.number }, (_, at) =>
           label(PLOT.left + room * (at + 0.5), whole(bins.start + at + 0.5), "middle"),
         )
@@ -125,19 +125,19 @@ function axis(bins, unit) {
 
 /** Retrieved tokens step by step, adding up from left to right. */
 function tokensPlot(steps) {
-  const total = steps.reduce((sum, one) => sum + one.retrieved, 0);
+  const total = steps.reduce((sum, step) => sum + step.retrieved, 0);
   if (!total) return null;
   const row = 12;
   let before = 0;
-  const drawn = steps.map((one, at) => {
+  const drawn = steps.map((step, at) => {
     const bar = svg("rect", {
       class: "bar",
       x: (300 * before) / total,
       y: at * row + 2,
-      width: Math.max(one.retrieved ? 1.5 : 0, (300 * one.retrieved) / total),
+      width: Math.max(step.retrieved ? 1.5 : 0, (300 * step.retrieved) / total),
       height: row - 4,
     });
-    before += one.retrieved;
+    before += step.retrieved;
     return bar;
   });
   return svg(
@@ -146,7 +146,7 @@ function tokensPlot(steps) {
       class: "tokens",
       viewBox: `0 0 300 ${steps.length * row}`,
       role: "img",
-      "aria-label": `Retrieved tokens by step: ${steps.map((one) => count(one.retrieved)).join(", ")}`,
+      "aria-label": `Retrieved tokens by step: ${steps.map((step) => count(step.retrieved)).join(", ")}`,
     },
     svg("line", { class: "axis", x1: 0.5, x2: 0.5, y1: 0, y2: steps.length * row }),
     drawn,

@@ -42,49 +42,49 @@ function goldLine(question) {
     "p",
     { class: "gold" },
     "Gold answer: ",
-    question.gold.map((one, at) => [at > 0 && " or ", element("strong", null, isolated(one))]),
+    question.gold.map((answer, at) => [at > 0 && " or ", element("strong", null, isolated(answer))]),
   );
 }
 
-function resultSections(data, shown) {
+function resultSections(data, result) {
   return element(
     "div",
     { class: "columns" },
-    element("div", { class: "aside" }, answerCard(data, shown), evidenceCard(shown), tokensCard(shown)),
+    element("div", { class: "aside" }, answerCard(data, result), evidenceCard(result), tokensCard(result)),
     element(
       "section",
       { class: "steps", "aria-labelledby": "steps" },
       element("h2", { id: "steps" }, "Steps"),
-      noSteps(shown),
-      element("ol", null, (shown.steps ?? []).map((_, at) => element("li", null, stepCard(data, shown, at)))),
+      noSteps(result),
+      element("ol", null, (result.steps ?? []).map((_, at) => element("li", null, stepCard(data, result, at)))),
     ),
   );
 }
 
-function noSteps(shown) {
-  if (shown.steps?.length) return null;
-  const why = shown.status === "missing" ? "There is no record of this question yet." : "It was answered without a step.";
-  return element("p", { class: "muted" }, shown.status === "failed" ? "It failed before the first step." : why);
+function noSteps(result) {
+  if (result.steps?.length) return null;
+  const why = result.status === "missing" ? "There is no record of this question yet." : "It was answered without a step.";
+  return element("p", { class: "muted" }, result.status === "failed" ? "It failed before the first step." : why);
 }
 
-function answerCard(data, shown) {
-  const titles = titlesById(data, shown);
+function answerCard(data, result) {
+  const titles = titlesById(data, result);
   return element(
     "section",
     { class: "card answer-card", "aria-label": "Answer" },
-    element("p", { class: "over" }, resultBadge(shown), " ", statusText(shown), shown.exact && element("span", { class: "muted" }, "exact match")),
-    shown.failure !== null && shown.failure !== undefined && element("p", { class: "said said-error", dir: "auto" }, isolated(shown.failure)),
-    shown.answer && element("p", { class: "short", dir: "auto" }, isolated(shown.answer)),
-    shown.explanation && element("p", { class: "explanation", dir: "auto" }, isolated(shown.explanation)),
-    shown.failureKind && element("p", { class: "small" }, "Why it is wrong: ", element("strong", null, shown.failureKind), `, ${meaningOf(data, shown.failureKind)}.`),
-    shown.judged && element("p", { class: "small" }, "By verdict: ", element("strong", null, shown.judged), "."),
-    shown.asked !== undefined && element("p", { class: "said said-error" }, "The run asked: ", isolated(shown.asked)),
-    shown.cited?.length > 0 && [
+    element("p", { class: "over" }, resultBadge(result), " ", statusText(result), result.exact && element("span", { class: "muted" }, "exact match")),
+    result.failure !== null && result.failure !== undefined && element("p", { class: "said said-error", dir: "auto" }, isolated(result.failure)),
+    result.answer && element("p", { class: "short", dir: "auto" }, isolated(result.answer)),
+    result.explanation && element("p", { class: "explanation", dir: "auto" }, isolated(result.explanation)),
+    result.failureKind && element("p", { class: "small" }, "Why it is wrong: ", element("strong", null, result.failureKind), `, ${meaningOf(data, result.failureKind)}.`),
+    result.judged && element("p", { class: "small" }, "By verdict: ", element("strong", null, result.judged), "."),
+    result.asked !== undefined && element("p", { class: "said said-error" }, "The run asked: ", isolated(result.asked)),
+    result.cited?.length > 0 && [
       element("h3", null, "Cites"),
-      element("ul", { class: "cited" }, shown.cited.map((one) => citation(one, titles))),
+      element("ul", { class: "cited" }, result.cited.map((cited) => citation(cited, titles))),
     ],
-    shown.warning && element("p", { class: "said said-error" }, isolated(shown.warning)),
-    shown.reply && replyOfModel(shown),
+    result.warning && element("p", { class: "said said-error" }, isolated(result.warning)),
+    result.reply && replyOfModel(result),
   );
 }
 
@@ -92,12 +92,12 @@ function meaningOf(data, kind) {
   return data.overview.categories.find(([name]) => name === kind)[1];
 }
 
-function replyOfModel(shown) {
+function replyOfModel(result) {
   return element(
     "details",
     { class: "reply" },
     element("summary", null, "The answer as the model wrote it"),
-    element("pre", { dir: "auto" }, isolated(shown.reply)),
+    element("pre", { dir: "auto" }, isolated(result.reply)),
   );
 }
 
@@ -118,11 +118,11 @@ function citation([id, at, score, isReused], titles) {
   );
 }
 
-function titlesById(data, shown) {
+function titlesById(data, result) {
   const titles = new Map();
-  for (const step of shown.steps ?? []) {
-    for (const one of step.passages) {
-      if (data.texts[one.title] && !one.before && !titles.has(one.id)) titles.set(one.id, data.texts[one.title]);
+  for (const step of result.steps ?? []) {
+    for (const passage of step.passages) {
+      if (data.texts[passage.title] && !passage.before && !titles.has(passage.id)) titles.set(passage.id, data.texts[passage.title]);
     }
   }
   return titles;
@@ -145,9 +145,9 @@ function stepLink(at) {
   );
 }
 
-function evidenceCard(shown) {
-  if (!shown.evidence.length) return null;
-  const hasReads = shown.steps.some((one) => one.tool === "chunk_read");
+function evidenceCard(result) {
+  if (!result.evidence.length) return null;
+  const hasReads = result.steps.some((step) => step.tool === "chunk_read");
   const heads = ["evidence", "first shown", "text visible", hasReads && "first read"].filter(Boolean);
   const cell = (at) =>
     element("td", null, at === null ? element("span", { class: "result result-none" }, icon("none"), "never") : stepLink(at));
@@ -155,11 +155,11 @@ function evidenceCard(shown) {
     "section",
     { class: "card", "aria-label": "Evidence" },
     element("h3", null, "Gold evidence"),
-    shown.evidence.map((set, at) =>
+    result.evidence.map((set, at) =>
       element(
         "table",
         { class: "evidence" },
-        element("caption", { class: shown.evidence.length > 1 ? "small" : "hidden" }, shown.evidence.length > 1 ? `Set ${at + 1}; any set would do` : "When each piece was met"),
+        element("caption", { class: result.evidence.length > 1 ? "small" : "hidden" }, result.evidence.length > 1 ? `Set ${at + 1}; any set would do` : "When each piece was first shown"),
         element(
           "thead",
           null,
@@ -168,8 +168,8 @@ function evidenceCard(shown) {
         element(
           "tbody",
           null,
-          set.map(([name, ...met]) =>
-            element("tr", null, element("th", { scope: "row" }, isolated(name)), met.slice(0, heads.length - 1).map(cell)),
+          set.map(([name, ...steps]) =>
+            element("tr", null, element("th", { scope: "row" }, isolated(name)), steps.slice(0, heads.length - 1).map(cell)),
           ),
         ),
       ),
@@ -177,9 +177,9 @@ function evidenceCard(shown) {
   );
 }
 
-function tokensCard(shown) {
-  if (!shown.steps) return null;
-  const [prompt, completion, isCounted] = shown.usage;
+function tokensCard(result) {
+  if (!result.steps) return null;
+  const [prompt, completion, isCounted] = result.usage;
   return element(
     "section",
     { class: "card", "aria-label": "Tokens and time" },
@@ -187,16 +187,16 @@ function tokensCard(shown) {
     element(
       "p",
       null,
-      element("strong", null, count(shown.retrieved)),
-      ` retrieved tokens in ${plural(shown.steps.length, "step")}, ${seconds(shown.seconds)} s`,
+      element("strong", null, count(result.retrieved)),
+      ` retrieved tokens in ${plural(result.steps.length, "step")}, ${seconds(result.seconds)} s`,
     ),
-    tokensPlot(shown.steps),
+    tokensPlot(result.steps),
     element(
       "p",
       { class: "small muted" },
       `${plural(prompt, "prompt token")}, ${plural(completion, "completion token")}`,
       isCounted && " (counted by us)",
-      shown.cost !== null && `, $${shown.cost.toFixed(4)}`,
+      result.cost !== null && `, $${result.cost.toFixed(4)}`,
       ".",
     ),
   );

@@ -1,9 +1,9 @@
 /* One step: the query as it was understood, what the reply says, passages, tokens so far. */
 
 /** A step of a run. `at` counts from 0. */
-function stepCard(data, shown, at) {
-  const step = shown.steps[at];
-  const soFar = shown.steps.slice(0, at + 1).reduce((sum, one) => sum + one.retrieved, 0);
+function stepCard(data, result, at) {
+  const step = result.steps[at];
+  const soFar = result.steps.slice(0, at + 1).reduce((sum, earlier) => sum + earlier.retrieved, 0);
   return element(
     "article",
     { class: `step step-${step.status}`, id: stepId(at), tabindex: -1, "aria-label": `Step ${at + 1}: ${plain(step.tool)}` },
@@ -20,19 +20,19 @@ function stepCard(data, shown, at) {
         ` · ${plural(step.retrieved, "retrieved token")} · ${seconds(step.seconds)} s`,
       ),
     ),
-    metEvidence(shown, at),
+    newEvidence(result, at),
     step.reasoning && element("blockquote", { class: "reasoning", dir: "auto" }, isolated(step.reasoning)),
     queryBlock(data, step),
     argumentList(step),
     replyAbove(step),
     step.passages.length > 0 &&
-      element("ol", { class: "passages" }, step.passages.map((one) => passageItem(data, one))),
+      element("ol", { class: "passages" }, step.passages.map((passage) => passageItem(data, passage))),
     element(
       "p",
       { class: "so-far" },
       `${count(soFar)} retrieved tokens so far; the reply has ${plural(step.result, "token")}`,
     ),
-    step.events && element("ul", { class: "met", "aria-label": "Context" }, step.events.map((one) => element("li", null, one))),
+    step.events && element("ul", { class: "tags", "aria-label": "Context" }, step.events.map((event) => element("li", null, event))),
     replyDetails(data, step),
   );
 }
@@ -41,19 +41,19 @@ function stepId(at) {
   return `step-${at + 1}`;
 }
 
-const MET = ["shown", "text visible", "read"];
+const SIGHTINGS = ["shown", "text visible", "read"];
 
 /** Which evidence a step is the first to show, to have the text of, to read. */
-function metEvidence(shown, at) {
-  const met = shown.evidence
+function newEvidence(result, at) {
+  const pieces = result.evidence
     .flat()
-    .map(([name, ...places]) => [name, MET.filter((_, which) => places[which] === at)])
+    .map(([name, ...places]) => [name, SIGHTINGS.filter((_, which) => places[which] === at)])
     .filter(([, how]) => how.length);
-  if (!met.length) return null;
+  if (!pieces.length) return null;
   return element(
     "ul",
-    { class: "met", "aria-label": "Evidence met here first" },
-    met.map(([name, how]) => element("li", null, element("strong", null, isolated(name)), `: ${how.join(", ")}`)),
+    { class: "tags", "aria-label": "Evidence first shown here" },
+    pieces.map(([name, how]) => element("li", null, element("strong", null, isolated(name)), `: ${how.join(", ")}`)),
   );
 }
 
@@ -119,24 +119,24 @@ function replyAbove(step) {
   );
 }
 
-function passageItem(data, one) {
-  const title = data.texts[one.title];
-  const text = data.texts[one.text];
+function passageItem(data, passage) {
+  const title = data.texts[passage.title];
+  const text = data.texts[passage.text];
   return element(
     "li",
-    one.removed ? { class: "removed" } : null,
+    passage.removed ? { class: "removed" } : null,
     element(
       "h4",
       null,
-      element("span", { class: "id" }, "[", isolated(one.id), "]"),
+      element("span", { class: "id" }, "[", isolated(passage.id), "]"),
       " ",
-      marked(title, one.titleMarks),
-      one.before === "shown" && element("span", { class: "muted" }, " (shown before)"),
-      one.removed && element("span", { class: "muted" }, " (removed from the conversation later)"),
+      marked(title, passage.titleMarks),
+      passage.before === "shown" && element("span", { class: "muted" }, " (shown before)"),
+      passage.removed && element("span", { class: "muted" }, " (removed from the conversation later)"),
     ),
-    one.about && element("p", { class: "about" }, isolated(one.about)),
-    text && passageText(text, one.textMarks),
-    one.below && element("p", { class: "below" }, isolated(one.below)),
+    passage.about && element("p", { class: "about" }, isolated(passage.about)),
+    text && passageText(text, passage.textMarks),
+    passage.below && element("p", { class: "below" }, isolated(passage.below)),
   );
 }
 
@@ -154,6 +154,6 @@ function replyDetails(data, step) {
 function wholeReply(data, step) {
   if (step.reply !== undefined) return data.texts[step.reply];
   const lines = [step.above];
-  for (const one of step.passages) lines.push(one.header, one.about, data.texts[one.text], one.below);
+  for (const passage of step.passages) lines.push(passage.header, passage.about, data.texts[passage.text], passage.below);
   return lines.filter(Boolean).join("\n");
 }

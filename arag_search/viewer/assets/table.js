@@ -1,19 +1,19 @@
-/* The table of questions: filtered, sorted, and the order in which one goes from one to the next. */
+/* The table of questions: filtered, sorted, and the order in which a reader goes through them. */
 
 const ROWS_AT_ONCE = 150;
 const RESULTS = { right: "right", wrong: "wrong", untold: "not told" };
 
 /** What an answer is worth, as a word. */
-function resultOf(shown) {
-  if (shown.right === null) return "untold";
-  return shown.right ? "right" : "wrong";
+function worthOf(result) {
+  if (result.right === null) return "untold";
+  return result.right ? "right" : "wrong";
 }
 
 /** The same with its sign. */
-function resultBadge(shown) {
-  const result = resultOf(shown);
-  const word = shown.refused && result === "wrong" ? "wrong (no answer)" : RESULTS[result];
-  const sign = result === "untold" ? "none" : result;
+function resultBadge(result) {
+  const worth = worthOf(result);
+  const word = result.refused && worth === "wrong" ? "wrong (no answer)" : RESULTS[worth];
+  const sign = worth === "untold" ? "none" : worth;
   return element("span", { class: `result result-${sign}` }, icon(sign), word);
 }
 
@@ -22,12 +22,12 @@ class QuestionTable {
     this.data = data;
     this.columns = columnsOf(data);
     this.filters = filtersOf(data);
-    this.chosen = Object.fromEntries(this.filters.map((one) => [one.name, ""]));
+    this.chosen = Object.fromEntries(this.filters.map((filter) => [filter.name, ""]));
     this.text = "";
     this.sort = { column: this.columns[0], ascending: true };
     this.rows = new Map();
     this.order = data.questions.map((_, at) => at);
-    this.searched = data.questions.map((one) => searchedText(one));
+    this.searched = data.questions.map(searchedText);
     this.arrange();
   }
 
@@ -48,22 +48,22 @@ class QuestionTable {
         this.change();
       },
     });
-    this.found = element("p", { class: "found", role: "status" });
+    this.tally = element("p", { class: "tally", role: "status" });
     this.heads = this.columns.map((column) => this.head(column));
     this.body = element("tbody", { role: "rowgroup" });
     this.more = element("button", { type: "button", onclick: () => this.showMore() }, "More questions");
-    new IntersectionObserver((seen) => {
-      if (seen.some((one) => one.isIntersecting)) this.showMore();
+    new IntersectionObserver((entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) this.showMore();
     }, { rootMargin: "800px" }).observe(this.more);
     return element(
       "section",
       { class: "questions", "aria-labelledby": "questions" },
-      element("div", { class: "over" }, element("h2", { id: "questions" }, "Questions"), this.found),
+      element("div", { class: "over" }, element("h2", { id: "questions" }, "Questions"), this.tally),
       element(
         "form",
         { class: "filters", role: "search", "aria-label": "Questions", onsubmit: (event) => event.preventDefault() },
         labelled("Search", this.search),
-        this.filters.map((one) => this.select(one)),
+        this.filters.map((filter) => this.select(filter)),
         this.sortSelect(),
         element("button", { type: "button", class: "quiet", onclick: () => this.clear() }, "Show all"),
       ),
@@ -127,7 +127,7 @@ class QuestionTable {
 
   clear() {
     this.text = this.search.value = "";
-    for (const one of this.filters) this.chosen[one.name] = one.select.value = "";
+    for (const filter of this.filters) this.chosen[filter.name] = filter.select.value = "";
     this.change();
   }
 
@@ -145,14 +145,14 @@ class QuestionTable {
   /** Choose and order the questions. */
   arrange() {
     const words = this.text.toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = this.filters.filter((one) => this.chosen[one.name] !== "");
+    const wanted = this.filters.filter((filter) => this.chosen[filter.name] !== "");
     this.order = this.data.questions
       .map((_, at) => at)
       .filter((at) => {
-        const one = this.data.questions[at];
+        const question = this.data.questions[at];
         return (
           words.every((word) => this.searched[at].includes(word)) &&
-          wanted.every((filter) => filter.values(one).includes(this.chosen[filter.name]))
+          wanted.every((filter) => filter.values(question).includes(this.chosen[filter.name]))
         );
       });
     const { column, ascending } = this.sort;
@@ -161,7 +161,7 @@ class QuestionTable {
     this.order.sort((a, b) => compared(keys.get(a), keys.get(b), sign) || a - b);
   }
 
-  /** The first rows in the order as it is; the others come when one has scrolled so far. */
+  /** The first rows in the order as it is; the others come when the reader has scrolled so far. */
   show() {
     const way = this.sort.ascending ? "ascending" : "descending";
     this.body.replaceChildren();
@@ -175,13 +175,13 @@ class QuestionTable {
     });
     this.sorting.value = `${this.columns.indexOf(this.sort.column)} ${way}`;
     const all = this.data.questions.length;
-    this.found.textContent =
+    this.tally.textContent =
       this.order.length === all ? plural(all, "question") : `${count(this.order.length)} of ${plural(all, "question")}`;
   }
 
   showMore() {
-    const shown = this.body.childElementCount;
-    this.body.append(...this.order.slice(shown, shown + ROWS_AT_ONCE).map((at) => this.rowOf(at)));
+    const present = this.body.childElementCount;
+    this.body.append(...this.order.slice(present, present + ROWS_AT_ONCE).map((at) => this.rowOf(at)));
     this.more.hidden = this.body.childElementCount === this.order.length;
   }
 
@@ -234,36 +234,36 @@ function cellOf(column, question, at) {
 
 /** Every column: name, head (and word where the head is no name), key to sort by, cell. */
 function columnsOf(data) {
-  const any = (test) => data.questions.some((one) => test(one.result));
+  const any = (test) => data.questions.some((question) => test(question.result));
   const columns = [
     { name: "number", head: "#", word: "number", isNumber: true, key: (_, at) => at, cell: (_, at) => count(at + 1) },
     {
       name: "question",
       head: "question",
       isRowHead: true,
-      key: (one) => one.text,
+      key: (question) => question.text,
       cell: questionCell,
     },
   ];
-  if (data.questions.some((one) => one.type !== null)) {
-    columns.push({ name: "type", head: "type", key: (one) => one.type, cell: (one) => isolated(one.type ?? "–") });
+  if (data.questions.some((question) => question.type !== null)) {
+    columns.push({ name: "type", head: "type", key: (question) => question.type, cell: (question) => isolated(question.type ?? "–") });
   }
   return [...columns, ...resultColumns(any)];
 }
 
 function resultColumns(any) {
-  const of = (field) => (one) => one.result[field] ?? null;
+  const of = (field) => (question) => question.result[field] ?? null;
   const columns = [];
-  if (any((one) => one.right !== null)) {
+  if (any((result) => result.right !== null)) {
     columns.push({
       name: "result",
       head: "result",
-      key: (one) => resultOf(one.result),
-      cell: (one) => resultBadge(one.result),
+      key: (question) => worthOf(question.result),
+      cell: (question) => resultBadge(question.result),
     });
   }
-  columns.push({ name: "status", head: "status", key: of("status"), cell: (one) => statusText(one.result) });
-  if (any((one) => one.recall !== null)) {
+  columns.push({ name: "status", head: "status", key: of("status"), cell: (question) => statusText(question.result) });
+  if (any((result) => result.recall !== null)) {
     columns.push(number("evidence", "evidence", of("recall"), (value) => value?.toFixed(2) ?? "–"));
   }
   columns.push(number("steps", "steps", of("stepCount"), count));
@@ -273,11 +273,11 @@ function resultColumns(any) {
 }
 
 function number(name, head, key, write) {
-  return { name, head, isNumber: true, key, cell: (one) => write(key(one)) };
+  return { name, head, isNumber: true, key, cell: (question) => write(key(question)) };
 }
 
-function statusText(shown) {
-  return element("span", { class: `status status-${shown.status}` }, shown.status);
+function statusText(result) {
+  return element("span", { class: `status status-${result.status}` }, result.status);
 }
 
 function questionCell(question) {
@@ -294,17 +294,17 @@ function questionAddress(question) {
 
 /** What can be chosen, of what there is more than one of. */
 function filtersOf(data) {
-  const each = (field) => (one) => [one.result[field] ?? ""].filter(Boolean);
+  const fieldOf = (field) => (question) => [question.result[field] ?? ""].filter(Boolean);
   const filters = [
-    { name: "result", head: "Result", values: (one) => [resultOf(one.result)], words: RESULTS },
-    { name: "status", head: "Status", values: each("status") },
-    { name: "type", head: "Type", values: (one) => (one.type === null ? [] : [one.type]) },
-    { name: "why", head: "Why wrong", values: each("failureKind") },
+    { name: "result", head: "Result", values: (question) => [worthOf(question.result)], words: RESULTS },
+    { name: "status", head: "Status", values: fieldOf("status") },
+    { name: "type", head: "Type", values: (question) => (question.type === null ? [] : [question.type]) },
+    { name: "why", head: "Why wrong", values: fieldOf("failureKind") },
   ];
   for (const filter of filters) {
     const values = new Set(data.questions.flatMap(filter.values));
-    const known = filter.words ? Object.keys(filter.words).filter((one) => values.has(one)) : [...values].sort();
+    const known = filter.words ? Object.keys(filter.words).filter((value) => values.has(value)) : [...values].sort();
     filter.options = known.map((value) => [value, filter.words?.[value] ?? value]);
   }
-  return filters.filter((one) => one.options.length > 1);
+  return filters.filter((filter) => filter.options.length > 1);
 }

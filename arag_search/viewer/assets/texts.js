@@ -9,17 +9,17 @@ function codePoint(character) {
 
 /** A text for an attribute or the title of the page. */
 function plain(text) {
-  return text.replace(CONTROLS, (one) => `\u27e8${codePoint(one)}\u27e9`);
+  return text.replace(CONTROLS, (character) => `\u27e8${codePoint(character)}\u27e9`);
 }
 
 /** The nodes of a text, control characters written out. */
 function visible(text) {
   const nodes = [];
   let start = 0;
-  for (const found of text.matchAll(CONTROLS)) {
-    if (found.index > start) nodes.push(text.slice(start, found.index));
-    nodes.push(element("span", { class: "control" }, codePoint(found[0])));
-    start = found.index + found[0].length;
+  for (const match of text.matchAll(CONTROLS)) {
+    if (match.index > start) nodes.push(text.slice(start, match.index));
+    nodes.push(element("span", { class: "control" }, codePoint(match[0])));
+    start = match.index + match[0].length;
   }
   if (start < text.length) nodes.push(text.slice(start));
   return nodes;
