@@ -17,21 +17,21 @@ CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
     ("arag_search/tools/",): 4_845,
     ("arag_search/agent/",): 4_226,
-    ("arag_search/evaluation/",): 2_652,
+    ("arag_search/evaluation/",): 2_648,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_976,
     ("arag_search/engines/opensearch/",): 4_669,
     ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_294,
     ("arag_search/cli/",): 4_346,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_211,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_137,
     ("arag_search/endpoints/", "arag_search/system/"): 1_816,
     ("index_jobs/sources/",): 6_866,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_421,
-    ("tests/",): 57_212,
+    ("tests/",): 57_108,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 141_065
+ALL = 140_883
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -221,23 +221,6 @@ def test_containment_looks_at_answer_and_explanation_but_never_at_a_refusal(
     assert score_question(Question("d", "?", ("no",)), answer).contain_accuracy == contained
 
 
-def test_a_failed_question_scores_0_whatever_it_showed() -> None:
-    question = Question("b", "?", ("Bath",), supporting_titles=("Bath",))
-    scored = score_question(question, record("b", "Bath", SEES_BATH, status="failed"))
-    assert (scored.exact_match, scored.f1, scored.contain_accuracy, scored.evidence_recall) == (
-        0, 0, 0, 0,
-    )  # fmt: skip
-    assert (scored.retrieved_tokens, scored.steps, scored.refused) == (40, 1, False)
-
-
-@pytest.mark.parametrize(
-    ("short", "value"), [("Not found in the corpus.", 1), ("", 1), ("Bath", 0), ("Rome", 0)]
-)
-def test_for_a_question_without_an_answer_a_refusal_is_right(short: str, value: float) -> None:
-    scored = score_question(Question("b", "?", ("Bath",), answerable=False), record("b", short))
-    assert (scored.exact_match, scored.f1, scored.contain_accuracy) == (value, value, value)
-
-
 # Titles
 
 

@@ -196,13 +196,10 @@ def test_a_rejected_query_has_its_problems_if_they_are_those_of_the_reply() -> N
     ],
 )
 def test_arguments_of_any_shape_are_shown(
-    tmp_path: Path, tool: str, arguments: Any, expected: list[list[str]]
+    tool: str, arguments: Any, expected: list[list[str]]
 ) -> None:
     step = replace(search(status="error", text="Tool not run.", tool=tool), tool_input=arguments)
-    data = data_of(
-        run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "x", step)])
-    )
-    viewed = data["questions"][0]["result"]["steps"][0]
+    (viewed,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", step))
     assert (viewed["above"], viewed["query"], viewed["arguments"]) == (
         "Tool not run.",
         None,
@@ -343,7 +340,8 @@ def test_a_record_written_while_a_run_is_read_is_not_reported_as_broken(
         return stored
 
     monkeypatch.setattr("arag_search.evaluation.loaded_run.read_records", read_and_write)
-    assert not any("not whole" in note for note in data_of(folder)["run"]["notes"])
+    notes = data_of(folder)["run"]["notes"]
+    assert notes == ["1 question has no record yet and counts as 0: the same run asks again."]
 
 
 def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:
