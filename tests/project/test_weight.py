@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_866,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_421,
-    ("tests/",): 57_108,
+    ("tests/",): 57_118,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 140_883
+ALL = 140_893
 
 
 def _counts() -> Counter[tuple[str, ...]]:

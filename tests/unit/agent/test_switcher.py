@@ -91,6 +91,16 @@ def test_a_simple_question_that_one_search_does_not_answer_goes_on_in_the_loop()
     assert record.route.kind == "escalated"
 
 
+def test_the_search_beside_a_question_is_no_result_that_summarize_may_remove() -> None:
+    model = ScriptedModel([REFUSAL, calls(call("open", reference_id="turn0search0")), FINAL])
+    index = index_of_documents(long_document(0, "ford", "Ford", "Ford builds cars in Ohio."))
+    agent = Agent(index, load_preset("agentic_switched"), model)
+    state = agent.start("Where does Ford build cars?")
+    agent.resume(state)
+    assert state.messages_of_steps[0] == -1
+    assert state.messages[state.messages_of_steps[1]].content == state.steps[1].tool_output
+
+
 def test_a_complex_question_goes_to_the_loop_at_once() -> None:
     record, model = ask(
         "Who builds more cars, Ford or Fiat?", calls(call("search", queries=["cars"])), FINAL
