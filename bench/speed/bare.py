@@ -98,13 +98,15 @@ def index_bare(chunks: Iterable[PreparedChunk], folder: Path) -> None:
     make = _classes()
     record = make.bytes_column(schema.RECORD, make.bytes_ref())
     stored_text = make.stored(schema.TEXT, "")
-    chunk_fields = _fields(make, schema.ID)
-    chunk_document = _document(make, [record, *chunk_fields, stored_text])
-    sentence_fields = _fields(make, "chunk_id")
+    identifier = make.exact(schema.ID, "", make.no)
+    chunk_fields = _fields(make)
+    chunk_document = _document(make, [record, identifier, *chunk_fields, stored_text])
+    sentence_fields = _fields(make)
     sentence_document = _document(make, sentence_fields)
     set_record, set_stored = record.setBytesValue, stored_text.setStringValue
-    set_id, set_doc_id, set_column, set_point, set_title, set_text = _setters(chunk_fields)
-    of_chunk, of_document, column, point, of_title, set_sentence = _setters(sentence_fields)
+    set_id = identifier.setStringValue
+    set_doc_id, set_column, set_point, set_title, set_text = _setters(chunk_fields)
+    of_document, column, point, of_title, set_sentence = _setters(sentence_fields)
     with _writers(folder) as (add_chunk, add_sentence):
         for chunk in chunks:
             title, text = java_string(chunk.title), java_string(chunk.text)
@@ -117,7 +119,6 @@ def index_bare(chunks: Iterable[PreparedChunk], folder: Path) -> None:
             set_text(text)
             set_stored(text)
             add_chunk(chunk_document)
-            of_chunk(chunk.id)
             of_document(chunk.doc_id)
             of_title(title)
             for ordinal, sentence in chunk.sentences:
@@ -127,9 +128,8 @@ def index_bare(chunks: Iterable[PreparedChunk], folder: Path) -> None:
                 add_sentence(sentence_document)
 
 
-def _fields(make: _Classes, identifier: str) -> list[Any]:
+def _fields(make: _Classes) -> list[Any]:
     return [
-        make.exact(identifier, "", make.no),
         make.keyword(DOC_ID, "", make.no),
         make.column(schema.ORDINAL, 0),
         make.point(schema.ORDINAL, java_array("long", [0])),
@@ -139,9 +139,8 @@ def _fields(make: _Classes, identifier: str) -> list[Any]:
 
 
 def _setters(fields: Sequence[Any]) -> list[Any]:
-    identifier, doc_id, column, point, title, content = fields
+    doc_id, column, point, title, content = fields
     return [
-        identifier.setStringValue,
         doc_id.setStringValue,
         column.setLongValue,
         point.setLongValue,

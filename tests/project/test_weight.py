@@ -27,8 +27,8 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_816,
     ("index_jobs/sources/",): 6_866,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_421,
-    ("tests/",): 57_118,
+    ("bench/",): 18_420,
+    ("tests/",): 57_119,
     ("",): 1_096,  # what is in no other row
 }
 ALL = 140_893

@@ -25,7 +25,8 @@ from arag_search.query.fields import MetadataType
 from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_NEAREST
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet, SearchBackend, ToolResult
+from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.preset import SearchBackend
 from arag_search.tools.references import References
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
