@@ -245,6 +245,7 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_our_build_is_compared_with_that_of_anserini(bench: Workbench, java_home: Path) -> None:
     jar = java_home / "anserini.jar"
     jar.touch()
@@ -319,6 +320,7 @@ def test_an_absent_corpus_is_a_failure_with_a_message(
     ]
 
 
+@pytest.mark.long
 def test_a_changed_file_is_found_with_and_without_vectors_and_under_load(tmp_path: Path) -> None:
     results = tmp_path / "current.json"
     counts = ["--files", "6", "--vectors", "6", "--changes", "2", "--syncs", "3"]

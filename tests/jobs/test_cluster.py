@@ -7,6 +7,7 @@ from tests.support.corpus_files import in_own_folder  # noqa: F401
 ray_workers = pytest.importorskip("tests.support.ray_workers")
 
 
+@pytest.mark.long
 def test_a_cluster_that_loses_a_machine_builds_the_index_of_one_machine() -> None:
     ray_workers.check("a_lost_machine")
 

@@ -77,6 +77,7 @@ def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_s
     assert "in step" in arag("info", str(notes)).out
 
 
+@pytest.mark.long
 def test_a_newcomer_is_done_after_two_lines_of_the_readme_also_without_a_clone(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

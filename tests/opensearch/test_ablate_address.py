@@ -32,6 +32,7 @@ def searching(entry: ModelEntry, seed: int | None) -> ChatModel:
     return ScriptedModel(reply)
 
 
+@pytest.mark.long
 def test_a_suite_searches_an_address_and_leaves_it_as_it_is(
     opensearch: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

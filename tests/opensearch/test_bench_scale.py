@@ -10,6 +10,7 @@ from bench.scale.steps import Task
 from tests.support.opensearch_indexes import Site
 
 
+@pytest.mark.long
 def test_a_server_is_measured_with_a_shard_for_each_node_and_left_as_it_was(
     opensearch: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
     assert opensearch.indexes() == opensearch.live(), "no lock remains"
 
 
+@pytest.mark.long
 def test_an_index_on_a_server_follows_the_front_matter_of_its_notes(opensearch: Site) -> None:
     options = replace(front_matter.OPTIONS, shards=2)
     report = front_matter.follow_changes(opensearch.address, options)

@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_866,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_420,
-    ("tests/",): 57_119,
+    ("tests/",): 57_130,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 140_893
+ALL = 140_904
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -249,6 +249,7 @@ def test_a_call_on_a_closed_encoder_is_an_error() -> None:
     assert str(raised.value) == f"The encoder was closed.\nWhere: encoder {PACKAGE}"
 
 
+@pytest.mark.long
 def test_a_program_with_an_encoder_keeps_its_stderr_its_threads_and_needs_no_network(
     tmp_path: Path,
 ) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
@@ -15,6 +16,7 @@ from tests.support.embeddings import (
 )
 
 
+@pytest.mark.long
 def test_the_real_model_gives_the_same_vectors_in_workers_as_in_this_process(minilm: str) -> None:
     build_small_index(20, words=5)
     options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")

@@ -394,6 +394,7 @@ def test_scripts_that_are_not_the_page_s_own_are_refused(browser: Browser, path:
 # Many questions
 
 
+@pytest.mark.long
 def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
     browser: Browser,
     tmp_path: Path,
