@@ -148,7 +148,8 @@ def _shown_steps(state: State) -> list[_ShownStep]:
 
 
 def _removed_from(state: State, shown: _ShownStep, kept: Collection[str] = ()) -> list[str]:
-    """Remove the content of other references from a result; return those that it still had."""
+    """Remove what a result says of all references but those in ``kept``, and return the references
+    that had not been removed before."""
     gone = state.removed.setdefault(shown.step.step, set())
     new = [id for id in shown.references if id not in kept and id not in gone]
     if not new:

@@ -21,7 +21,6 @@ from arag_search.cli.options.build import (
 from arag_search.cli.options.index import Json, VectorsFolder
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_report, run_job
-from arag_search.engines.lucene import jvm
 from arag_search.engines.open import check_path
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
@@ -188,6 +187,8 @@ def index_command(
             embed=embed,
         )
     if all(map(os.path.isfile, source)) and sum(map(os.path.getsize, source)) < _SMALL_BYTES:
+        from arag_search.engines.lucene import jvm
+
         jvm.expect_little()
     return run_job(lambda progress: build_index(source, to, options, progress), json)
 

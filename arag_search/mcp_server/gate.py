@@ -134,9 +134,10 @@ class Gate:
 
 
 async def _body(receive: Receive, max_bytes: int) -> tuple[bytes, bool]:
-    """Return a body and whether it is whole. One that is too long is read on, within bounds, for
-    the id at its end, and because a connection that closes with unread data would hide the answer
-    from the client; its ends are returned."""
+    """Return a body and whether it is whole, or the two ends of a body that is too long.
+
+    Within bounds, such a body is read on: its id may stand at its end, and a connection that closes
+    with unread data would hide the answer from the client."""
     body, size, is_left = bytearray(), 0, True
     with anyio.CancelScope() as reading:
         while is_left and size <= max_bytes + _DRAIN_BYTES:

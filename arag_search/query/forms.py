@@ -91,40 +91,30 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
     """
     if HEADING_MARK in text:
         return _forms_apart(text, language, code)
-    _, forms, groups = _read(text, language, code)
+    if not _UNUSUAL.search(text):
+        known = _known(language)
+        return [Form(known[term], start, end) for term, start, end in analysis.tokens(text)]
+    forms: list[Form] = []
+    groups: list[list[Form]] = []
+    for piece in _PIECE.finditer(text):
+        _, its_forms, its_groups = _read_piece(piece[0], language, code)
+        forms += _moved(its_forms, piece.start())
+        groups += [_moved(group, piece.start()) for group in its_groups]
     for group in groups:
         forms += [Form(HOLE, group[0].start, group[0].start)] * GAP
         forms += group
     return forms
 
 
-def _read(
-    text: str, language: str, code: bool
-) -> tuple[list[analysis.Token], list[Form], list[list[Form]]]:
-    """Return the words of a text without HEADING_MARK, the form of each, and the groups of forms
-    that stand behind them. No word, symbol or identifier reaches over white space."""
-    if not _UNUSUAL.search(text):
-        known = _known(language)
-        tokens = analysis.tokens(text)
-        return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
-    words: list[analysis.Token] = []
-    forms: list[Form] = []
-    groups: list[list[Form]] = []
-    for piece in _PIECE.finditer(text):
-        at = piece.start()
-        tokens, its_forms, its_groups = _read_piece(piece[0], language, code)
-        words += [analysis.Token(term, at + start, at + end) for term, start, end in tokens]
-        forms += [Form(term, at + start, at + end) for term, start, end in its_forms]
-        groups += [
-            [Form(term, at + start, at + end) for term, start, end in group] for group in its_groups
-        ]
-    return words, forms, groups
+def _moved(forms: list[Form], offset: int) -> list[Form]:
+    return [Form(term, offset + start, offset + end) for term, start, end in forms]
 
 
 def _read_piece(
     piece: str, language: str, code: bool
 ) -> tuple[list[analysis.Token], list[Form], list[list[Form]]]:
-    """Return what ``_read`` does, of a text without white space."""
+    """Return the words of a text without white space, the form of each, and the groups of forms
+    that stand behind them. No word, symbol or identifier reaches over white space."""
     known = _known(language)
     tokens = analysis.tokens(piece)
     if not _UNUSUAL.search(piece):  # most

@@ -14,15 +14,15 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_381,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_371,
     ("arag_search/tools/",): 4_845,
-    ("arag_search/agent/",): 4_226,
+    ("arag_search/agent/",): 4_227,
     ("arag_search/evaluation/",): 2_648,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_976,
-    ("arag_search/engines/opensearch/",): 4_669,
+    ("arag_search/engines/opensearch/",): 4_670,
     ("arag_search/engines/",): 6_974,
-    ("arag_search/mcp_server/",): 2_294,
-    ("arag_search/cli/",): 4_346,
+    ("arag_search/mcp_server/",): 2_295,
+    ("arag_search/cli/",): 4_348,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_137,
     ("arag_search/endpoints/", "arag_search/system/"): 1_816,
     ("index_jobs/sources/",): 6_866,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_130,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 140_904
+ALL = 140_899
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from arag_search.engines.lucene import jvm
 from arag_search.engines.opensearch.faults import (
     CA_CERTS_VARIABLE,
     CLIENT_CERT_VARIABLE,
@@ -120,6 +119,8 @@ class Opening(NamedTuple):
         from index_jobs.updates.folder_index import folder_bytes
 
         if not is_long and folder_bytes(Path(location)) < _SMALL_BYTES:
+            from arag_search.engines.lucene import jvm
+
             jvm.expect_little()
 
         return IndexOpening(

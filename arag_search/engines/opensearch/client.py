@@ -66,7 +66,8 @@ _DOUBLINGS = 3
 """A host that does not answer is set aside for 5 s, and after each further failure for twice as
 long, up to 40 s."""
 _POOL_SIZE = 64
-"""Connections kept open to each host; further threads open one for each request."""
+"""The most connections that are kept open to a host; further threads open a connection for each
+request."""
 _QUIET = logging.NullHandler()
 
 

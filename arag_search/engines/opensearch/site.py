@@ -318,7 +318,7 @@ class OpenSearchSite:
                 self._check_builder(physical)
 
     def _restore_replicas(self, indexes: Sequence[str]) -> None:
-        # One, if there is a node for it.
+        # One replica, if there is a node for it.
         pattern = ",".join(indexes)
         self._client.call(
             "PUT",
