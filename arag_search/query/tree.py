@@ -1,6 +1,6 @@
 """The tree of a query: the parser produces it, engines compile it, and it prints back as text.
 
-Nodes are immutable values. A tree that the language rejects cannot be constructed: constructors
+Nodes are values. A tree that the language rejects cannot be constructed: constructors
 raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
 
 A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix, Fuzzy)
@@ -15,7 +15,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeVar, assert_never, cast
 
 from arag_search.errors import ArgumentError
@@ -50,6 +49,7 @@ from arag_search.query.printing import (
     word_text,
 )
 from arag_search.query.regexes import check_regex
+from arag_search.system.values import value
 
 TextField = Literal["title", "content"] | None
 Span = tuple[float, float] | None
@@ -90,7 +90,7 @@ class _Spelled(_Printed):
         return self._spellings
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Term(_Spelled):
     """A word as typed. ``spellings`` are its terms in each of its spellings.
 
@@ -111,7 +111,7 @@ class Term(_Spelled):
         _check_words(self)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Phrase(_Spelled):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
@@ -139,7 +139,7 @@ class Phrase(_Spelled):
             raise ArgumentError("A slop on a phrase of one word.", do="Leave the slop out.")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Prefix(_Spelled):
     """The beginning of a token: at least 3 characters that the analyser keeps as one token.
 
@@ -164,7 +164,7 @@ class Prefix(_Spelled):
         _set(self, "_spellings", spellings_of(self.text))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fuzzy(_Spelled):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
     neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
@@ -188,7 +188,7 @@ class Fuzzy(_Spelled):
         _set(self, "_spellings", spellings_of(self.text))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Regex(_Printed):
     """The condition that the stored text of a passage or sentence matches a regular expression.
 
@@ -215,7 +215,7 @@ class Regex(_Printed):
             raise ArgumentError(f"The pattern /{pattern}/: {error}.") from None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KeywordEquals(_Printed):
     """The condition that a keyword field holds exactly this value (case-sensitive)."""
 
@@ -229,7 +229,7 @@ class KeywordEquals(_Printed):
             raise ArgumentError("An empty value.", where=f"field {self.field}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NumberRange(_Printed):
     """The condition that a number field is between bounds; None is open.
 
@@ -256,7 +256,7 @@ class NumberRange(_Printed):
                 raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DateRange(_Printed):
     """The condition that a date field is between bounds, which are periods as typed; None is open.
 
@@ -290,7 +290,7 @@ class DateRange(_Printed):
             raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Not(_Printed):
     """The exclusion of everything that the child matches. It occurs only within an And."""
 
@@ -300,7 +300,7 @@ class Not(_Printed):
         _check_condition(self.child, "NOT")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Prefer(_Printed):
     """The addition of the child's score where it matches. It occurs only within an And."""
 
@@ -311,7 +311,7 @@ class Prefer(_Printed):
             raise ArgumentError("A PREFER of what has no score.", do="Prefer words or phrases.")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Demote(_Printed):
     """The multiplication of the score by ``factor``, more than 0 and less than 1, where the child
     matches. It occurs only within an And, whose score it lowers."""
@@ -325,7 +325,7 @@ class Demote(_Printed):
             raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class And(_Printed):
     """The condition that all positive children match and no Not does. At least one is positive.
 
@@ -335,10 +335,11 @@ class And(_Printed):
 
     children: tuple[Node | Modifier, ...]
     weight: float = 1.0
-    span: Span = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         _check_compound(self, And)
+        if _PLACES.keys().isdisjoint(map(type, self.children)):
+            return
         places = [_PLACES.get(type(child), 0) for child in self.children]
         if 0 not in places:
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
@@ -369,13 +370,12 @@ class And(_Printed):
         return tuple(child for child in self.children if isinstance(child, Demote))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Or(_Printed):
     """The condition that at least one child matches."""
 
     children: tuple[Node, ...]
     weight: float = 1.0
-    span: Span = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         _check_compound(self, Or)
@@ -390,7 +390,7 @@ Compound = And | Or
 N = TypeVar("N", bound=Node | Modifier)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Scope:
     """A filter: every node of ``include`` must match, none of ``exclude`` may.
 
@@ -427,7 +427,8 @@ def all_of(*children: Node | Modifier, weight: float = 1.0) -> Node:
             flat.extend(child.children)
         else:
             flat.append(child)
-    flat.sort(key=_place)
+    if not _PLACES.keys().isdisjoint(map(type, flat)):
+        flat.sort(key=_place)
     if len(flat) == 1 and not isinstance(flat[0], Modifier):
         return weighted(flat[0], weight)
     return And(tuple(flat), weight)
@@ -646,7 +647,9 @@ def _span(node: Node | Modifier) -> Span:
     if isinstance(node, TextLeaf):
         return node.weight, node.weight
     if isinstance(node, Compound):
-        return node.span
+        spans = [span for span in map(_span, node.children) if span]
+        ends = [end for span in spans for end in span]
+        return (node.weight * min(ends), node.weight * max(ends)) if ends else None
     return _span(node.child) if isinstance(node, Modifier) else None
 
 
@@ -678,31 +681,22 @@ def _check_condition(node: Node | Modifier, within: str) -> None:
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
-    """Check the children and store the span of their weights. O(children)."""
+    """Check the children, and the products of weights if the node has a weight: those below it were
+    checked before. O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
-    if node.weight != 1:
-        _check_weight(node.weight, node.weight)  # else its text could not be parsed
-    lowest, highest = math.inf, -math.inf
-    for child in node.children:
-        if isinstance(child, TextLeaf):
-            low = high = child.weight
-        else:
-            if isinstance(child, Modifier) and kind is Or:
-                name = type(child).__name__.upper()
-                raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
-            if isinstance(child, kind) and child.weight == 1:
-                raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
-            low, high = _span(child) or (lowest, highest)
-        if low < lowest:
-            lowest = low
-        if high > highest:
-            highest = high
-    if highest > 0:
-        lowest, highest = node.weight * lowest, node.weight * highest
-        _check_weight(lowest, highest)
-        _set(node, "span", (lowest, highest))
-    if node.weight != 1 and not scores(node):
+    kinds = set(map(type, node.children))
+    if kind is Or and not _PLACES.keys().isdisjoint(kinds):
+        name = next(type(c).__name__.upper() for c in node.children if type(c) in _PLACES)
+        raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
+    if kind in kinds and any(isinstance(c, kind) and c.weight == 1 for c in node.children):
+        raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
+    if node.weight == 1:
+        return
+    _check_weight(node.weight, node.weight)  # else its text could not be parsed
+    if span := _span(node):
+        _check_weight(*span)
+    if not scores(node):
         raise ArgumentError("A weight on metadata clauses.", do="Leave the weight out.")
 
 
