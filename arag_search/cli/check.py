@@ -9,6 +9,7 @@ import typer
 from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_json, print_result, problem_list
 from arag_search.query.fields import ANY_SCHEMA
+from arag_search.query.operators import SPELLED
 from arag_search.query.parser import parse
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import (
@@ -77,14 +78,15 @@ def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
             among = str(condition_of(node))
             children = [_node_json(child, among) for child in node.children]
             return {"kind": kind, "weight": node.weight, "children": children}
-        case Not():
-            return {"kind": kind, "children": [_node_json(node.child)]}
-        case Prefer() | Demote():
-            factor = {"factor": node.factor} if isinstance(node, Demote) else {}
-            children = [_node_json(node.child)]
-            return {"kind": kind, **factor, "among": among, "children": children}
+        case Not() | Prefer() | Demote():
+            described: dict[str, Any] = {"kind": kind}
+            if isinstance(node, Demote):
+                described["factor"] = node.factor
+            if node.operator.needs_ranking:
+                described["among"] = among
+            return {**described, "children": [_node_json(node.child)]}
         case _:
-            described: dict[str, Any] = {"kind": kind, "query": str(node)}
+            described = {"kind": kind, "query": str(node)}
             if isinstance(node, TextLeaf):
                 described["tokens"] = [list(spelling) for spelling in node.spellings]
             if isinstance(node, TextLeaf | Regex):
@@ -105,10 +107,10 @@ def _drawn(node: dict[str, Any], first: str = "", rest: str = "") -> list[str]:
 
 def _described(node: dict[str, Any]) -> str:
     match node:
-        case {"kind": "Prefer", "among": among}:
-            return f"PREFER    raises its matches among: {among}"
-        case {"kind": "Demote", "factor": factor, "among": among}:
-            return f"DEMOTE, score x {factor:g}    lowers its matches among: {among}"
+        case {"kind": kind, "among": among}:
+            operator = SPELLED[kind.upper()]
+            factor = f", score x {node['factor']:g}" if "factor" in node else ""
+            return f"{operator.word}{factor}    {operator.effect} its matches among: {among}"
         case {"query": query, "tokens": spellings, "fields": fields}:
             tokens = " | ".join(" ".join(spelling) for spelling in spellings)
             return f"{query}    tokens: {tokens}; in {', '.join(fields)}"

@@ -28,7 +28,7 @@ from arag_search.query.limits import (
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
-from arag_search.query.printing import OPERATOR_WORDS
+from arag_search.query.operators import SPELLED
 from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.regexes import literal
 from arag_search.query.tree import (
@@ -437,7 +437,7 @@ class ClauseReader:
     def _unescaped(self, raw: str) -> str:
         """Return the text that ``raw`` stands for; note a backslash that does nothing."""
         text = unescape(raw)
-        if text is not raw and text not in OPERATOR_WORDS and _LITERAL_BACKSLASH.search(raw):
+        if text is not raw and text not in SPELLED and _LITERAL_BACKSLASH.search(raw):
             self.findings.note(
                 fill(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
             )

@@ -11,6 +11,7 @@ import re
 from typing import Literal, NamedTuple, cast
 
 from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.operators import SPELLED, factored
 
 # The canonical text of a query -> its pieces with their kinds, for display
 
@@ -141,8 +142,6 @@ KINDS: dict[PieceKind, str] = {
 }
 """The kinds in words."""
 
-_OPERATORS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE"})
-
 
 class Piece(NamedTuple):
     """A stretch of the text; joined, the pieces are the text."""
@@ -185,9 +184,11 @@ def _of_lexeme(lexeme: Lexeme, in_filter: bool) -> list[Piece]:
 
 def _of_word(raw: str) -> list[Piece]:
     """Return the pieces of text between blanks: field, word or value, weight."""
-    operator, caret, factor = raw.partition("^")
-    if operator in _OPERATORS and (not caret or operator == "DEMOTE"):
-        return [Piece("operator", operator), *([Piece("weight", caret + factor)] if caret else [])]
+    if raw in SPELLED:
+        return [Piece("operator", raw)]
+    if operator := factored(raw):
+        word = operator.word
+        return [Piece("operator", word), Piece("weight", raw[len(word) :])]
     result: list[Piece] = []
     colon = find_special(raw, ":")
     is_text = True

@@ -39,7 +39,7 @@ from arag_search.query.limits import (
     MAX_WORDS_WITHOUT_LIMITS,
     PREFIX_SHARES,
 )
-from arag_search.query.printing import OPERATOR_WORDS
+from arag_search.query.operators import NOT_SIGNS, PUBLISHED, SPELLED, factored
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
@@ -76,18 +76,6 @@ Operator = Literal["AND", "OR"]
 Connector = Literal["START", "SPACE", "AND", "OR"]
 ModifierName = Literal["NOT", "PREFER", "DEMOTE"]
 
-_OPERATORS: dict[str, Operator | ModifierName] = {
-    "AND": "AND",
-    "OR": "OR",
-    "NOT": "NOT",
-    "&&": "AND",
-    "||": "OR",
-}
-_ALL_OPERATORS: dict[str, Operator | ModifierName] = {
-    **_OPERATORS,
-    "PREFER": "PREFER",
-    "DEMOTE": "DEMOTE",
-}
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
@@ -343,7 +331,7 @@ def _read_question(refused: _Reading, options: Options) -> _Reading | None:
     for match in _PHRASE_OR_WORD.finditer(refused.plain):
         piece = match[0]
         name = piece.lstrip("-!(").partition(":")[0]
-        if piece.strip("()") in OPERATOR_WORDS or (":" in piece and options.schema.named(name)):
+        if piece.strip("()") in SPELLED or (":" in piece and options.schema.named(name)):
             return None
         if not has_token(piece):
             continue
@@ -410,7 +398,7 @@ class _Reader:
         reading.lexemes = len(self.lexemes)
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
-        self.operators = _ALL_OPERATORS if has_additions else _OPERATORS
+        self.operators = SPELLED if has_additions else PUBLISHED
         self.groups = _OpenGroups(self.clauses, options)
         self.ignored = 0  # open parentheses beyond the deepest level that is read
 
@@ -478,7 +466,7 @@ class _Reader:
         if is_text and self.options.has_additions and (option := _OPTION.fullmatch(raw)):
             self._option(option, lexeme)
             return
-        signs = len(raw) - len(raw.lstrip("-!")) if raw[0] in "-!" else 0
+        signs = len(raw) - len(raw.lstrip(NOT_SIGNS)) if raw[0] in NOT_SIGNS else 0
         if outer is not None and outer.kind == "number" and raw[0] == "-":
             signs = 0  # a negative number
         if signs:
@@ -524,10 +512,10 @@ class _Reader:
 
     def _operator(self, raw: str) -> Operator | ModifierName | None:
         """Return the operator that a word is, with its factor if it is PREFER or DEMOTE."""
-        operator = self.operators.get(raw)
-        if operator is None and raw.startswith(("PREFER^", "DEMOTE^")):
-            return self.operators.get(raw[:6])
-        return operator
+        operator = self.operators.get(raw) or factored(raw)
+        if operator is None or operator.word not in self.operators:
+            return None
+        return cast("Operator | ModifierName", operator.word)
 
     def _takes_colon(self, name: str) -> bool:
         """Return whether a colon after ``name`` belongs to the value.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from arag_search.query.limits import DEFAULT_FACTOR, EXACT_INTEGER
+from arag_search.query.limits import EXACT_INTEGER
+from arag_search.query.operators import NOT_SIGNS, SPELLED, Operator
 from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES
 
 _WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
 _PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
-OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "PREFER", "DEMOTE", "&&", "||"})
 
 
 def field_text(name: str | None) -> str:
@@ -26,21 +26,23 @@ def weight_text(weight: float) -> str:
     return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
 
 
-def factor_text(factor: float) -> str:
-    """Return the factor after a DEMOTE, if it is not the default, without an exponent."""
-    return "" if factor == DEFAULT_FACTOR else f"^{Decimal(repr(factor)):f}"
+def operator_text(operator: Operator, factor: float | None) -> str:
+    """Return an operator with its factor, if that is not the default, without an exponent."""
+    is_default = factor is None or factor == operator.factor
+    return operator.word if is_default else f"{operator.word}^{Decimal(repr(factor)):f}"
 
 
 def word_text(text: str, field: str | None) -> str:
     """Return a word after its field."""
-    if text.isalnum() and text not in OPERATOR_WORDS:
+    if text.isalnum() and text not in SPELLED:
         return f"{field}:{text}" if field else text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
     if text[0] == '"' and text[1:2].isalnum():
         escaped = f'\\"\\{escaped[2:]}'  # which is no phrase in escaped quotes
     if (
-        text in OPERATOR_WORDS
-        or text[0] in "-!+"
+        text in SPELLED
+        or text[0] == "+"
+        or text[0] in NOT_SIGNS
         or text[0] in OPENING_QUOTES + DASHES + INVISIBLE
         or (text[0] in "[{" and (field or text[-1] not in "]}"))
         or text[0] == "/"  # which could begin a pattern

@@ -15,7 +15,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
-from typing import Literal, TypeVar, assert_never, cast
+from typing import ClassVar, Literal, TypeVar, assert_never, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
@@ -38,11 +38,12 @@ from arag_search.query.limits import (
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
+from arag_search.query.operators import DEMOTE, NOT, OPERATORS, PREFER, Operator
 from arag_search.query.printing import (
-    factor_text,
     field_text,
     keyword_text,
     number_text,
+    operator_text,
     quoted,
     range_text,
     weight_text,
@@ -294,6 +295,7 @@ class DateRange(_Printed):
 class Not(_Printed):
     """The exclusion of everything that the child matches. It occurs only within an And."""
 
+    operator: ClassVar[Operator] = NOT
     child: Node
 
     def __post_init__(self) -> None:
@@ -304,6 +306,7 @@ class Not(_Printed):
 class Prefer(_Printed):
     """The addition of the child's score where it matches. It occurs only within an And."""
 
+    operator: ClassVar[Operator] = PREFER
     child: Node
 
     def __post_init__(self) -> None:
@@ -316,6 +319,7 @@ class Demote(_Printed):
     """The multiplication of the score by ``factor``, more than 0 and less than 1, where the child
     matches. It occurs only within an And, whose score it lowers."""
 
+    operator: ClassVar[Operator] = DEMOTE
     child: Node
     factor: float = DEFAULT_FACTOR
 
@@ -580,12 +584,9 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
             between = " OR " if operators else " "
             inside = between.join([render(child, operators) for child in node.children])
             return f"({inside}){weight_text(node.weight)}"
-        case Not():
-            return f"NOT {render(node.child)}"
-        case Prefer():
-            return f"PREFER {render(node.child)}"
-        case Demote():
-            return f"DEMOTE{factor_text(node.factor)} {render(node.child)}"
+        case Not() | Prefer() | Demote():
+            factor = node.factor if isinstance(node, Demote) else None
+            return f"{operator_text(node.operator, factor)} {render(node.child)}"
         case Prefix():
             return f"{word_text(node.text, node.field)}*{weight_text(node.weight)}"
         case Fuzzy():
@@ -653,7 +654,9 @@ def _span(node: Node | Modifier) -> Span:
     return _span(node.child) if isinstance(node, Modifier) else None
 
 
-_PLACES: dict[type, int] = {Not: 1, Prefer: 2, Demote: 3}
+_PLACES: dict[type, int] = {
+    kind: OPERATORS.index(kind.operator) + 1 for kind in (Not, Prefer, Demote)
+}
 
 
 def _place(child: Node | Modifier) -> int:

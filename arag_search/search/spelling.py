@@ -18,7 +18,8 @@ from arag_search.query import analysis
 from arag_search.query.analysis import is_fuzzy, is_prefix
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.matching import within_edits
-from arag_search.query.printing import OPERATOR_WORDS, quoted
+from arag_search.query.operators import SPELLED
+from arag_search.query.printing import quoted
 from arag_search.query.tree import (
     EXACT_MARK,
     Fuzzy,
@@ -104,7 +105,7 @@ def _unseen(query: Node, hits: Sequence[Hit], in_fields: bool) -> list[Term]:
             is_seen = (field != CONTENT and _has(titles, low)) or (
                 field != TITLE and _has(contents, low)
             )
-            if is_seen or piece.upper() in OPERATOR_WORDS:  # of which another note tells
+            if is_seen or piece.upper() in SPELLED:  # of which another note tells
                 continue
             if tokens := analysis.tokens(piece):
                 word = piece[tokens[0].start : tokens[-1].end]

@@ -19,8 +19,9 @@ from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.matching import Words, patterns_of
+from arag_search.query.operators import SPELLED
 from arag_search.query.parser import ParsedQuery
-from arag_search.query.printing import OPERATOR_WORDS, quoted
+from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import (
     EXACT_MARK,
@@ -114,7 +115,7 @@ def _parsed(words: Sequence[str], parse: Callable[[str], ParsedQuery]) -> list[P
     errors: list[QueryError] = []
     for word in words:
         parts = word.split()
-        is_plain = all(part.isalnum() and part not in OPERATOR_WORDS for part in parts)
+        is_plain = all(part.isalnum() and part not in SPELLED for part in parts)
         try:
             parsed.append(parse(quoted(word) if is_plain and len(parts) > 1 else word))
         except QueryError as error:

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_365,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_424,
     ("arag_search/tools/",): 4_845,
     ("arag_search/agent/",): 4_227,
     ("arag_search/evaluation/",): 2_648,
@@ -22,7 +22,7 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_670,
     ("arag_search/engines/",): 6_974,
     ("arag_search/mcp_server/",): 2_295,
-    ("arag_search/cli/",): 4_348,
+    ("arag_search/cli/",): 4_350,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_137,
     ("arag_search/endpoints/", "arag_search/system/"): 1_832,
     ("index_jobs/sources/",): 6_866,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_130,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 140_909
+ALL = 140_970
 
 
 def _counts() -> Counter[tuple[str, ...]]:

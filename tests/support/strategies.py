@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from hypothesis import strategies as st
 
@@ -294,11 +294,11 @@ class _TreeMaker:
     def _modifier(self, depth: int) -> Modifier:
         """Draw a Not, Prefer or Demote. A Prefer of metadata alone is invalid."""
         child = self.node(depth)
-        kind = self.random.choice((Not, Prefer, Demote))
+        kind: type[Modifier] = self.random.choice(get_args(Modifier))
         if kind is Prefer:
             return Prefer(child)
         child = unweighted(condition_of(child))
-        return Not(child) if kind is Not else Demote(child, self.random.choice(FACTORS))
+        return Demote(child, self.random.choice(FACTORS)) if kind is Demote else kind(child)
 
     def _again(self, node: Node) -> Node:
         """Repeat a node, perhaps with another weight, because engines merge equal clauses."""

@@ -1,0 +1,63 @@
+"""The words that are operators of the query language, with what is true of each.
+
+The lexer, the grammar, the reader, printing, ``check`` and random trees of tests read this table.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from arag_search.query.limits import DEFAULT_FACTOR
+
+
+class Operator(NamedTuple):
+    """A word that is an operator, and ``sign``, which stands for it between blanks.
+
+    It ``joins`` the clauses on both sides of it, or modifies the one after it; directly before that
+    one, each of ``prefixes`` means the same. ``needs_ranking`` says that it only changes scores,
+    and ``is_addition`` that it is no word of the published language. ``factor`` is what it
+    multiplies a score by if it takes a factor and none follows it; ``effect`` is what it does to
+    the scores of what matches.
+    """
+
+    word: str
+    joins: bool = False
+    sign: str = ""
+    prefixes: str = ""
+    needs_ranking: bool = False
+    is_addition: bool = False
+    factor: float | None = None
+    effect: str = ""
+
+
+NOT: Final = Operator("NOT", prefixes="-!")
+PREFER: Final = Operator("PREFER", needs_ranking=True, is_addition=True, effect="raises")
+DEMOTE: Final = Operator(
+    "DEMOTE", needs_ranking=True, is_addition=True, factor=DEFAULT_FACTOR, effect="lowers"
+)
+AND: Final = Operator("AND", joins=True, sign="&&")
+OR: Final = Operator("OR", joins=True, sign="||")
+
+OPERATORS: Final = (NOT, PREFER, DEMOTE, AND, OR)
+"""All operators; those that bind tighter come first."""
+
+SPELLED: Final = {
+    spelling: operator
+    for operator in OPERATORS
+    for spelling in (operator.word, operator.sign)
+    if spelling
+}
+"""The operator that a piece of a query is."""
+
+PUBLISHED: Final = {
+    spelling: operator for spelling, operator in SPELLED.items() if not operator.is_addition
+}
+"""SPELLED without the additions to the published language."""
+
+NOT_SIGNS: Final = NOT.prefixes
+
+
+def factored(piece: str) -> Operator | None:
+    """Return the operator of a piece that is one with a number behind it (``DEMOTE^0.2``)."""
+    operator = SPELLED.get(piece.partition("^")[0]) if "^" in piece else None
+    return operator if operator is not None and operator.needs_ranking else None
