@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.query.fields import MetadataType, typed
+from arag_search.query.field_types import MetadataType, typed
 
 KEPT_VALUES = 20
 """The most frequent values of a keyword field that a manifest has."""

@@ -9,6 +9,7 @@ import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.printing import print_result
+from arag_search.query.field_types import FIELD_TYPES
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import open_index
 from arag_search.search.nearest import values_json
@@ -71,6 +72,6 @@ def _field_json(field: FieldSummary) -> dict[str, Any]:
     described: dict[str, Any] = {"name": field.name, "type": field.kind, "passages": field.passages}
     if field.distinct is not None:
         described |= {"distinct": field.distinct, "values": values_json(field.values)}
-    if field.kind in ("number", "date"):
+    if (kind := FIELD_TYPES.get(field.kind)) and kind.is_ordered:
         described |= {"least": field.least, "greatest": field.greatest}
     return described

@@ -17,11 +17,11 @@ from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
-from arag_search.query.fields import Schema, is_field_name, period_ms
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType
+from arag_search.query.fields import FieldKind, Schema, is_field_name
 from arag_search.query.forms import keeps_symbols
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
-    EXACT_INTEGER,
     MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
@@ -70,7 +70,6 @@ _WEIGHT_SUFFIX = re.compile(rf"\^({_WEIGHT})")
 _PHRASE_SUFFIX = re.compile(rf"(?:~(\d{{1,9}}))?(?:\^({_WEIGHT}))?")
 _WRONG_ORDER = re.compile(rf"\^({_WEIGHT})~(\d{{1,9}})")
 _COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TWO_VALUES = re.compile(r"([+-]?[\d.]+)\s*(?:-|–|—|\.\.|:)\s*([+-]?[\d.]+)", re.ASCII)
 _RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
 _OPEN_RANGE = re.compile(r"([\[{])\s*((?:[^\s,]+\s+)?)TO((?:\s+[^\s,]+)?)\s*([\]}])")
@@ -78,7 +77,7 @@ _LOOSE_RANGE = re.compile(
     r"([\[{])\s*([^\s,]+?)\s*(?:\bto\b|,|-|–|\s)\s*([^\s,]+?)\s*([\]}])", re.I
 )
 
-FieldRefKind = Literal["text", "keyword", "number", "date", "guess", "unknown"]
+FieldRefKind = FieldKind | Literal["guess", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,11 @@ class FieldRef:
     def text_field(self) -> TextField:
         """The field of a text leaf in it."""
         return "title" if self.name == "title" else "content"
+
+    @property
+    def type(self) -> FieldType:
+        """The type of a metadata field; KEYWORD as long as it is guessed."""
+        return FIELD_TYPES.get(self.kind, KEYWORD)
 
 
 class ClauseReader:
@@ -331,7 +335,7 @@ class ClauseReader:
             if slop or weight != 1:
                 message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
                 self.findings.reject(end - len(suffix), end, message, mended=True)
-            if text and field.kind in ("keyword", "guess"):
+            if text and not field.type.is_ordered and field.type.holds(text):
                 return KeywordEquals(field.name, text)
             return self.value(text, start, end, field)
         text_field = field.text_field if field else None
@@ -471,7 +475,7 @@ class ClauseReader:
             raw = raw[:cut]
         if find_special(raw, "*?") >= 0:
             message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
-            is_address = field.kind != "number" and field.kind != "date" and "://" in raw
+            is_address = "://" in raw and field.type.holds(raw)
             self.findings.reject(start, end, message, mended=is_address)
             return KeywordEquals(field.name, unescape(raw)) if is_address else None
         return self.value(self._unescaped(raw), start, end, field)
@@ -479,14 +483,14 @@ class ClauseReader:
     def value(self, text: str, start: int, end: int, field: FieldRef) -> Node | None:
         """Return the leaf of one value of a metadata field, or of a comparison with one."""
         comparison = _COMPARISON.fullmatch(text)
-        kind = field.kind
-        if text[:1] in ("[", "{") and kind != "keyword":
+        kind = field.type
+        if text[:1] in ("[", "{") and (kind.is_ordered or field.kind == "guess"):
             message = fill(problems.RANGE_SYNTAX, name=field.name)
             self.findings.reject(start, end, message, mended=False)
             return None
-        if kind == "guess":
-            kind = _guess(comparison[2]) if comparison else "keyword"
-        if kind not in ("number", "date"):
+        if field.kind == "guess" and comparison:
+            kind = _guess(comparison[2])
+        if not kind.is_ordered:
             if not text:
                 message = fill(problems.EMPTY_FIELD, name=field.name)
                 self.findings.reject(start, end, message, mended=True)
@@ -504,8 +508,8 @@ class ClauseReader:
             low = (bound, None) if sign[0] == ">" else (None, bound)
             return self._bounds(field, kind, *low, "=" in sign, "=" in sign, start, end)
         two = _TWO_VALUES.fullmatch(text)
-        if two and not _is_value(text, kind) and all(_is_value(two[i], kind) for i in (1, 2)):
-            self._reject_value(field, kind, start, end, mended=True)
+        if two and not kind.holds(text) and all(map(kind.holds, two.groups())):
+            self.findings.reject(start, end, kind.problem(text, field.name), mended=True)
             return self._bounds(field, kind, two[1], two[2], True, True, start, end)
         return self._bounds(field, kind, text, text, True, True, start, end)
 
@@ -526,7 +530,7 @@ class ClauseReader:
         if suffix.strip("?"):
             message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
             reject(end - len(suffix), end, message, mended=True)
-        if field.kind == "keyword":
+        if not field.type.is_ordered and field.kind != "guess":
             reject(start, end, fill(problems.RANGE_ON_KEYWORD, name=field.name), mended=False)
             return None
         match = _RANGE.fullmatch(raw)
@@ -539,8 +543,8 @@ class ClauseReader:
         lower, upper = (
             None if match[at].strip() in ("*", "") else match[at].strip() for at in (2, 3)
         )
-        kind = _guess(lower or upper or "0") if field.kind == "guess" else field.kind
-        if kind == "keyword":
+        kind = _guess(lower or upper or "0") if field.kind == "guess" else field.type
+        if not kind.is_ordered:
             reject(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
             return None
         included = match[1] == "[", match[4] == "]"
@@ -549,7 +553,7 @@ class ClauseReader:
     def _bounds(
         self,
         field: FieldRef,
-        kind: Literal["number", "date"],
+        kind: FieldType,
         lower: str | None,
         upper: str | None,
         include_lower: bool,
@@ -558,14 +562,10 @@ class ClauseReader:
         end: int,
     ) -> MetadataLeaf | None:
         for bound in (lower, upper):
-            if kind == "number" and bound is not None and _is_inexact(bound):
-                message = fill(problems.INEXACT_NUMBER, name=field.name)
+            if bound is not None and (message := kind.problem(bound, field.name)):
                 self.findings.reject(start, end, message, mended=False)
                 return None
-            if bound is not None and not _is_value(bound, kind):
-                self._reject_value(field, kind, start, end, mended=False)
-                return None
-        make = _number_range if kind == "number" else DateRange
+        make = _number_range if kind.storage == "double" else DateRange
         try:
             return make(field.name, lower, upper, include_lower, include_upper)
         except ArgumentError:
@@ -577,12 +577,6 @@ class ClauseReader:
             message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
             self.findings.reject(start, end, message, mended=True)
             return fixed
-
-    def _reject_value(
-        self, field: FieldRef, kind: Literal["number", "date"], start: int, end: int, mended: bool
-    ) -> None:
-        text = problems.NOT_A_NUMBER if kind == "number" else problems.NOT_A_DATE
-        self.findings.reject(start, end, text.format(name=field.name), mended=mended)
 
 
 def is_searchable(text: str) -> bool:
@@ -667,32 +661,15 @@ def _ends_escaped(raw: str) -> bool:
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
-def _is_value(text: str, kind: Literal["number", "date"]) -> bool:
-    if kind == "number":
-        return _NUMBER.fullmatch(text) is not None and abs(float(text)) != float("inf")
-    try:
-        period_ms(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_inexact(text: str) -> bool:
-    """Return whether a number is an integer that is not told apart from its neighbours."""
-    digits = text.lstrip("+-")
-    return digits.isascii() and digits.isdigit() and int(digits[:400]) > EXACT_INTEGER
-
-
 def literal_text(raw: str) -> str:
     """Return the text that a word with a colon stands for, in which a path keeps its backslashes
     (``C:\\\\Users``)."""
     return raw if _LITERAL_BACKSLASH.search(raw) else unescape(raw)
 
 
-def _guess(bound: str) -> Literal["keyword", "number", "date"]:
-    if _is_value(bound, "number"):
-        return "number"
-    return "date" if _is_value(bound, "date") else "keyword"
+def _guess(bound: str) -> FieldType:
+    ordered = (kind for kind in FIELD_TYPES.values() if kind.is_ordered and kind.holds(bound))
+    return next(ordered, KEYWORD)
 
 
 def _number_range(

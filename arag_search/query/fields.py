@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from calendar import isleap, monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from arag_search.corpus import MetadataScalar
-from arag_search.errors import ArgumentError
+from arag_search.query.field_types import KEYWORD, MetadataType
 
-MetadataType = Literal["keyword", "number", "date"]
-FieldKind = Literal["text", "keyword", "number", "date"]
+FieldKind = MetadataType | Literal["text"]
 
-METADATA_TYPES: tuple[MetadataType, ...] = ("keyword", "number", "date")
 TITLE: Final = "title"
 CONTENT: Final = "content"
 TEXT_FIELDS = (TITLE, CONTENT)
@@ -58,7 +53,7 @@ class Schema:
         if name in TEXT_FIELDS:
             return "text"
         if name == DOC_ID:
-            return "keyword"
+            return KEYWORD.name
         return self.metadata.get(name)
 
     def named(self, name: str) -> str | None:
@@ -78,90 +73,3 @@ class Schema:
 
 
 ANY_SCHEMA = Schema(open=True)
-
-
-def typed(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
-    """Return a value as its field compares it; a date becomes its first millisecond since 1970.
-
-    Raises ArgumentError, with ``where``, for a value that is not of the type.
-    """
-    try:
-        if kind == "number":
-            return float(value)
-        return str(value) if kind == "keyword" else period_ms(str(value))[0]
-    except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
-
-
-# Dates in queries and metadata: a year, a month, a day or a moment, in UTC
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_DAY_MS = 86_400_000
-_DATE = re.compile(
-    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
-    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
-    r"(?P<zone>Z|[+-]\d\d:\d\d)?)?)?)?"
-)
-
-ALLOWED = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 2001-05-31T12:00"
-
-
-def period_ms(text: str) -> tuple[int, int]:
-    """Return the first millisecond of the period that ``text`` names, and the first one after it.
-
-    Milliseconds count from 1970 in UTC, negative before. A moment without a zone is in UTC. A
-    year, month, day, minute or second is a period of its usual length; a moment with a fraction of
-    a second is 1 ms long. Raises ValueError, which says what is allowed, for text that is no date.
-    """
-    match = _DATE.fullmatch(text) if text.isascii() else None
-    if match is None:
-        raise ValueError(ALLOWED)
-    year = int(match["year"])
-    month = int(match["month"] or 1)
-    day = int(match["day"] or 1)
-    try:
-        start = datetime(
-            year,
-            month,
-            day,
-            int(match["hour"] or 0),
-            int(match["minute"] or 0),
-            int(match["second"] or 0),
-            tzinfo=UTC,
-        )
-    except ValueError as error:
-        raise ValueError(f"{ALLOWED} ({error})") from None
-    first = (start - _EPOCH) // _MILLISECOND
-    if match["month"] is None:
-        return first, first + (366 if isleap(year) else 365) * _DAY_MS
-    if match["day"] is None:
-        return first, first + monthrange(year, month)[1] * _DAY_MS
-    zone = match["zone"]
-    if zone and zone != "Z":
-        minutes = int(zone[1:3]) * 60 + int(zone[4:6])
-        first -= (minutes if zone[0] == "+" else -minutes) * 60_000
-    if match["fraction"]:
-        first += int(match["fraction"].ljust(3, "0")[:3])
-        return first, first + 1
-    if match["second"]:
-        return first, first + 1_000
-    return first, first + (60_000 if match["hour"] else _DAY_MS)
-
-
-def date_text(first_ms: int) -> str:
-    """Return the shortest date whose period begins at a millisecond: a year, a day or a moment.
-
-    Milliseconds outside of the years 1 to 9999, which a zone can cause, become the nearest year.
-    """
-    try:
-        moment = _EPOCH + first_ms * _MILLISECOND
-    except OverflowError:
-        return "0001" if first_ms < 0 else "9999"
-    day = f"{moment.year:04}-{moment.month:02}-{moment.day:02}"
-    if moment.microsecond:
-        return f"{day}T{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
-    if moment.second or moment.minute or moment.hour:
-        return f"{day}T{moment:%H:%M:%S}".removesuffix(":00")
-    return f"{moment.year:04}" if day.endswith("-01-01") else day

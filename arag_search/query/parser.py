@@ -467,7 +467,7 @@ class _Reader:
             self._option(option, lexeme)
             return
         signs = len(raw) - len(raw.lstrip(NOT_SIGNS)) if raw[0] in NOT_SIGNS else 0
-        if outer is not None and outer.kind == "number" and raw[0] == "-":
+        if outer is not None and outer.type.storage == "double" and raw[0] == "-":
             signs = 0  # a negative number
         if signs:
             self.groups.signs(raw[:signs], start)
@@ -535,21 +535,19 @@ class _Reader:
         name = None if match is None else self.clauses.schema.named(match["name"])
         if match is None or name is None or self.groups.pending_field or self.groups.group.field:
             return False
-        kind = self.clauses.schema.kind(name) or "keyword"
+        ref = FieldRef(name, self.clauses.schema.kind(name) or "unknown")
         sign = _COMPARISONS.get(match["sign"] or "", match["sign"] or "")
         if match["low"] is not None:
             value = f"[{match['low']} TO {match['high']}]"
         else:
             value = match["after"] or f"{sign.removeprefix('=')}{match['value']}"
-        is_ordered = kind in ("number", "date")
         is_spaced = match["after"] or self.plain[lexeme.start + len(match["name"])].isspace()
         if (
             match[0] == f"{match['name']}:{value}"
-            or (not is_ordered and (match["low"] is not None or value[0] in "<>"))
-            or (kind == "text" and not is_spaced)
+            or (not ref.type.is_ordered and (match["low"] is not None or value[0] in "<>"))
+            or (ref.kind == "text" and not is_spaced)
         ):
             return False
-        ref = FieldRef(name, kind)
         end = match.end()
         message = fill(problems.SPACED_CLAUSE, clause=f"{name}:{value}")
         self.findings.reject(lexeme.start, end, message, mended=True)

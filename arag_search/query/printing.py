@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from arag_search.query.limits import EXACT_INTEGER
 from arag_search.query.operators import NOT_SIGNS, SPELLED, Operator
 from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES
 
@@ -61,14 +60,6 @@ def quoted(text: str) -> str:
 def keyword_text(value: str) -> str:
     """Return the value of a keyword field, quoted if it is not a plain word."""
     return value if _PLAIN_KEYWORD.fullmatch(value) else quoted(value)
-
-
-def number_text(bound: float | None) -> str | None:
-    """Return a bound of a range of numbers as text; None is open."""
-    if bound is None:
-        return None
-    is_whole = abs(bound) <= EXACT_INTEGER and bound == int(bound)
-    return str(int(bound)) if is_whole else repr(bound)
 
 
 def range_text(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from arag_search.errors import AragError
-from arag_search.query.fields import ALLOWED as DATES_ALLOWED
 from arag_search.query.limits import (
     FUZZY_WORDS,
     MAX_APOSTROPHES,
@@ -393,15 +392,11 @@ PREFIX_ON_KEYWORD = (
     "a prefix or wildcard on the metadata field {name}. Its values are matched whole; write the "
     "value, or several with OR."
 )
-NOT_A_NUMBER = (
-    "{name} is a number field, and this is not a number. Write {name}:1678, {name}:>=1670 or "
-    "{name}:[1670 TO 1680]."
-)
+NOT_A_VALUE = "{0} is a {1} field, and this is not a {1}. Write {2}."
 INEXACT_NUMBER = (
     "an integer beyond 9,007,199,254,740,992, which a number field does not tell apart from its "
     "neighbours. Declare {name} as a keyword for ids, and build the index again."
 )
-NOT_A_DATE = f"{{name}} is a date field, and this is not a date. Write {DATES_ALLOWED}."
 TEXT_IN_SCOPE = (
     "a filter searches no text. Metadata clauses are allowed, with AND, OR and NOT; "
     "fields: {fields}."

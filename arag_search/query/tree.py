@@ -27,7 +27,8 @@ from arag_search.query.analysis import (
     is_prefix,
     spellings_of,
 )
-from arag_search.query.fields import is_field_name, period_ms
+from arag_search.query.field_types import number_text, period_ms
+from arag_search.query.fields import is_field_name
 from arag_search.query.forms import normal_spellings
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -42,7 +43,6 @@ from arag_search.query.operators import DEMOTE, NOT, OPERATORS, PREFER, Operator
 from arag_search.query.printing import (
     field_text,
     keyword_text,
-    number_text,
     operator_text,
     quoted,
     range_text,
@@ -597,7 +597,8 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
         case KeywordEquals():
             return f"{node.field}:{keyword_text(node.value)}"
         case NumberRange():
-            return _range(node, number_text(node.lower), number_text(node.upper))
+            bounds = (node.lower, node.upper)
+            return _range(node, *(None if end is None else number_text(end) for end in bounds))
         case DateRange():
             return _range(node, node.lower, node.upper)
         case _:

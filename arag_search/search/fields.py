@@ -17,13 +17,12 @@ from arag_search.engines.base import (
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
 from arag_search.manifest import Manifest
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema, date_text
-from arag_search.query.printing import number_text
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
 from arag_search.query.tree import Scope
 
 MAX_VALUES = 1_000
 DEFAULT_VALUES = 10
-_LONG_NUMBER = 1e16  # from here on, a number is shorter with an exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def fields_of(
     summaries = [_summary(field, schema) for field in page.fields]
     if not names:
         at = len(TEXT_FIELDS)
-        summaries.insert(at, FieldSummary(DOC_ID, "keyword", page.chunks))
+        summaries.insert(at, FieldSummary(DOC_ID, KEYWORD.name, page.chunks))
     return FieldsResult(page.chunks, tuple(summaries))
 
 
@@ -125,16 +124,12 @@ def contents_of(
 
 
 def bound_text(value: float | None, kind: FieldKind) -> str | None:
-    """Return the least or greatest value of a number or date as a query writes it."""
-    if value is None:
-        return None
-    if kind == "date":
-        return date_text(int(value))
-    return repr(value) if abs(value) >= _LONG_NUMBER else number_text(value)
+    """Return the least or greatest value of a field as a query writes it."""
+    return None if value is None else FIELD_TYPES[kind].written(value)
 
 
 def _summary(field: FieldValues, schema: Schema) -> FieldSummary:
-    kind = schema.kind(field.name) or "keyword"
+    kind = schema.kind(field.name) or KEYWORD.name
     ends = (bound_text(end, kind) for end in (field.least, field.greatest))
     return FieldSummary(field.name, kind, field.chunks, field.distinct, field.frequent, *ends)
 

@@ -7,7 +7,8 @@ from typing import assert_never
 
 from arag_search.engines.base import Hit
 from arag_search.query import analysis
-from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
+from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage, typed
+from arag_search.query.fields import CONTENT, DOC_ID, TITLE
 from arag_search.query.forms import is_code
 from arag_search.query.matching import Pattern, Words, matches_regex, patterns_of
 from arag_search.query.tree import (
@@ -60,13 +61,13 @@ class _Passage:
             case Regex():
                 return matches_regex(condition, self._hit.title, self._hit.content or "")
             case KeywordEquals():
-                return condition.value in self._values(condition.field, "keyword")
+                return condition.value in self._values(condition.field, "term")
             case NumberRange():
-                values = self._values(condition.field, "number")
+                values = self._values(condition.field, "double")
                 return any(_is_within(condition, float(value)) for value in values)
             case DateRange():
                 first, end = condition.first_ms, condition.end_ms
-                moments = map(float, self._values(condition.field, "date"))
+                moments = map(float, self._values(condition.field, "long"))
                 return any(
                     (first is None or first <= moment) and (end is None or moment < end)
                     for moment in moments
@@ -89,12 +90,12 @@ class _Passage:
             return False
         return self._texts[name].match(pattern)
 
-    def _values(self, field: str, kind: MetadataType) -> list[str | float]:
-        """Return the values of a field of this type, as they are compared."""
+    def _values(self, field: str, storage: Storage) -> list[str | float]:
+        """Return the values of a field that is stored so, as they are compared."""
         if field == DOC_ID:
-            return [self._hit.doc_id] if kind == "keyword" else []
-        values = self._hit.metadata.get(field)
-        if values is None or self._metadata.get(field) != kind:
+            return [self._hit.doc_id] if storage == "term" else []
+        values, kind = self._hit.metadata.get(field), self._metadata.get(field)
+        if values is None or kind is None or FIELD_TYPES[kind].storage != storage:
             return []
         singles = values if isinstance(values, tuple) else (values,)
         return [typed(value, kind, f"field {field}") for value in singles]

@@ -19,11 +19,11 @@ from arag_search.engines.base import (
     SearchRequest,
     ValueCount,
 )
-from arag_search.query.fields import DOC_ID, MetadataType
+from arag_search.query.field_types import DATE, NUMBER, MetadataType
+from arag_search.query.fields import DOC_ID
 from arag_search.query.printing import quoted
 from arag_search.query.tree import (
     And,
-    DateRange,
     Demote,
     KeywordEquals,
     MetadataLeaf,
@@ -45,7 +45,6 @@ _MAX_SHOWN = 3
 _MAX_COMPARED_CHARACTERS = 64
 _MAX_SHOWN_CHARACTERS = 80
 _LEAST_RATIO = 0.7
-_KINDS: dict[type[MetadataLeaf], MetadataType] = {NumberRange: "number", DateRange: "date"}
 _CONTROL = re.compile(r"[\s\x00-\x1f\x7f]+")
 
 ValueReader = Callable[[FieldsRequest], FieldsPage]
@@ -165,8 +164,8 @@ def _missing(clause: MetadataLeaf, field: FieldValues) -> MissingValue | None:
         return MissingValue(text, clause.field, wanted, field.chunks, near, is_near)
     condition = text.removeprefix(f"{clause.field}:")
     wanted = f"in {condition}" if condition[0] in "[{" else condition
-    kind = _KINDS[type(clause)]
-    ends = (bound_text(end, kind) for end in (field.least, field.greatest))
+    kind = NUMBER if isinstance(clause, NumberRange) else DATE
+    ends = (bound_text(end, kind.name) for end in (field.least, field.greatest))
     return MissingValue(text, clause.field, wanted, field.chunks, (), False, *ends)
 
 

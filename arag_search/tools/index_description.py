@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
+from arag_search.query.field_types import FIELD_TYPES
 from arag_search.query.forms import NONE
 from arag_search.query.printing import quoted
 from arag_search.search.fields import FieldSummary
@@ -103,7 +104,7 @@ def _features_of(index: Index) -> dict[str, bool]:
         "titles": index.contents.has_titles,
         "sentences": manifest.has_sentences,
         "metadata": bool(manifest.metadata),
-        "ranges": any(kind != "keyword" for kind in manifest.metadata.values()),
+        "ranges": any(FIELD_TYPES[kind].is_ordered for kind in manifest.metadata.values()),
         "neighbours": index.contents.has_neighbours,
         "forms": bool(manifest.language),
         "lemmas": manifest.language not in ("", NONE),

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
-from arag_search.corpus import MetadataScalar, MetadataValue, is_unicode, nfc
+from arag_search.corpus import MetadataScalar, MetadataValue, nfc
 from arag_search.errors import ArgumentError
-from arag_search.query.fields import (
-    METADATA_TYPES,
-    RESERVED_FIELDS,
-    MetadataType,
-    is_field_name,
-    period_ms,
-)
-from arag_search.query.limits import EXACT_INTEGER
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD, MAX_KEYWORD_BYTES, MetadataType
+from arag_search.query.fields import RESERVED_FIELDS, is_field_name
 from arag_search.query.tree import KeywordEquals
 
 MAX_METADATA_FIELDS = 100
@@ -42,20 +35,8 @@ MAX_FRONT_FIELDS = 50
 MISFIT = "in front matter that are no"
 """The words of a report for values that have another type than their field."""
 
-MAX_KEYWORD_BYTES = 4_096
-"""The longest keyword value in bytes of UTF-8; a longer value is rejected."""
-
 _MAX_COUNTED_KEYS = 1_000
 _OTHER_KEYS = "(other keys)"
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_ZONE = re.compile(r"(:\d\d(?:\.\d+)?) ?([+-]\d\d):?(\d\d)")
-"""The end of a date with a zone as Jekyll writes it, such as ``12:00:00 +0800``."""
-
-_TYPE_SHARES: Mapping[MetadataType, float] = {"number": 0.8, "date": 0.5}
-"""The shares of the values of a key that make its field one of numbers or of dates: few texts look
-like dates by chance, but versions and names look like numbers."""
-
 _NAME_CHARACTERS = 40
 _MAX_COUNTED_NAMES = 20_000
 _NO_NAME = re.compile(r"[^\w-]+")
@@ -89,9 +70,9 @@ def check_metadata(declared: Mapping[str, MetadataType]) -> None:
             f"--metadata: {len(declared)} fields.", allowed=f"at most {MAX_METADATA_FIELDS}"
         )
     for name, kind in declared.items():
-        if kind not in METADATA_TYPES:
+        if kind not in FIELD_TYPES:
             raise ArgumentError(
-                f'--metadata: "{name}" has the type "{kind}".', allowed=", ".join(METADATA_TYPES)
+                f'--metadata: "{name}" has the type "{kind}".', allowed=", ".join(FIELD_TYPES)
             )
         if name in RESERVED_FIELDS:
             raise ArgumentError(
@@ -159,7 +140,7 @@ class MetadataReader:
                     count = counts.setdefault(name, Counter())
                     count.update(documents=1, values=len(texts))
                     for text in texts:
-                        count.update(_types_of(name, text, is_known=name in known))
+                        count.update(_types_of(text, is_known=name in known))
         names = sorted(
             (name for name in counts if name and name not in known),
             key=lambda name: (-counts[name]["documents"], name),
@@ -173,7 +154,7 @@ class MetadataReader:
             name not in fields or count[fields[name]] < count["values"]
             for name, count in counts.items()
         ):
-            self.new_fields[EXTRA] = "keyword"
+            self.new_fields[EXTRA] = KEYWORD.name
         self.file_fields |= self.new_fields
 
     def read_front(
@@ -187,10 +168,10 @@ class MetadataReader:
             name = self._front_name(key)
             kind = fields.get(name)
             for text in texts:
-                value = None if kind is None else _front_value(name, text, kind)
+                value = None if kind is None else _front_value(text, kind)
                 if value is not None:
                     values.setdefault(name, {})[value] = None
-                elif fields.get(EXTRA) == "keyword":
+                elif fields.get(EXTRA) == KEYWORD.name:
                     reason = f'of "{name}" {MISFIT} {kind}' if kind else _NO_FIELD
                     left[f'values {reason}, kept as text in "{EXTRA}"'] += 1
                     values.setdefault(EXTRA, {})[_cut(f"{key}: {text}")] = None
@@ -264,38 +245,34 @@ def _convert(name: str, value: object, kind: MetadataType) -> MetadataValue | No
 def _scalar(name: str, value: object, kind: MetadataType) -> MetadataScalar | None:
     if value is None:
         return None
-    match kind:
-        case "keyword":
-            return _keyword(name, value)
-        case "number":
-            return _number(name, value)
-        case "date":
-            return _date(name, value)
-
-
-def _front_value(name: str, text: str, kind: MetadataType) -> MetadataScalar | None:
     try:
-        return _scalar(name, _ZONE.sub(r"\1\2:\3", text) if kind == "date" else text, kind)
+        return FIELD_TYPES[kind].read(value)
+    except ValueError as error:
+        shown = repr(value)
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        message = f'The metadata field "{name}" has the value {shown}.'
+        raise ValueError(message, str(error)) from None
+
+
+def _front_value(text: str, kind: MetadataType) -> MetadataScalar | None:
+    try:
+        return FIELD_TYPES[kind].read(text)
     except ValueError:
         return None
 
 
-def _types_of(name: str, text: str, *, is_known: bool) -> Iterable[MetadataType]:
+def _types_of(text: str, *, is_known: bool) -> Iterable[MetadataType]:
     """Yield the types that a text of front matter may have. For a field whose type is not known,
     digits alone are no date, and those that begin with a zero no number."""
-    for kind in METADATA_TYPES:
-        is_odd = (kind == "number" and not _PLAIN_NUMBER.fullmatch(text)) or (
-            kind == "date" and "-" not in text
-        )
-        if (is_known or not is_odd) and _front_value(name, text, kind) is not None:
-            yield kind
+    for kind in FIELD_TYPES.values():
+        if (is_known or kind.is_likely(text)) and _front_value(text, kind.name) is not None:
+            yield kind.name
 
 
 def _type_from(count: Counter[str]) -> MetadataType:
-    for kind, share in _TYPE_SHARES.items():
-        if count[kind] >= share * count["values"]:
-            return kind
-    return "keyword"
+    values = count["values"]
+    enough = (kind for kind in FIELD_TYPES.values() if count[kind.name] >= kind.share * values)
+    return next(enough, KEYWORD).name
 
 
 def _cut(text: str) -> str:
@@ -303,49 +280,3 @@ def _cut(text: str) -> str:
     if len(text.encode()) <= MAX_KEYWORD_BYTES:
         return text
     return text.encode()[: MAX_KEYWORD_BYTES - 4].decode("utf-8", "ignore") + " ..."
-
-
-def _keyword(name: str, value: object) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, str | int | float):
-        raise _wrong(name, value, "a string, number or boolean, or a list of them")
-    text = nfc(str(value))
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_KEYWORD_BYTES:
-        raise _wrong(name, value, f"a keyword of at most {MAX_KEYWORD_BYTES:,} bytes")
-    if not is_unicode(text):
-        raise _wrong(name, value, "a keyword without lone surrogates")
-    return text or None
-
-
-def _number(name: str, value: object) -> int | float:
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = int(value) if value.lstrip("+-").isdigit() else float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(name, value, "a number, or a list of numbers")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise _wrong(name, value, "a finite number")
-    if isinstance(value, int) and abs(value) > EXACT_INTEGER:
-        raise _wrong(
-            name, value, f'an integer up to {EXACT_INTEGER:,}; declare ids as "{name}:keyword"'
-        )
-    return value if isinstance(value, int) else number
-
-
-def _date(name: str, value: object) -> str:
-    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    try:
-        period_ms(text)
-    except ValueError as error:
-        raise _wrong(name, value, str(error)) from None
-    return text
-
-
-def _wrong(name: str, value: object, allowed: str) -> ValueError:
-    shown = repr(value)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return ValueError(f'The metadata field "{name}" has the value {shown}.', allowed)

@@ -2,8 +2,8 @@
 
 ``chunks/`` has one document per chunk. ``id`` and ``doc_id`` are exact, ``title`` and ``content``
 analysed; none of them is stored. ``ordinal`` is a column for sorting and a point for look-ups.
-Declared metadata are exact terms (keyword), doubles (number) or the first millisecond of the period
-(date). They and ``doc_id`` are columns too, for sorting and for limits per document.
+Declared metadata are exact terms, doubles or longs, as ``query/field_types.py`` says of their type.
+They and ``doc_id`` are columns too, for sorting and for limits per document.
 ``record`` is a column of JSON with everything that a hit shows except its text: reading it costs a
 third of a stored field, which Lucene unpacks block by block. ``text`` is stored.
 
@@ -14,10 +14,10 @@ ordinal.
 Packing chunks needs no Java, so that worker processes can do it; ``java/Documents.java`` reads the
 bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, content, record
 and words, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
-field the number of its values, and the values (a string, a double, or the first millisecond of a
-period); the number of sentences, and the number of titles of sentences. Java analyses no text: the
-words are those of the title, of each sentence, of these titles and, unless they are those of the
-sentences, of the content, with a TEXT_END between two texts (see ``java/Words.java``).
+field the number of its values, and the values (a string, a double or a long); the number of
+sentences, and the number of titles of sentences. Java analyses no text: the words are those of the
+title, of each sentence, of these titles and, unless they are those of the sentences, of the
+content, with a TEXT_END between two texts (see ``java/Words.java``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from arag_search.corpus import (
 )
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
-from arag_search.query.fields import DOC_ID, MetadataType, period_ms
+from arag_search.query.field_types import FIELD_TYPES, MetadataType
+from arag_search.query.fields import DOC_ID
 from arag_search.query.forms import forms_of_chunk
 
 ENGINE = "lucene"
@@ -201,12 +202,11 @@ def _pack(
 
 
 def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:
-    if kind == "keyword":
-        _add_bytes(term_bytes(str(value), chunk), parts)
-    elif kind == "number":
-        parts.append(_DOUBLE.pack(float(value) + 0.0))  # so that a search for 0 finds -0
+    stored = FIELD_TYPES[kind].stored(value)
+    if isinstance(stored, str):
+        _add_bytes(term_bytes(stored, chunk), parts)
     else:
-        parts.append(_LONG.pack(period_ms(str(value))[0]))
+        parts.append((_DOUBLE if FIELD_TYPES[kind].storage == "double" else _LONG).pack(stored))
 
 
 def _add_bytes(data: bytes, parts: list[bytes]) -> None:

@@ -47,7 +47,8 @@ from arag_search.engines.lucene.schema import (
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType, MetadataType
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -498,7 +499,7 @@ def sort_text(sort: SortBy | None, metadata: Mapping[str, MetadataType]) -> str:
     """Return a sort as ``java/Searcher.java`` reads it; empty for None."""
     if sort is None:
         return ""
-    kind = "k" if _kind(sort.field, metadata) == "keyword" else "p"
+    kind = "p" if _type(sort.field, metadata).is_ordered else "k"
     return f"{kind}{'-' if sort.descending else '+'}{lucene_field(sort.field)}"
 
 
@@ -509,7 +510,7 @@ def fields_text(request: FieldsRequest, metadata: Mapping[str, MetadataType]) ->
         if name in TEXT_FIELDS:
             words.append(f"t{name}\0")
         else:
-            kind = "k" if _kind(name, metadata) == "keyword" else "p"
+            kind = "p" if _type(name, metadata).is_ordered else "k"
             words.append(f"{kind}{lucene_field(name)}\0")
     return "".join(words)
 
@@ -525,21 +526,19 @@ def fields_page(
         with_value = values.long()
         if name in TEXT_FIELDS:
             fields.append(FieldValues(name, with_value))
-        elif _kind(name, metadata) == "keyword":
+        elif not (kind := _type(name, metadata)).is_ordered:
             distinct = values.long()
             fields.append(FieldValues(name, with_value, distinct, values.counts()))
         else:
-            is_date = _kind(name, metadata) == "date"
-            ends = [
-                float(end) if is_date else _double(end) for end in (values.long(), values.long())
-            ]
+            value = _double if kind.storage == "double" else float
+            ends = [value(end) for end in (values.long(), values.long())]
             least, greatest = ends if with_value else (None, None)
             fields.append(FieldValues(name, with_value, least=least, greatest=greatest))
     return FieldsPage(chunks, tuple(fields))
 
 
-def _kind(name: str, metadata: Mapping[str, MetadataType]) -> MetadataType:
-    return "keyword" if name == DOC_ID else metadata[name]
+def _type(name: str, metadata: Mapping[str, MetadataType]) -> FieldType:
+    return KEYWORD if name == DOC_ID else FIELD_TYPES[metadata[name]]
 
 
 def _double(bits: int) -> float:

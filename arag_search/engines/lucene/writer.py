@@ -22,7 +22,8 @@ from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
 from arag_search.errors import AragError, BuildError, IndexLockedError
-from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE, MetadataType
+from arag_search.query.field_types import FIELD_TYPES, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
 
 _INDEX = "org.apache.lucene.index"
 RAM_BUFFER_MB = 16.0
@@ -204,7 +205,7 @@ class LuceneWriter:
             *(FORMS.values() if self._packer.language else (None, None)),
         )
         fields = [schema.lucene_field(name) for name in self._metadata]
-        kinds = "".join(kind[0] for kind in self._metadata.values())
+        kinds = "".join(FIELD_TYPES[kind].storage[0] for kind in self._metadata.values())
         writers = [index.writer for index in self._indexes]
         sentences = writers[1] if len(writers) > 1 else None
         fields = java_array("String", fields)

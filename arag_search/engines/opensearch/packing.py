@@ -15,7 +15,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
-from arag_search.query.fields import MetadataType
+from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.forms import forms_of_chunk
 
 
@@ -82,6 +82,6 @@ def _check_lengths(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> None:
     term_bytes(chunk.doc_id, chunk)
     for name, kind in metadata.items():
         value = chunk.metadata.get(name)
-        if kind == "keyword" and value is not None:
+        if FIELD_TYPES[kind].storage == "term" and value is not None:
             for scalar in value if isinstance(value, tuple) else (value,):
                 term_bytes(str(scalar), chunk)

@@ -6,8 +6,8 @@ name what is searched. The alias ``<physical>.building`` exists while a build is
 bulks are written through it, so that they never recreate a deleted index.
 
 Documents have their ordinal as ``_id`` and are routed by ``doc_id``. ``record`` is stored and not
-indexed: hits show it and queries do not see it. Declared metadata are exact terms (keyword),
-doubles (number) or the first millisecond of the period (date) in ``metadata.<name>``.
+indexed: hits show it and queries do not see it. Declared metadata are exact terms, doubles or
+longs in ``metadata.<name>``, as ``query/field_types.py`` says of their type.
 
 Settings and mappings are in ``opensearch/*.json``. The mapping of the chunks has our ``_meta``; an
 index without it is not ours.
@@ -27,20 +27,18 @@ import orjson
 
 from arag_search.corpus import (
     Chunk,
-    MetadataScalar,
     MetadataValue,
     PassageOutline,
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
+from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
 from arag_search.query.fields import (
     CONTENT,
     DOC_ID,
     FORMS,
     TEXT_FIELDS,
     TITLE,
-    MetadataType,
-    period_ms,
 )
 from arag_search.query.forms import ChunkForms
 
@@ -157,8 +155,8 @@ def index_body(
 
 def metadata_properties(metadata: Mapping[str, MetadataType]) -> dict[str, Any]:
     """Return the mapping of metadata fields."""
-    types = {"keyword": "keyword", "number": "double", "date": "long"}
-    return {field: {"type": types[kind]} for field, kind in metadata.items()}
+    types: dict[Storage, str] = {"term": "keyword", "double": "double", "long": "long"}
+    return {name: {"type": types[FIELD_TYPES[kind].storage]} for name, kind in metadata.items()}
 
 
 @functools.cache
@@ -229,18 +227,10 @@ def _indexed(
     for name, kind in declared.items():
         value = values.get(name)
         if isinstance(value, tuple):
-            terms[name] = [_term(scalar, kind) for scalar in value]
+            terms[name] = [FIELD_TYPES[kind].stored(scalar) for scalar in value]
         elif value is not None:
-            terms[name] = _term(value, kind)
+            terms[name] = FIELD_TYPES[kind].stored(value)
     return terms
-
-
-def _term(value: MetadataScalar, kind: MetadataType) -> str | float | int:
-    if kind == "keyword":
-        return str(value)
-    if kind == "number":
-        return float(value) + 0.0  # so that -0 is found as 0
-    return period_ms(str(value))[0]
 
 
 def chunk_of(source: Mapping[str, Any]) -> Chunk:

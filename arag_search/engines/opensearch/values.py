@@ -22,7 +22,8 @@ from arag_search.engines.opensearch.answers import BY_ORDINAL, count_of
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.physical import Searcher
 from arag_search.engines.opensearch.schema import opensearch_field
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType
+from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 
 _PER_SHARD = 10_000
 """The values that every shard returns for MAX_QUICK_VALUES of them."""
@@ -46,7 +47,7 @@ class FieldReader:
         total: Dsl = {"query": self._query, "size": 0, "track_total_hits": True}
         bodies = [
             total,
-            *(self._body(_aggregation(name, self._kind(name))) for name in request.fields),
+            *(self._body(_aggregation(name, self._storage(name))) for name in request.fields),
         ]
         answers = self._searcher.searches(
             [("chunk", body) for body in bodies], deadline=request.deadline
@@ -57,10 +58,11 @@ class FieldReader:
         )
         return FieldsPage(count_of(answers[0])[0], fields)
 
-    def _kind(self, name: str) -> str:
+    def _storage(self, name: str) -> Storage | None:
+        """Return what the values of a field are, None for a text."""
         if name in TEXT_FIELDS:
-            return "text"
-        return "keyword" if name == DOC_ID else self._metadata[name]
+            return None
+        return "term" if name == DOC_ID else FIELD_TYPES[self._metadata[name]].storage
 
     def _body(self, aggregations: Dsl) -> Dsl:
         # Where no hit is returned, the server takes a shortcut and says that it ended early.
@@ -75,10 +77,10 @@ class FieldReader:
 
     def _values(self, name: str, answer: Mapping[str, Any]) -> FieldValues:
         chunks = int(answer["doc_count"])
-        kind = self._kind(name)
-        if kind == "text":
+        storage = self._storage(name)
+        if storage is None:
             return FieldValues(name, chunks)
-        if kind == "keyword":
+        if storage == "term":
             return self._keywords(name, chunks, answer["values"])
         if not chunks:
             return FieldValues(name, 0)
@@ -130,13 +132,13 @@ class FieldReader:
                 deadline.check()
 
 
-def _aggregation(name: str, kind: str) -> Dsl:
-    if kind == "text":
+def _aggregation(name: str, storage: Storage | None) -> Dsl:
+    if storage is None:
         # A text without a word exists too, but has no term.
         return {"with": {"filter": {"prefix": {name: {"value": ""}}}}}
     field = opensearch_field(name)
     within: Dsl = {"filter": {"exists": {"field": field}}}
-    if kind == "keyword":
+    if storage == "term":
         terms = {
             "field": field,
             "size": MAX_QUICK_VALUES,

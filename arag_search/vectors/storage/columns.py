@@ -5,9 +5,9 @@ and each leads to the positions of the chunks that have it. Positions count from
 in corpus order. Fields are numbered: ``doc_id`` is 0, the declared ones follow by name.
 
 ``column-01.positions.npy``  uint32, the chunks of all values
-``column-01.values.npy``     numbers: float64, dates: int64 (milliseconds), one for each position
-``column-01.text.npy``       keywords: uint8, the UTF-8 of the values, concatenated
-``column-01.ends.npy``       keywords: int64, the ends of each value's text and positions
+``column-01.values.npy``     doubles: float64, longs: int64, one for each position
+``column-01.text.npy``       terms: uint8, the UTF-8 of the values, concatenated
+``column-01.ends.npy``       terms: int64, the ends of each value's text and positions
 ``column-01.segments.npy``   int64, the end of each segment's values
 """
 
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from arag_search.corpus import MetadataValue
-from arag_search.query.fields import DOC_ID, MetadataType, typed
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD, MetadataType, Storage, typed
+from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-_PARTS: Mapping[MetadataType, Mapping[str, str]] = {
-    "keyword": {"positions": "uint32", "text": "uint8", "ends": "int64", "segments": "int64"},
-    "number": {"positions": "uint32", "values": "float64", "segments": "int64"},
-    "date": {"positions": "uint32", "values": "int64", "segments": "int64"},
+_PARTS: Mapping[Storage, Mapping[str, str]] = {
+    "term": {"positions": "uint32", "text": "uint8", "ends": "int64", "segments": "int64"},
+    "double": {"positions": "uint32", "values": "float64", "segments": "int64"},
+    "long": {"positions": "uint32", "values": "int64", "segments": "int64"},
 }
 
 
 def numbered_fields(metadata: Mapping[str, MetadataType]) -> dict[str, tuple[int, MetadataType]]:
     """Return number and type of every field that a scope can name."""
-    fields: list[tuple[str, MetadataType]] = [(DOC_ID, "keyword"), *sorted(metadata.items())]
+    fields: list[tuple[str, MetadataType]] = [(DOC_ID, KEYWORD.name), *sorted(metadata.items())]
     return {name: (number, kind) for number, (name, kind) in enumerate(fields)}
 
 
@@ -56,8 +57,12 @@ def column_files(folder: Path, metadata: Mapping[str, MetadataType]) -> list[Pat
     return [
         _file(folder, number, part)
         for number, kind in numbered_fields(metadata).values()
-        for part in _PARTS[kind]
+        for part in _parts(kind)
     ]
+
+
+def _parts(kind: MetadataType) -> Mapping[str, str]:
+    return _PARTS[FIELD_TYPES[kind].storage]
 
 
 def _file(folder: Path, number: int, part: str) -> Path:
@@ -72,7 +77,7 @@ class ColumnsWriter:
         self._writers: dict[str, dict[str, ArrayWriter]] = {
             name: {part: ArrayWriter(_file(folder, number, part), dtype) for part, dtype in parts}
             for name, (number, kind) in self._fields.items()
-            for parts in [_PARTS[kind].items()]
+            for parts in [_parts(kind).items()]
         }
         self._chunks = 0
 
@@ -128,11 +133,13 @@ class Columns:
     def __init__(self, folder: Path, metadata: Mapping[str, MetadataType], chunks: int) -> None:
         """Map the columns. Raises VectorsDamagedError."""
         self._chunks = chunks
-        self._kinds = {name: kind for name, (_, kind) in numbered_fields(metadata).items()}
+        self._storage = {
+            name: FIELD_TYPES[kind].storage for name, (_, kind) in numbered_fields(metadata).items()
+        }
         self._arrays: dict[str, dict[str, NDArray[Any]]] = {
             name: {
                 part: map_array(_file(folder, number, part), dtype, (None,))
-                for part, dtype in _PARTS[kind].items()
+                for part, dtype in _parts(kind).items()
             }
             for name, (number, kind) in numbered_fields(metadata).items()
         }
@@ -160,11 +167,11 @@ class Columns:
             case NumberRange():
                 lower = None if node.lower is None else (node.lower, node.include_lower)
                 upper = None if node.upper is None else (node.upper, node.include_upper)
-                return self._between(node.field, "number", lower, upper)
+                return self._between(node.field, "double", lower, upper)
             case DateRange():
                 first = None if node.first_ms is None else (node.first_ms, True)
                 end = None if node.end_ms is None else (node.end_ms, False)
-                return self._between(node.field, "date", first, end)
+                return self._between(node.field, "long", first, end)
             case And():
                 included = [self.matches(child) for child in node.positive]
                 excluded = [self.matches(child.child) for child in node.excluded]
@@ -178,7 +185,7 @@ class Columns:
         import numpy as np
 
         mask = np.zeros(self._chunks, np.bool_)
-        if self._kinds.get(field) != "keyword":
+        if self._storage.get(field) != "term":
             return mask
         arrays = self._arrays[field]
         wanted = value.encode()
@@ -194,7 +201,7 @@ class Columns:
     def _between(
         self,
         field: str,
-        kind: MetadataType,
+        storage: Storage,
         lower: tuple[float, bool] | None,
         upper: tuple[float, bool] | None,
     ) -> Mask:
@@ -203,7 +210,7 @@ class Columns:
         import numpy as np
 
         mask = np.zeros(self._chunks, np.bool_)
-        if self._kinds.get(field) != kind:
+        if self._storage.get(field) != storage:
             return mask
         arrays = self._arrays[field]
         first = 0

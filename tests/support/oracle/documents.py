@@ -13,7 +13,8 @@ from typing import assert_never
 import regex
 
 from arag_search.corpus import Chunk
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType, typed
+from arag_search.query.field_types import MetadataType, typed
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import (
     And,

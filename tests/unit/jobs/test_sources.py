@@ -311,7 +311,7 @@ def test_an_integer_that_a_number_does_not_tell_from_its_neighbours_is_refused(
     source = source_of("c.jsonl", json.dumps({"text": "a", "n": value}), metadata="n:number")
     ((_, error),) = source.documents()
     assert isinstance(error, SourceError)
-    assert 'declare ids as "n:keyword"' in error.allowed
+    assert "declare it as a keyword for ids" in error.allowed
 
 
 # Other formats

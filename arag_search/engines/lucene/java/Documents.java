@@ -201,8 +201,8 @@ public final class Documents {
             }
             Field field = pool.get(number);
             switch (kind) {
-                case 'k' -> field.setStringValue(string());
-                case 'n' -> field.setDoubleValue(batch.getDouble());
+                case 't' -> field.setStringValue(string());
+                case 'd' -> field.setDoubleValue(batch.getDouble());
                 default -> field.setLongValue(batch.getLong());
             }
             return field;
@@ -210,8 +210,8 @@ public final class Documents {
 
         private Field newField() {
             return switch (kind) {
-                case 'k' -> new KeywordField(name, "", Field.Store.NO);
-                case 'n' -> new DoubleField(name, 0.0, Field.Store.NO);
+                case 't' -> new KeywordField(name, "", Field.Store.NO);
+                case 'd' -> new DoubleField(name, 0.0, Field.Store.NO);
                 default -> new LongField(name, 0L, Field.Store.NO);
             };
         }

@@ -1,0 +1,263 @@
+"""The types of metadata fields: one table, which everything asks that depends on a type.
+
+A type says how a value is read from a record, stored, asked for in a query and written. What it is
+stored as decides the rest: an exact term, a double or a long. Terms are asked for one by one, and
+counted; doubles and longs have an order, are asked for by ranges, and are summed up by the least
+and the greatest.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from calendar import isleap, monthrange
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from arag_search.corpus import MetadataScalar, is_unicode, nfc
+from arag_search.errors import ArgumentError
+from arag_search.query.limits import EXACT_INTEGER
+from arag_search.query.problems import INEXACT_NUMBER, NOT_A_VALUE, fill
+
+MetadataType = Literal["keyword", "number", "date"]
+Storage = Literal["term", "double", "long"]
+
+MAX_KEYWORD_BYTES = 4_096
+"""The longest keyword value in bytes of UTF-8; a longer value is rejected."""
+
+
+def _always(_: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A type of metadata fields.
+
+    ``read`` makes a value of what a record or front matter has, None if it is empty; ``stored``
+    returns it as engines keep and compare it. Both raise ValueError, which says what is allowed.
+    ``holds`` says whether a text in a query is a value, ``is_exact`` whether it is told apart from
+    all others, and ``allowed`` how values of a field ``{name}`` are written. ``written`` returns
+    the least or greatest double or long as a query writes it.
+
+    A key of front matter gets a field of this type if a ``share`` of its values are of the type,
+    and ``is_likely`` to be meant as such.
+    """
+
+    name: MetadataType
+    storage: Storage
+    read: Callable[[object], MetadataScalar | None]
+    stored: Callable[[MetadataScalar], str | float]
+    share: float
+    allowed: str = ""
+    holds: Callable[[str], bool] = _always
+    is_exact: Callable[[str], bool] = _always
+    is_likely: Callable[[str], bool] = _always
+    written: Callable[[float], str] = str
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether queries ask for ranges of values."""
+        return self.storage != "term"
+
+    def problem(self, text: str, field: str) -> str:
+        """Return why a query cannot ask whether a field has this value; empty if it can."""
+        if not self.is_exact(text):
+            return fill(INEXACT_NUMBER, name=field)
+        allowed = self.allowed.format(name=field)
+        return "" if self.holds(text) else NOT_A_VALUE.format(field, self.name, allowed)
+
+
+# Keywords
+
+
+def _read_keyword(value: object) -> str | None:
+    if not isinstance(value, str | int | float):
+        raise ValueError("a string, number or boolean, or a list of them")
+    text = nfc(scalar_text(value))
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_KEYWORD_BYTES:
+        raise ValueError(f"a keyword of at most {MAX_KEYWORD_BYTES:,} bytes")
+    if not is_unicode(text):
+        raise ValueError("a keyword without lone surrogates")
+    return text or None
+
+
+def scalar_text(value: MetadataScalar) -> str:
+    """Return a value of metadata as text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# Numbers
+
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+def number_text(number: float) -> str:
+    """Return a number as text, without a fraction if it is whole."""
+    is_whole = abs(number) <= EXACT_INTEGER and number == int(number)
+    return str(int(number)) if is_whole else repr(number)
+
+
+def _read_number(value: object) -> int | float:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = int(value) if value.lstrip("+-").isdigit() else float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("a number, or a list of numbers")
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:
+        is_finite = False
+    if not is_finite:
+        raise ValueError("a finite number")
+    if isinstance(value, int) and abs(value) > EXACT_INTEGER:
+        raise ValueError(f"an integer up to {EXACT_INTEGER:,}; declare it as a keyword for ids")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
+
+
+def _is_exact_number(text: str) -> bool:
+    digits = text.lstrip("+-")
+    return not (digits.isascii() and digits.isdigit()) or int(digits[:400]) <= EXACT_INTEGER
+
+
+# Dates: a year, a month, a day or a moment, in UTC
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
+_DATE = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
+    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
+    r"(?P<zone>Z|[+-]\d\d:\d\d)?)?)?)?"
+)
+_ZONE = re.compile(r"(:\d\d(?:\.\d+)?) ?([+-]\d\d):?(\d\d)")
+"""The end of a date with a zone as Jekyll writes it, such as ``12:00:00 +0800``."""
+
+_DATES = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 2001-05-31T12:00"
+
+
+def period_ms(text: str) -> tuple[int, int]:
+    """Return the first millisecond of the period that ``text`` names, and the first one after it.
+
+    Milliseconds count from 1970 in UTC, negative before. A moment without a zone is in UTC. A
+    year, month, day, minute or second is a period of its usual length; a moment with a fraction of
+    a second is 1 ms long. Raises ValueError, which says what is allowed, for text that is no date.
+    """
+    match = _DATE.fullmatch(text) if text.isascii() else None
+    if match is None:
+        raise ValueError(_DATES)
+    year = int(match["year"])
+    month = int(match["month"] or 1)
+    day = int(match["day"] or 1)
+    try:
+        start = datetime(
+            year,
+            month,
+            day,
+            int(match["hour"] or 0),
+            int(match["minute"] or 0),
+            int(match["second"] or 0),
+            tzinfo=UTC,
+        )
+    except ValueError as error:
+        raise ValueError(f"{_DATES} ({error})") from None
+    first = (start - _EPOCH) // _MILLISECOND
+    if match["month"] is None:
+        return first, first + (366 if isleap(year) else 365) * _DAY_MS
+    if match["day"] is None:
+        return first, first + monthrange(year, month)[1] * _DAY_MS
+    zone = match["zone"]
+    if zone and zone != "Z":
+        minutes = int(zone[1:3]) * 60 + int(zone[4:6])
+        first -= (minutes if zone[0] == "+" else -minutes) * 60_000
+    if match["fraction"]:
+        first += int(match["fraction"].ljust(3, "0")[:3])
+        return first, first + 1
+    if match["second"]:
+        return first, first + 1_000
+    return first, first + (60_000 if match["hour"] else _DAY_MS)
+
+
+def date_text(first_ms: float) -> str:
+    """Return the shortest date whose period begins at a millisecond: a year, a day or a moment.
+
+    Milliseconds outside of the years 1 to 9999, which a zone can cause, become the nearest year.
+    """
+    try:
+        moment = _EPOCH + int(first_ms) * _MILLISECOND
+    except OverflowError:
+        return "0001" if first_ms < 0 else "9999"
+    day = f"{moment.year:04}-{moment.month:02}-{moment.day:02}"
+    if moment.microsecond:
+        return f"{day}T{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+    if moment.second or moment.minute or moment.hour:
+        return f"{day}T{moment:%H:%M:%S}".removesuffix(":00")
+    return f"{moment.year:04}" if day.endswith("-01-01") else day
+
+
+def _read_date(value: object) -> str:
+    is_text = isinstance(value, str | int) and not isinstance(value, bool)
+    text = _ZONE.sub(r"\1\2:\3", str(value)) if is_text else ""
+    period_ms(text)
+    return text
+
+
+def _is_date(text: str) -> bool:
+    try:
+        period_ms(text)
+    except ValueError:
+        return False
+    return True
+
+
+# The table
+
+
+KEYWORD: Final = FieldType("keyword", "term", _read_keyword, stored=str, share=math.inf)
+NUMBER: Final = FieldType(
+    "number",
+    "double",
+    _read_number,
+    stored=lambda value: float(value) + 0.0,  # so that a search for 0 finds -0
+    share=0.8,  # versions and names look like numbers
+    allowed="{name}:1678, {name}:>=1670 or {name}:[1670 TO 1680]",
+    holds=_is_number,
+    is_exact=_is_exact_number,
+    is_likely=lambda text: _PLAIN_NUMBER.fullmatch(text) is not None,
+    written=number_text,
+)
+DATE: Final = FieldType(
+    "date",
+    "long",
+    _read_date,
+    stored=lambda value: period_ms(str(value))[0],
+    share=0.5,  # few texts look like dates by chance
+    allowed=_DATES,
+    holds=_is_date,
+    is_likely=lambda text: "-" in text,
+    written=date_text,
+)
+
+FIELD_TYPES: Mapping[str, FieldType] = {type.name: type for type in (KEYWORD, NUMBER, DATE)}
+"""All types by their names. A new field of front matter gets the first that enough values have,
+else KEYWORD."""
+
+
+def typed(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
+    """Return a value as its field stores and compares it; a date becomes its first millisecond
+    since 1970.
+
+    Raises ArgumentError, with ``where``, for a value that is not of the type.
+    """
+    try:
+        return FIELD_TYPES[kind].stored(value)
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
