@@ -9,32 +9,27 @@ the index, the first search of a fresh process, the way of a search through the 
 of the code. A ratio above 1 is slower or larger than the commit. Its range is an interval of
 the median of the pairs at 95 % (order statistics); where it contains 1, the difference is not
 resolved. A column is added to the file of results, beside the figures of the commit that
-``--baseline`` took.
+``--baseline`` took. Searches and replies are in time of the thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import json
-import math
-import os
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from io import BytesIO
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from arag_search.search.index import open_index
-from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_in
-from bench.report.rounds import interleaved, timed
+from bench.replay.against import BENCH_THEN, Side, environment, exported
+from bench.report.rounds import interleaved, median_interval, timed
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.speed.queries import SEED, logical_queries
 from index_jobs.build.new_index import build_index
@@ -51,8 +46,6 @@ SIZES = ("files entered", "changes of room", "index", "lines", "statements", "fi
 CODE = ("arag_search", "index_jobs", "bench")
 
 _ROOT = Path(__file__).parents[1]
-_BENCH_THEN = "bench_then"
-_SOURCES = (*CODE, "configs", "opensearch", "pyproject.toml")
 _FIRST_SEARCH = (
     "import sys, arag_search; index = arag_search.open_index(sys.argv[1]); "
     "sys.exit(not index.logical_search(sys.argv[2]).hits)"
@@ -82,7 +75,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="arag-bench-", dir=options.work))
         )
-        trees = {"then": _exported(options.against, folder / "then")}
+        trees = {"then": exported(options.against, folder / "then")}
         if not options.baseline:
             trees["now"] = _ROOT
         build_index([str(corpus)], folder / "index")
@@ -98,11 +91,13 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             pairs = (number + 1) * options.pairs // starts - number * options.pairs // starts
             with _sides(trees, folder / str(number), corpus) as sides:
                 for work, seconds in timings.items():
-                    timers = {name: side.timer(work, texts) for name, side in sides.items()}
+                    timers = {
+                        name: _timer(side, trees[name], work, texts) for name, side in sides.items()
+                    }
                     measured = interleaved(timers, pairs, warm_up=WARM_UP[work]).seconds
                     for name, spent in measured.items():
                         seconds[name] += spent
-                sizes = sizes or {name: side.sizes(trees[name]) for name, side in sides.items()}
+                sizes = sizes or {name: _sizes(side, trees[name]) for name, side in sides.items()}
     if options.baseline:
         figure = _baseline(options.against, timings, sizes["then"])
     else:
@@ -115,12 +110,12 @@ _WORKS = {"search": "ms", "reply": "ms", "build": "s", "first search": "s"}
 
 
 @contextmanager
-def _sides(trees: Mapping[str, Path], folder: Path, corpus: Path) -> Iterator[dict[str, _Side]]:
+def _sides(trees: Mapping[str, Path], folder: Path, corpus: Path) -> Generator[dict[str, Side]]:
     """Start a process for each tree; each builds its index first."""
     folder.mkdir()
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(_Side.started(tree, folder / name, corpus))
+            name: stack.enter_context(Side.started(tree, folder / name, corpus))
             for name, tree in trees.items()
         }
 
@@ -151,104 +146,26 @@ def _column(
     return Figure(name, tuple(rows), {"seconds": timings, "sizes": sizes})
 
 
-def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Return an interval of the median: the closest pair of order statistics that contains it with
-    a probability of at least ``level`` for any distribution; with few values, their range."""
-    ordered, count = sorted(values), len(values)
-    outside, rank = 2 * 0.5**count, 0
-    while rank + 1 <= (count - 1) // 2:
-        outside += 2 * math.comb(count, rank + 1) * 0.5**count
-        if outside > 1 - level:
-            break
-        rank += 1
-    return ordered[rank], ordered[-1 - rank]
+def _timer(side: Side, tree: Path, work: str, texts: Sequence[str]) -> Callable[[], float]:
+    """Return a function that does the work once and returns its seconds, those of searches and
+    replies for one query."""
+    if work != "first search":
+        return side.timer(work, texts)
+    command = (sys.executable, "-c", _FIRST_SEARCH, str(side.index), texts[0])
+    folder = side.index.parent  # from where Python finds no other sources
+    run = partial(subprocess.run, command, env=environment(tree), cwd=folder, check=True)
+    return lambda: timed(run)
 
 
-def _exported(commit: str, folder: Path) -> Path:
-    """Unpack the sources of a commit into a new folder. Raises BenchError without such a commit."""
-    try:
-        packed = subprocess.run(
-            ("git", "archive", commit, *_SOURCES), cwd=_ROOT, capture_output=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise BenchError(
-            "The sources of the commit cannot be had.",
-            where=commit,
-            allowed="a commit of this repository",
-            do="Run the bench in a clone with its whole history (git fetch --unshallow).",
-        ) from error
-    with tarfile.open(fileobj=BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
-    (folder / "bench").rename(folder / _BENCH_THEN)
-    return folder
-
-
-class _Side:
-    """A process that searches and builds with the sources of one tree."""
-
-    def __init__(self, process: subprocess.Popen[str], tree: Path, folder: Path) -> None:
-        self._process = process
-        self._environment = _environment(tree)
-        self.index = folder / "index"
-
-    @classmethod
-    @contextmanager
-    def started(cls, tree: Path, folder: Path, corpus: Path) -> Iterator[_Side]:
-        """Start the process; it builds its index first."""
-        folder.mkdir()
-        with subprocess.Popen(
-            (sys.executable, "-m", "bench.budgets_worker", str(corpus), str(folder)),
-            env=_environment(tree),
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            side = cls(process, tree, folder)
-            side.ask({"do": "build", "to": str(side.index)})
-            yield side
-            process.communicate()  # its standard input ends, and so does the process
-
-    def ask(self, request: Mapping[str, object]) -> Any:
-        """Send a request to the process and return its answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        if not (line := self._process.stdout.readline()):
-            raise BenchError("A process of the comparison ended.", where=str(request)[:200])
-        return json.loads(line)
-
-    def timer(self, work: str, texts: Sequence[str]) -> Callable[[], float]:
-        """Return a function that does the work once and returns its seconds, those of searches and
-        replies for one query."""
-        if work == "first search":
-            command = (sys.executable, "-c", _FIRST_SEARCH, str(self.index), texts[0])
-            return lambda: timed(lambda: self._run(command))
-        return lambda: self.ask({"do": work, "texts": texts})
-
-    def _run(self, command: Sequence[str]) -> None:
-        """Run a program with the sources of the tree, from where Python finds no others."""
-        subprocess.run(command, env=self._environment, cwd=self.index.parent, check=True)
-
-    def sizes(self, tree: Path) -> dict[str, int]:
-        """Return the figures of ``SIZES``."""
-        code = (*CODE, _BENCH_THEN)
-        files = [path for part in code for path in (tree / part).rglob("*.py")]
-        sources = [path.read_text("utf-8") for path in files]
-        nodes = (node for source in sources for node in ast.walk(ast.parse(source)))
-        traced = self.ask({"do": "trace"})
-        index = sum(path.stat().st_size for path in self.index.rglob("*") if path.is_file())
-        statements = sum(isinstance(node, ast.stmt) for node in nodes)
-        lines = sum(source.count("\n") for source in sources)
-        values = (traced["files entered"], traced["changes of room"], index, lines, statements)
-        return dict(zip(SIZES, (*values, len(files)), strict=True))
-
-
-def _environment(tree: Path) -> dict[str, str]:
-    """Return variables with which Python imports the package of a tree and the bench of this one.
-
-    The bench of the tree is in another folder, so that it is not found first.
-    """
-    path = os.pathsep.join((str(tree), str(_ROOT)))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""}
+def _sizes(side: Side, tree: Path) -> dict[str, int]:
+    """Return the figures of ``SIZES``."""
+    code = (*CODE, BENCH_THEN)
+    files = [path for part in code for path in (tree / part).rglob("*.py")]
+    sources = [path.read_text("utf-8") for path in files]
+    nodes = (node for source in sources for node in ast.walk(ast.parse(source)))
+    traced = side.ask({"do": "trace"})
+    index = sum(path.stat().st_size for path in side.index.rglob("*") if path.is_file())
+    statements = sum(isinstance(node, ast.stmt) for node in nodes)
+    lines = sum(source.count("\n") for source in sources)
+    values = (traced["files entered"], traced["changes of room"], index, lines, statements)
+    return dict(zip(SIZES, (*values, len(files)), strict=True))

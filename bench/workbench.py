@@ -108,6 +108,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def command_line() -> list[str]:
+    """Return the arag-search command of this environment."""
+    script = Path(sys.executable).parent / "arag-search"
+    if script.exists():
+        return [str(script)]
+    return [sys.executable, "-c", "from arag_search.cli.app import main; main()"]
+
+
 def last_lines(output: str, count: int = 4) -> list[str]:
     """Return the last lines of what a process printed."""
     return output.strip().splitlines()[-count:]

@@ -30,7 +30,7 @@ from bench.cluster.cluster import local_cluster
 from bench.data import corpus_in
 from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
-from bench.speed.keyword import SEED, copies, write
+from bench.speed.copies import SEED, copies, write
 from bench.workbench import say, set_up
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

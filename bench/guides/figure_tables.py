@@ -74,6 +74,8 @@ def _aims(rows: Sequence[Row]) -> str:
     return aims[0] if len(set(aims)) == 1 else "; ".join(aims)
 
 
+CLIENTS = ("1 client", "16 clients")
+
 SPEED = (
     Line(
         "building an index, against a bare loop that adds ready documents",
@@ -89,29 +91,33 @@ SPEED = (
             "efficiency/anserini/time of ours over Anserini, sentences",
         ),
     ),
-    Line(
-        "logical search without snippets, against a bare loop with prebuilt queries",
-        "{0.value:.2f}",
-        ("efficiency/search/throughput of ours to the bare loop",),
+    *(
+        Line(
+            f"{what} (`bench speed`), 6,119 passages: 1 client; 16",
+            "{0.value:.2f}; {1.value:.2f}",
+            tuple(f"speed/rates, 6,119 passages/rate of {sides}, {of}" for of in CLIENTS),
+        )
+        for what, sides in (
+            (
+                "rate of recorded queries over bare Lucene, queries prebuilt",
+                "ours over bare Lucene",
+            ),
+            ("rate of words over Pyserini", "ours, words over Pyserini"),
+            ("rate of words over bm25s", "ours, words over bm25s"),
+            ("`keyword_search` over A-RAG's scan", "keyword_search over A-RAG's scan"),
+            (
+                "rate on OpenSearch over its bare client, requests prebuilt",
+                "ours on OpenSearch over bare OpenSearch",
+            ),
+        )
     ),
     Line(
-        "the same without feedback for queries that match nothing, which the loop does not give"
-        " either",
-        "{0.value:.2f}",
-        ("efficiency/search/the same without feedback",),
-    ),
-    Line(
-        "`keyword_search` against a scan, 612,300 passages",
-        "{0.value:.0f} times as fast",
-        ("efficiency/keyword/100x (612,300 passages): speed of ours to the scan",),
-    ),
-    Line(
-        "`import arag_search`; first search of a fresh process, in Python; by command",
-        "{0.value:.0f} ms; {1.value:.1f} s; {2.value:.1f} s",
-        (
-            "efficiency/startup/import",
-            "efficiency/startup/first search in Python",
-            "efficiency/startup/first search by command",
+        "a session by MCP, its processor time over that of bare Lucene (`bench speed`): start;"
+        " first call; other calls; warm",
+        "{0.value:.1f}; {1.value:.1f}; {2.value:.1f}; {3.value:.1f}",
+        tuple(
+            f"speed/session, 6,119 passages/mcp, {part}: time over bare Lucene"
+            for part in ("start", "first call", "other calls", "warm")
         ),
     ),
     Line(
@@ -121,15 +127,6 @@ SPEED = (
         (
             "offline/2wikimultihopqa/evidence recall",
             "offline/2wikimultihopqa/recall of one BM25 query, same tokens",
-        ),
-    ),
-    Line(
-        "search on OpenSearch against bare opensearch-py with the same requests"
-        " (`bench opensearch_search`): 1 client; 16 threads; the same with snippets",
-        "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}, {3.value:.2f}",
-        tuple(
-            f"opensearch/search/throughput of ours to the bare client, {of}"
-            for of in ("1 client", "16 clients", "1 client, snippets", "16 clients, snippets")
         ),
     ),
     Line(
@@ -175,7 +172,7 @@ SPEED = (
 def speed(kept: Kept) -> list[str]:
     """Return the table of speed in README."""
     lines = [figure.text(kept) for figure in SPEED if figure.is_kept(kept)]
-    return table(("figure", "measured", "aim"), lines, "efficiency all")
+    return table(("figure", "measured", "aim"), lines, "speed")
 
 
 def current(kept: Kept) -> list[str]:
@@ -210,41 +207,6 @@ def offline(kept: Kept) -> list[str]:
             lines.append(markdown.line([title, f"{questions:,}", *cells]))
     head = ("data set", "questions", "evidence recall", "of one BM25 query", "tokens of each")
     return table(head, lines, "offline")
-
-
-def build_cost(kept: Kept) -> list[str]:
-    """Return the table of what building each side of the replay costs."""
-    lines: list[str] = []
-    if kept.has("replay"):
-        figure = kept.figure("replay/build")
-        rows = {row.what: row for row in figure.rows}
-        for side, note in figure.details["notes"].items():
-            seconds, peak = rows[f"{side}: seconds"], rows.get(f"{side}: peak memory")
-            cells = [_value(seconds), _value(rows[f"{side}: on disk"])]
-            lines.append(markdown.line([side, *cells, "" if peak is None else _value(peak), note]))
-        lines += _gaps(figure.details["gaps"], 5)
-    head = ("side", "seconds", "MB on disk", "MB of memory at most", "what it does")
-    return table(head, lines, "replay")
-
-
-def replay(kept: Kept) -> list[str]:
-    """Return the table of throughput and latency of each side, with 1 and with 16 clients."""
-    lines: list[str] = []
-    clients = ("1 client", "16 clients")
-    if kept.has("replay"):
-        figure = kept.figure("replay/replay")
-        rows = {row.what: row for row in figure.rows}
-        for side, input in figure.details["given"].items():
-            cells = [
-                _value(rows[f"{side}, {of}: {what}"])
-                for of in clients
-                for what in ("QPS", "mean", "P50", "P95", "P99")
-            ]
-            lines.append(markdown.line([side, input.split(",")[0], *cells]))
-        lines += _gaps(figure.details["gaps"], 12)
-    latencies = ("mean", "P50", "P95", "P99")
-    head = ("side", "is given", f"QPS, {clients[0]}", *latencies, f"QPS, {clients[1]}", *latencies)
-    return table(head, lines, "replay")
 
 
 def retrieval(kept: Kept) -> list[str]:
@@ -550,14 +512,6 @@ def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
     return [*markdown.head(head), *lines]
 
 
-def _gaps(gaps: Mapping[str, str], cells: int) -> list[str]:
-    """Return a line with the reason for each side that was not measured."""
-    return [
-        markdown.line([side, f"not measured: {why}", *[""] * (cells - 2)])
-        for side, why in gaps.items()
-    ]
-
-
 def _value(row: Row) -> str:
     return shown_number(row.value)
 
@@ -572,8 +526,6 @@ TABLES: Mapping[str, Table] = {
     "speed": speed,
     "current": current,
     "offline": offline,
-    "build cost": build_cost,
-    "replay": replay,
     "retrieval": retrieval,
     "gold chain": gold_chain,
     "gold chain claims": gold_chain_claims,

@@ -33,7 +33,7 @@ DOCUMENTS = (
     *(
         f"bench/studies/{name}.md"
         for name in (
-            *("agent", "gold_chain", "growth", "manuals", "papers", "replay", "retrieval"),
+            *("agent", "gold_chain", "growth", "manuals", "papers", "retrieval"),
             *("speed", "vectors"),
         )
     ),

@@ -27,23 +27,25 @@ Scored = list[tuple[str, float]]
 """Ids and scores of hits, best first."""
 
 
+def check_bm25s() -> str:
+    """Return the version of bm25s. Raises MissingExtraError."""
+    try:
+        import bm25s  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError as error:
+        raise missing_extra("bench", "bm25s") from error
+    return version("bm25s")
+
+
 class Bm25s:
     """bm25s over tokenised passages, in Lucene's variant of BM25."""
 
     def __init__(self, ids: Sequence[str], words: Sequence[Sequence[str]], k1: float, b: float):
-        """Index the passages. Raises MissingExtraError."""
-        try:
-            import bm25s
-        except ImportError as error:
-            raise missing_extra("bench", "bm25s") from error
+        """Index the passages."""
+        import bm25s
+
         self._ids = ids
         self._index: Any = bm25s.BM25(k1=k1, b=b, method="lucene")
         self._index.index([list(terms) for terms in words], show_progress=False)
-        self.version = version("bm25s")
-
-    def save(self, folder: Path) -> None:
-        """Write the index to a folder."""
-        self._index.save(str(folder), show_progress=False)
 
     def search(self, words: Sequence[str], top_k: int) -> Scored:
         """Return the best passages with any of the words; the order of equal scores is

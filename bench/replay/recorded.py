@@ -13,6 +13,7 @@ from typing import Any, cast
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import changed_preset
 from arag_search.agent.record import Record
+from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
 from arag_search.query.parser import Operator
@@ -27,6 +28,7 @@ from arag_search.tools.preset import Preset
 from arag_search.tools.registry import TOOLS, QueryForm
 from bench import BenchError
 from bench.quality.question_words import words_query
+from bench.speed.queries import logical_queries
 
 SEED = 1714
 """The seed of the choice of queries if there are more than wanted."""
@@ -123,6 +125,13 @@ def recorded(text: str, index: Index, *, default_operator: Operator = "OR") -> R
         return None
     shown = text if default_operator == "OR" else str(tree)
     return RecordedQuery(shown, tree, words[:MAX_LEAVES], tuple(keywords[:MAX_KEYWORDS]))
+
+
+def drawn_queries(index: Index, chunks: Sequence[Chunk], count: int) -> RecordedQueries:
+    """Draw ``count`` logical queries from chunks, as though they were recorded, less those without
+    a word. Raises BenchError if the chunks are too few."""
+    drawn = (recorded(query.text, index) for query in logical_queries(chunks, count))
+    return RecordedQueries([query for query in drawn if query is not None], {}, ())
 
 
 def _of_record(record: Record, index: Index, counts: Counter[str]) -> Iterator[RecordedQuery]:

@@ -10,7 +10,7 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,7 +21,7 @@ Side = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of medians over all rounds; ``low`` and ``high`` are of the ratios of each round."""
+    """A ratio of two sides, with the range of the rounds or an interval."""
 
     value: float
     low: float
@@ -44,11 +44,20 @@ class Timings:
         return statistics.median(self.seconds[side])
 
     def ratio(self, numerator: str, denominator: str) -> Ratio:
-        """Return the time of one side over that of another: above 1 the denominator is faster."""
-        pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
-        ratios = [above / below for above, below in pairs]
+        """Return the median time of one side over that of another, with the range of the rounds:
+        above 1 the denominator is faster."""
+        ratios = self._ratios(numerator, denominator)
         value = self.median_s(numerator) / self.median_s(denominator)
         return Ratio(value, min(ratios), max(ratios))
+
+    def paired(self, numerator: str, denominator: str) -> Ratio:
+        """Return the median of the ratios of the rounds with its interval at 95 %."""
+        ratios = self._ratios(numerator, denominator)
+        return Ratio(statistics.median(ratios), *median_interval(ratios))
+
+    def _ratios(self, numerator: str, denominator: str) -> list[float]:
+        pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
+        return [above / below for above, below in pairs]
 
 
 def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> Timings:
@@ -75,6 +84,19 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
     finally:
         gc.unfreeze()
     return Timings({name: tuple(spent) for name, spent in seconds.items()})
+
+
+def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Return an interval of the median: the closest pair of order statistics that contains it with
+    a probability of at least ``level`` for any distribution; with few values, their range."""
+    ordered, count = sorted(values), len(values)
+    outside, rank = 2 * 0.5**count, 0
+    while rank + 1 <= (count - 1) // 2:
+        outside += 2 * math.comb(count, rank + 1) * 0.5**count
+        if outside > 1 - level:
+            break
+        rank += 1
+    return ordered[rank], ordered[-1 - rank]
 
 
 def timed(work: Callable[[], object]) -> float:

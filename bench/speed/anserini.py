@@ -20,10 +20,9 @@ import orjson
 from bench import BenchError
 from bench.report.rounds import Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target
+from bench.speed.copies import copies, write
 from bench.speed.indexing import size_of
-from bench.speed.keyword import copies, write
-from bench.speed.startup import command_line
-from bench.workbench import Workbench, last_lines, say
+from bench.workbench import Workbench, command_line, last_lines, say
 
 TIMES = 8
 """The copies of the corpus that are built."""

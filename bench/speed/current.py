@@ -34,8 +34,7 @@ from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.report.rounds import percentile
 from bench.report.rows import Figure, Row, Target, circumstances, show
-from bench.speed.startup import command_line
-from bench.workbench import say
+from bench.workbench import command_line, say
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, Followed, sync_documents
 from index_jobs.updates.folder_index import OPTIONS

@@ -36,9 +36,9 @@ def test_every_bench_has_help_and_a_summary_of_one_sentence(
 def test_an_unknown_name_is_exit_code_2_with_the_known_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["speed"]) == 2
+    assert main(["pace"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith('There is no bench "speed".\nAllowed: ablate, ')
+    assert error.startswith('There is no bench "pace".\nAllowed: ablate, ')
     assert error.endswith("Do: Run python -m bench for a list of what each one measures.\n")
 
 

@@ -1,10 +1,7 @@
-"""The replay of recorded queries: reading them from records, and asking and comparing peers."""
+"""Recorded queries, read from records, and asking and comparing peers."""
 
 from __future__ import annotations
 
-import shutil
-from contextlib import ExitStack
-from importlib.resources import files
 from pathlib import Path
 from random import Random
 
@@ -16,13 +13,9 @@ from arag_search.questions.files import Question
 from arag_search.runs.run import run
 from arag_search.search.index import Index
 from bench import BenchError
-from bench.replay import replay
-from bench.replay.build_cost import Sources
-from bench.replay.builds import Builds
 from bench.replay.peers import Pyserini
-from bench.replay.recorded import read_queries, recorded
+from bench.replay.recorded import RecordedQueries, read_queries, recorded
 from bench.report.rounds import Latencies, Played, threads
-from bench.report.rows import read_results
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.scripted_model import ScriptedModel
 
@@ -99,7 +92,7 @@ def test_some_queries_are_drawn_by_a_seed_and_keep_their_order() -> None:
     index = index_of(*VIVALDI)
     searches = [recorded(f"opera w{number}", index) for number in range(50)]
     queries = [query for query in searches if query is not None]
-    everything = replay.RecordedQueries(queries, {}, ())
+    everything = RecordedQueries(queries, {}, ())
     sample = everything.some(10).queries
     assert list(sample) == list(everything.some(10).queries)
     assert [queries.index(query) for query in sample] == sorted(
@@ -192,55 +185,3 @@ def test_pyserini_answers_through_a_pipe_and_its_loggers_do_no_harm(fake: None) 
         with pytest.raises(BenchError, match="Pyserini failed: ValueError: no such thing"):
             peer.play(1, 2)
         assert peer.open(Path("index"), [], K1, B) == 2
-
-
-def test_missing_pyserini_is_an_error_and_a_gap_of_the_replay(tmp_path: Path) -> None:
-    absent = str(tmp_path / "python")
-    with pytest.raises(BenchError) as raised:
-        Pyserini(absent)
-    assert raised.value.what == ("Pyserini does not start (No such file or directory).")
-    with ExitStack() as stack:
-        sources = Sources(tmp_path / "corpus.jsonl", tmp_path)
-        builds = Builds(stack, tmp_path, sources, "hashing:16", absent, frozenset(("OpenSearch",)))
-        builds.attempt("pyserini", lambda: Pyserini(absent))
-        builds.attempt("pyserini", lambda: pytest.fail("a gap is not tried again"))
-        assert builds.gaps.keys() == {"OpenSearch", "pyserini"}
-        with pytest.raises(BenchError, match="failed"):
-            builds.attempt("embedded", lambda: builds._cost("embedded", str(tmp_path / "out")))  # pyright: ignore
-
-
-# A small run
-
-
-@pytest.mark.long
-def test_the_replay_runs_over_the_sample(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "2wikimultihopqa"
-    folder.mkdir()
-    for name in ("corpus.jsonl", "questions.jsonl"):
-        shutil.copy(str(files("arag_search") / "sample" / name), folder / name)
-    results = tmp_path / "replay.json"
-    command = [
-        "--data", str(tmp_path), "--limit", "3", "--queries", "5", "--rounds", "1",
-        "--warm-up", "0", "--build-rounds", "1", "--encoder", "hashing:16",
-        "--without", "OpenSearch,pyserini", "--json", str(results),
-    ]  # fmt: skip
-    assert replay.main(command) == 0, capsys.readouterr().err
-    figures = read_results(results)
-    build_costs = {row.what: row.value for row in figures["build"].rows}
-    for side in ("embedded", "bare Lucene", "bm25s", "hybrid"):
-        assert build_costs[f"{side}: seconds"] > 0
-        assert build_costs[f"{side}: on disk"] > 0.001
-    assert build_costs["scan: on disk"] == 0
-    figure = figures["replay"]
-    assert figure.details["gaps"].keys() == {"OpenSearch", "pyserini"}
-    assert set(figure.details["given"]) == {
-        "embedded", "embedded, tool reply", "bare Lucene", "embedded, words", "bm25s", "hybrid",
-        "keyword_search", "A-RAG's scan",
-    }  # fmt: skip
-    rows = {row.what: row for row in figure.rows}
-    for clients in ("1 client", "16 clients"):
-        assert rows[f"bare Lucene, {clients}: embedded is faster by"].unit == "x"
-        assert rows[f"hybrid, {clients}: P50"].value <= rows[f"hybrid, {clients}: P99"].value
-    assert str(tmp_path) not in results.read_text()

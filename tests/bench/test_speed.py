@@ -3,21 +3,26 @@
 import gc
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import orjson
 import pytest
 
 from arag_search.query.tree import Prefix, leaves
-from arag_search.search.index import Index
+from arag_search.search.index import Index, open_index
 from bench import BenchError
-from bench.report.rounds import Ratio, Timings, interleaved, percentile
+from bench.replay import against, rates, session, speed
+from bench.replay.recorded import drawn_queries
+from bench.report.rounds import Ratio, Timings, interleaved, median_interval, percentile
 from bench.report.rows import Figure, Row, Target, read_results, table, write_results
-from bench.speed import anserini, current, efficiency, indexing, keyword, search, startup
+from bench.speed import anserini, current, efficiency, indexing
 from bench.speed.bare import scan
-from bench.speed.keyword import copies
+from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
+from index_jobs.build.options import BuildOptions
 from tests.support.bench_passages import chunk, passages
 from tests.support.oracle.engine import MemoryEngine
 
@@ -49,6 +54,14 @@ def test_a_ratio_is_that_of_the_medians_and_its_range_that_of_the_rounds() -> No
     # Medians are 2 and 3; the rounds give 1/2, 2/8 and 6/3.
     assert timings.ratio("bare", "ours") == Ratio(2 / 3, 0.25, 2.0)
     assert timings.rounds == 3
+
+
+def test_the_interval_of_a_median_is_of_order_statistics_and_with_few_values_their_range() -> None:
+    # Of 8 values the 2nd and the 7th hold it with 0.93; of 20, the 6th and the 15th with 0.96.
+    assert median_interval([8.0, 1.0, 5.0, 2.0, 7.0, 3.0, 6.0, 4.0]) == (1.0, 8.0)
+    assert median_interval([float(at) for at in range(1, 21)]) == (6.0, 15.0)
+    timings = Timings({"bare": (1.0, 2.0, 6.0), "ours": (2.0, 8.0, 3.0)})
+    assert timings.paired("bare", "ours") == Ratio(0.5, 0.25, 2.0)
 
 
 def test_the_median_of_an_even_number_of_rounds_is_the_mean_of_the_two_in_the_middle() -> None:
@@ -203,23 +216,108 @@ def test_indexing_compares_our_build_with_the_bare_loop(bench: Workbench) -> Non
     assert [row.unit for row in figure.rows] == ["x", "passages/s", "passages/s"]
 
 
-def test_search_finds_what_the_bare_loop_finds(bench: Workbench) -> None:
-    figure = search.measure(bench, 1, count=20, warm_up=0)
-    assert figure.details["queries"] == 20
-    assert 0 < figure.details["queries_without_hits"] < 20 or figure.rows[0].value > 0
-
-
-def test_keyword_search_is_compared_at_every_scale(bench: Workbench) -> None:
-    figure = keyword.measure(bench, 1, scales=(2, 1), own_sets=3)
-    assert [row.what for row in figure.rows] == [
-        "1x (12 passages): speed of ours to the scan",
-        "1x: scan",
-        "1x: ours",
-        "2x (24 passages): speed of ours to the scan",
-        "2x: scan",
-        "2x: ours",
+def test_every_rival_is_asked_the_same_as_ours_with_each_number_of_clients(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    pytest.importorskip("bm25s")
+    left_out = (rates.CLIENT, rates.PYSERINI)
+    with ExitStack() as stack, open_index(bench.index) as index:
+        rivals = rates.Rivals(stack, tmp_path, ("bm25s", "scan"), sys.executable)
+        asked = drawn_queries(index, bench.chunks, 20)
+        passages = rates.Passages(index, bench.corpus, BuildOptions(), asked, tmp_path)
+        figure = rates.measure(passages, rivals, (1, 3), 1, 0)
+    ratios = [row.what.removeprefix("rate of ") for row in figure.rows if row.unit == "x"]
+    assert [what for what in ratios if what.endswith("1 client")] == [
+        f"{ours} over {rival}, 1 client" for ours, rival in rates.PAIRS if rival not in left_out
     ]
-    assert figure.details["measured_on"] == "copies of the corpus, not a corpus"
+    assert figure.details["left out"] == ["OpenSearch", "pyserini"]
+    latencies = figure.details["latency_ms"]["A-RAG's scan, 3 clients"]
+    assert 0 < latencies["P50"] <= latencies["P99"]
+
+
+def test_hits_may_differ_in_the_choice_among_equal_scores_alone() -> None:
+    def check(*theirs: tuple[str, float]) -> None:
+        hits = [SimpleNamespace(id=name, score=score) for name, score in (("a", 2), ("b", 1))]
+        search = lambda number: SimpleNamespace(hits=hits)  # noqa: E731
+        rates.check_hits(["opera"], search, lambda number: theirs)
+
+    check(("a", 2.0), ("b", 1.0))
+    check(("a", 2.0), ("c", 1.0))
+    for theirs in ([("a", 2.0)], [("b", 2.0), ("a", 1.0)], [("a", 2.0), ("b", 1.1)]):
+        with pytest.raises(BenchError, match="The bare client finds other passages than ours"):
+            check(*theirs)
+
+
+def test_a_missing_rival_is_an_error_that_says_how_to_get_it_or_leave_it_out(
+    tmp_path: Path,
+) -> None:
+    absent = str(tmp_path / "python")
+    with ExitStack() as stack, pytest.raises(BenchError) as raised:
+        rates.Rivals(stack, tmp_path, ("pyserini",), absent)
+    what, where, _, do = str(raised.value).splitlines()
+    assert what.startswith("A rival is missing: Pyserini does not start (No such file")
+    assert where == f"Where: {absent}"
+    assert do.endswith(" Or leave it out with --without pyserini.")
+
+
+# Sessions
+
+
+def test_a_session_has_the_processor_time_of_its_process_by_part() -> None:
+    slow = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('open', flush=True)\n"
+    command = (sys.executable, "-S", "-c", slow + "for _ in sys.stdin: print(1, flush=True)")
+    spent = session.by_lines(command, ["a", "b", "c"])
+    assert list(spent) == ["start", "first call", "other calls", "again", "warm"]
+    assert 0.3 <= spent["start"].processor_s < 3
+    assert spent["warm"].processor_s < 0.1 > spent["first call"].processor_s
+    assert 0.3 <= session.by_commands([command])["other calls"].processor_s < 3
+
+
+def test_a_session_and_a_command_that_fail_are_errors() -> None:
+    command = (sys.executable, "-S", "-c", "import sys; sys.exit('no index')")
+    with pytest.raises(BenchError, match="A session ended: no index"):
+        session.by_lines(command, ["a"])
+    with pytest.raises(BenchError, match="A command fails"):
+        session.by_commands([command])
+
+
+def test_calls_are_those_that_models_made_then_the_queries(tmp_path: Path) -> None:
+    folder = tmp_path / "model_runs"
+    folder.mkdir()
+    given = {"query": "opera", "top_k": 3}
+    search = {"tool_name": "logical_search", "status": "ok", "tool_input": given}
+    steps = [search, {**search, "status": "error", "tool_input": {"query": "AND"}}, search]
+    (folder / "one.logical_read.jsonl").write_bytes(orjson.dumps({"trajectory": steps}))
+    calls = session.recorded_calls(tmp_path, tmp_path / "one" / "corpus.jsonl", ["violin", "opera"])
+    assert calls == [{"query": "opera", "top_k": 3}, {"query": "violin"}]
+
+
+@pytest.mark.long
+def test_sessions_are_compared_with_bare_lucene_and_with_a_commit(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PASSES", 3)
+    monkeypatch.setattr(session, "COMMANDS", 1)
+    results = tmp_path / "speed.json"
+    options = ["--data", str(bench.corpus.parent), "--queries", "6", "--rounds", "1"]
+    more = ["--json", str(results), "--work", str(tmp_path)]
+    assert speed.main([*options, *more, "--only", "session"]) == 0
+    monkeypatch.setattr(against, "WARM_UP", dict.fromkeys(against.WARM_UP, 0))
+    assert speed.main([*options, *more, "--against", "HEAD"]) == 0
+    figures = read_results(results)
+    names = ("loops beside HEAD", "session", "session beside HEAD")
+    assert set(figures) == {f"{name}, 12 passages" for name in names}
+    assert all(row.value > 0 for figure in figures.values() for row in figure.rows)
+
+
+def test_generated_passages_are_asked_generated_queries(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    results = tmp_path / "speed.json"
+    command = ["--passages", "100", "--only", "rates", "--queries", "5", "--rounds", "1"]
+    more = ["--warm-up", "0", "--without", "OpenSearch,pyserini,bm25s,scan", "--clients", "1"]
+    assert speed.main([*command, *more, "--json", str(results), "--work", str(tmp_path)]) == 0
+    figure = read_results(results)["rates, 100 passages"]
+    assert figure.details["asked"] == 5
 
 
 @pytest.fixture
@@ -277,22 +375,6 @@ def test_anserini_without_its_jar_or_a_java_says_what_it_needs(
         anserini.measure(bench, 1, Path(__file__))
 
 
-def test_startup_runs_processes_and_takes_what_they_report() -> None:
-    quick = [sys.executable, "-S", "-c", "print(0.25)"]
-    figure = startup.figure(
-        {"import": startup.reported(quick), "search by command": startup.whole(quick)}, 1
-    )
-    assert figure.rows[0] == Row("import", 250.0, "ms", 250.0, 250.0, startup.IMPORT_TARGET)
-    assert (figure.rows[1].unit, figure.rows[1].target) == ("s", startup.FIRST_SEARCH_TARGET)
-
-
-def test_a_process_that_fails_is_an_error_with_its_message() -> None:
-    with pytest.raises(BenchError) as raised:
-        startup.reported([sys.executable, "-S", "-c", "import sys; sys.exit('no index')"])()
-    assert raised.value.what == "A process ended with exit code 1."
-    assert raised.value.do == "no index"
-
-
 def test_a_build_beyond_its_time_is_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     progress = BoundedProgress(0.0)
     progress.begin(100, 0)
@@ -311,7 +393,7 @@ def test_an_absent_corpus_is_a_failure_with_a_message(
 ) -> None:
     absent = tmp_path / "absent"
     options = ["--json", str(tmp_path / "results.json"), "--data", str(absent)]
-    assert efficiency.main(["search", *options]) == 1
+    assert efficiency.main(["indexing", *options]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "There is no such folder.",
         f"Where: {absent}",

@@ -106,8 +106,8 @@ def test_figures_that_take_longer_than_a_minute_run_only_on_request() -> None:
 
 
 def test_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify.main(["--only", "speed"]) == 1
-    assert "--only: nothing is expected of speed.\nAllowed: " in capsys.readouterr().err
+    assert verify.main(["--only", "pace"]) == 1
+    assert "--only: nothing is expected of pace.\nAllowed: " in capsys.readouterr().err
 
 
 def test_the_expected_values_are_those_of_the_result_files() -> None:

@@ -1,57 +1,36 @@
-"""The figure of searching OpenSearch: it runs, and sides that differ are an error."""
+"""The rates on OpenSearch: ours and the bare client are measured, and find the same."""
 
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
 
-from arag_search.search.index import Index, open_index
-from bench import BenchError
-from bench.cluster import opensearch_search
-from bench.speed.queries import Query, logical_queries
-from index_jobs.build.new_index import build_index
+from arag_search.search.index import open_index
+from bench.replay import rates
+from bench.replay.recorded import drawn_queries
+from bench.workbench import set_up
 from index_jobs.build.options import BuildOptions
 from tests.support.bench_passages import passages
 from tests.support.opensearch_indexes import Site
 
 
-@pytest.fixture(name="indexes")
-def both_indexes(opensearch: Site, tmp_path: Path) -> Iterator[tuple[Index, Index]]:
-    """Index thirty passages with the embedded engine and on the server."""
-    corpus = tmp_path / "corpus.jsonl"
-    lines = [
-        orjson.dumps({"title": passage.title, "text": passage.content}) for passage in passages(30)
-    ]
-    corpus.write_bytes(b"\n".join(lines))
-    for location in (tmp_path / "index", opensearch.address):
-        build_index([str(corpus)], location, BuildOptions())
-    with open_index(tmp_path / "index") as embedded, open_index(opensearch.address) as served:
-        yield embedded, served
-
-
-def queries(index: Index) -> list[Query]:
-    return logical_queries(list(index.scan()), 8)
-
-
-def test_every_side_is_measured(indexes: tuple[Index, Index], opensearch_url: str) -> None:
-    sample_queries = queries(indexes[0])
-    figure = opensearch_search.measure(indexes, opensearch_url, sample_queries, 1, 0)
-    rows = {row.what: row for row in figure.rows}
-    assert len(rows) == 4 + 4 + 3 * 4 * 3
-    assert all(row.value > 0 for row in figure.rows)
-    for label in ("1 client", "16 clients", "1 client, snippets", "16 clients, snippets"):
-        assert rows[f"throughput of ours to the bare client, {label}"].target is not None
-        assert rows[f"ours, {label}: P95"].value >= rows[f"ours, {label}: mean"].value / 10
-
-
-def test_a_bare_client_with_different_hits_is_an_error(
-    indexes: tuple[Index, Index], opensearch_url: str
+def test_ours_on_a_node_is_compared_with_the_bare_client(
+    opensearch: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_queries = queries(indexes[0])
-    bodies = [{"query": {"match_none": {}}} for _ in sample_queries]
-    bare = opensearch_search.Bare(opensearch_url, indexes[1].location.rpartition("/")[2], bodies)
-    with pytest.raises(BenchError) as caught:
-        opensearch_search.compare(indexes[1], bare, sample_queries)
-    assert caught.value.what == "The bare loop finds other passages than ours."
-    bare.close()
+    url, _, name = opensearch.address.rpartition("/")
+    monkeypatch.setattr(rates, "_NAME", name)
+    corpus = tmp_path / "corpus.jsonl"
+    lines = [orjson.dumps({"title": of.title, "text": of.content}) for of in passages(30)]
+    corpus.write_bytes(b"\n".join(lines))
+    with ExitStack() as stack, set_up(corpus, tmp_path) as bench, open_index(bench.index) as index:
+        rivals = rates.Rivals(stack, tmp_path, (), "")
+        rivals.cluster = cast(Any, SimpleNamespace(url=url, set=lambda *_: None))
+        asked = drawn_queries(index, bench.chunks, 8)
+        asked_of = rates.Passages(index, corpus, BuildOptions(), asked, tmp_path)
+        rows = rates.measure(asked_of, rivals, (1, 16), 1, 0).rows
+    row, many = [row for row in rows if "over bare OpenSearch" in row.what]
+    assert row.what == "rate of ours on OpenSearch over bare OpenSearch, 1 client"
+    assert row.value > 0 < many.value

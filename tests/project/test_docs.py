@@ -97,10 +97,9 @@ MARKS: Mapping[tuple[str, str], str] = {
         "downloads data, needs a key and costs money",
     ("bench/studies/papers.md", "python -m bench ablate bench/suites/recorded_arag.yaml"):
         "reads data that is not in the repository",
-    ("bench/studies/replay.md", "python -m bench replay"): SLOW,
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
-    ("bench/studies/speed.md", "python -m bench efficiency all"): SLOW,
+    ("bench/studies/speed.md", "python -m bench speed"): SLOW,
     ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench efficiency anserini"):
         "needs a jar of 117 MB, and a JDK",
     ("bench/studies/vectors.md", "python -m bench embedding"):
@@ -370,8 +369,7 @@ def test_a_query_may_reach_each_limit_of_the_guide_and_not_exceed_it(words: str)
 def test_every_bench_is_in_the_guide() -> None:
     commands = commands_of("bench/README.md")
     named = {words[3] for words in commands if words[2:3] == ["bench"] and words[3:]}
-    internal = {"build_cost"}  # It is a process of replay.
-    assert BENCHES.keys() - internal == named
+    assert BENCHES.keys() == named
 
 
 # Tools

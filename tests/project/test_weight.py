@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_832,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_420,
+    ("bench/",): 18_131,
     ("tests/",): 57_138,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 141_038
+ALL = 140_749
 
 
 def _counts() -> Counter[tuple[str, ...]]:
