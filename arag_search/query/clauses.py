@@ -496,9 +496,12 @@ class ClauseReader:
                 self.findings.reject(start, end, message, mended=True)
                 return None
             if comparison:
-                message = fill(problems.RANGE_ON_KEYWORD, name=field.name)
-                self.findings.reject(start, end, message, mended=False)
+                self.findings.reject(start, end, kind.no_range(field.name), mended=False)
                 return None
+            if message := kind.problem(text, field.name):
+                meant = kind.meant(text)
+                self.findings.reject(start, end, message, mended=bool(meant))
+                return KeywordEquals(field.name, meant) if meant else None
             if without := _without_comma(text):
                 self.findings.note(fill(problems.NOTE_COMMA, name=field.name, value=text))
                 return any_of(KeywordEquals(field.name, text), KeywordEquals(field.name, without))
@@ -531,7 +534,7 @@ class ClauseReader:
             message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
             reject(end - len(suffix), end, message, mended=True)
         if not field.type.is_ordered and field.kind != "guess":
-            reject(start, end, fill(problems.RANGE_ON_KEYWORD, name=field.name), mended=False)
+            reject(start, end, field.type.no_range(field.name), mended=False)
             return None
         match = _RANGE.fullmatch(raw)
         if match is None:

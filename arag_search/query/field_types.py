@@ -19,9 +19,9 @@ from typing import Final, Literal
 from arag_search.corpus import MetadataScalar, is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query.limits import EXACT_INTEGER
-from arag_search.query.problems import INEXACT_NUMBER, NOT_A_VALUE, fill
+from arag_search.query.problems import INEXACT_NUMBER, NOT_A_VALUE, RANGE_ON_TERMS, fill
 
-MetadataType = Literal["keyword", "number", "date"]
+MetadataType = Literal["keyword", "number", "date", "boolean"]
 Storage = Literal["term", "double", "long"]
 
 MAX_KEYWORD_BYTES = 4_096
@@ -32,6 +32,10 @@ def _always(_: str) -> bool:
     return True
 
 
+def _nothing(_: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldType:
     """A type of metadata fields.
@@ -39,7 +43,8 @@ class FieldType:
     ``read`` makes a value of what a record or front matter has, None if it is empty; ``stored``
     returns it as engines keep and compare it. Both raise ValueError, which says what is allowed.
     ``holds`` says whether a text in a query is a value, ``is_exact`` whether it is told apart from
-    all others, and ``allowed`` how values of a field ``{name}`` are written. ``written`` returns
+    all others, and ``allowed`` how values of a field ``{name}`` are written. ``meant`` returns the
+    term that a text plainly means which is no value, empty if there is none. ``written`` returns
     the least or greatest double or long as a query writes it.
 
     A key of front matter gets a field of this type if a ``share`` of its values are of the type,
@@ -51,9 +56,10 @@ class FieldType:
     read: Callable[[object], MetadataScalar | None]
     stored: Callable[[MetadataScalar], str | float]
     share: float
-    allowed: str = ""
+    allowed: str
     holds: Callable[[str], bool] = _always
     is_exact: Callable[[str], bool] = _always
+    meant: Callable[[str], str] = _nothing
     is_likely: Callable[[str], bool] = _always
     written: Callable[[float], str] = str
 
@@ -68,6 +74,10 @@ class FieldType:
             return fill(INEXACT_NUMBER, name=field)
         allowed = self.allowed.format(name=field)
         return "" if self.holds(text) else NOT_A_VALUE.format(field, self.name, allowed)
+
+    def no_range(self, field: str) -> str:
+        """Return why a query cannot ask for a range of values of a field of terms."""
+        return RANGE_ON_TERMS.format(field, self.name, self.allowed.format(name=field))
 
 
 # Keywords
@@ -84,7 +94,7 @@ def _read_keyword(value: object) -> str | None:
     return text or None
 
 
-def scalar_text(value: MetadataScalar) -> str:
+def scalar_text(value: object) -> str:
     """Return a value of metadata as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -218,10 +228,33 @@ def _is_date(text: str) -> bool:
     return True
 
 
+# Booleans
+
+
+_SPELLINGS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), "true"),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), "false"),
+}
+
+
+def _read_boolean(value: object) -> bool:
+    text = scalar_text(value).lower() if isinstance(value, str | bool) else ""
+    if text not in ("true", "false"):
+        raise ValueError("true or false, or a list of them")
+    return text == "true"
+
+
 # The table
 
 
-KEYWORD: Final = FieldType("keyword", "term", _read_keyword, stored=str, share=math.inf)
+KEYWORD: Final = FieldType(
+    "keyword",
+    "term",
+    _read_keyword,
+    stored=str,
+    share=math.inf,
+    allowed="{name}:value, or several with OR",
+)
 NUMBER: Final = FieldType(
     "number",
     "double",
@@ -246,7 +279,20 @@ DATE: Final = FieldType(
     written=date_text,
 )
 
-FIELD_TYPES: Mapping[str, FieldType] = {type.name: type for type in (KEYWORD, NUMBER, DATE)}
+BOOLEAN: Final = FieldType(
+    "boolean",
+    "term",
+    _read_boolean,
+    stored=scalar_text,
+    share=1,
+    allowed="{name}:true or {name}:false",
+    holds=lambda text: text in ("true", "false"),
+    meant=lambda text: _SPELLINGS.get(text.strip(" ,;.").lower(), ""),
+)
+
+FIELD_TYPES: Mapping[str, FieldType] = {
+    kind.name: kind for kind in (KEYWORD, NUMBER, DATE, BOOLEAN)
+}
 """All types by their names. A new field of front matter gets the first that enough values have,
 else KEYWORD."""
 

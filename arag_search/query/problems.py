@@ -383,11 +383,7 @@ RANGE_SYNTAX = (
 RANGE_UPSIDE_DOWN = (
     "the range is upside down or empty. The lower bound stands first; write {fixed}."
 )
-RANGE_ON_KEYWORD = (
-    "a range on the keyword field {name}. Keywords are matched whole; write {name}:value, "
-    "or several "
-    "with OR."
-)
+RANGE_ON_TERMS = "a range on the {1} field {0}. Its values are matched whole; write {2}."
 PREFIX_ON_KEYWORD = (
     "a prefix or wildcard on the metadata field {name}. Its values are matched whole; write the "
     "value, or several with OR."

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
 
 from arag_search.corpus import NO_OUTLINE, PATH_MARK, MetadataValue, PassageOutline
+from arag_search.query.field_types import scalar_text
 from arag_search.search.results import join_sentences
 from arag_search.tokens import CHARACTERS_PER_TOKEN, count_all, count_tokens, cut_to
 
@@ -268,7 +269,7 @@ def value_text(value: object) -> str:
 def texts_of(value: object) -> list[str]:
     """Return the value of a metadata field, or its values, as texts; none if it is absent."""
     values = cast(Sequence[object], value if isinstance(value, tuple | list) else (value,))
-    return [str(item) for item in values if item is not None]
+    return [scalar_text(item) for item in values if item is not None]
 
 
 def shown_title(title: str) -> str:

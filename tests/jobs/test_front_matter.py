@@ -29,6 +29,31 @@ def test_an_index_follows_the_front_matter_of_its_notes() -> None:
     ]
 
 
+def test_truth_in_front_matter_is_a_boolean_that_searches_ask_for_and_sort_by() -> None:
+    write_notes({"a": "---\ndraft: True\n---\nOne.", "b": "+++\ndraft = false\n+++\nTwo."})
+    assert build_index(["notes"], "index").front_fields == {"draft": "boolean"}
+    assert found("index", "draft:false") == ["b.md"]
+    write_notes(
+        {"c": "---\ndraft: [true, false]\n---\nThree.", "d": "---\ndraft: soon\n---\nFour."}
+    )
+    report = sync_documents(["notes"], "index")
+    assert 'values of "draft" in front matter that are no boolean' in report.to_text()
+    with open_index("index") as index:
+        hits = index.logical_search("one OR two OR three OR four", sort="draft").hits
+        values = [(hit.doc_id, hit.to_dict()["metadata"].get("draft")) for hit in hits]
+        assert values == [("b.md", False), ("c.md", [True, False]), ("a.md", True), ("d.md", None)]
+        (draft,) = index.fields("draft").fields
+        assert [(count.value, count.chunks) for count in draft.values] == [
+            ("false", 2),
+            ("true", 2),
+        ]
+    with open_index("index", filter="NOT draft:true") as index:
+        assert {hit.doc_id for hit in index.logical_search("two OR three OR four").hits} == {
+            "b.md",
+            "d.md",
+        }
+
+
 def test_a_declared_type_wins_and_the_index_keeps_its_options() -> None:
     write_notes(NOTES)
     options = BuildOptions(metadata={"Year": "keyword", "type": "keyword", "lang": "keyword"})

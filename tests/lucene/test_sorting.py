@@ -42,6 +42,7 @@ def big_engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[MemoryEngine,
             "lang": tuple(f"l{chance.randrange(3_000)}" for _ in range(chance.randrange(1, 3))),
             "year": tuple(chance.uniform(-9e5, 9e5) for _ in range(chance.randrange(1, 3))),
             "published": f"{chance.randrange(1, 9000):04}",
+            "draft": chance.choice((True, False, (True, False))),
         }
         kept = {name: value for name, value in fields.items() if chance.random() < 0.9}
         text = "quick " * chance.randrange(1, 4) + "\nquick b"

@@ -110,7 +110,9 @@ MARKS: Mapping[tuple[str, str], str] = {
 RUN_ON_A_NODE = ("console on a node", "http", "sh certificates")
 """Blocks that tests/opensearch/test_guide.py runs."""
 
-METADATA = {"year": "number", "lang": "keyword", "kind": "keyword", "published": "date"}
+METADATA = {
+    "year": "number", "lang": "keyword", "kind": "keyword", "published": "date", "draft": "boolean"
+}  # fmt: skip
 LANGUAGE = "arag_search/query/README.md"
 
 

@@ -11,7 +11,9 @@ from arag_search.query.fields import MetadataType
 from arag_search.query.forms import steps
 from tests.support.oracle.engine import LANGUAGE
 
-METADATA: Mapping[str, MetadataType] = {"lang": "keyword", "year": "number", "published": "date"}
+METADATA: Mapping[str, MetadataType] = {
+    "lang": "keyword", "year": "number", "published": "date", "draft": "boolean"
+}  # fmt: skip
 
 
 def chunk(

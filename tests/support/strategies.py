@@ -57,6 +57,7 @@ METADATA: Mapping[str, MetadataType] = {
     "topics": "keyword",
     "year": "number",
     "published": "date",
+    "draft": "boolean",
 }
 SCHEMA = Schema(METADATA, language=LANGUAGE)
 
@@ -200,6 +201,8 @@ def _metadata(random: Random) -> Mapping[str, MetadataValue]:
         values["year"] = random.choice((*NUMBERS, 1678, (1670, 2e9)))
     if random.random() < 0.6:
         values["published"] = random.choice((*DATES, ("1999", "2001-05-31")))
+    if random.random() < 0.6:
+        values["draft"] = random.choice((True, False, False, (True, False)))
     return values
 
 
@@ -335,12 +338,14 @@ class _TreeMaker:
             return Regex("x")
 
     def _metadata_leaf(self) -> Leaf:
-        kind = self.random.randint(0, 4)
+        kind = self.random.randint(0, 5)
         if kind == 0:
             return KeywordEquals("doc_id", f"d{self.random.randint(0, 12)}")
         if kind <= 2:
             name = self.random.choice(("lang", "topics"))
             return self._valid(lambda: KeywordEquals(name, self._text(KEYWORDS)))
+        if kind == 5:
+            return KeywordEquals("draft", self.random.choice(("true", "false")))
         inclusive = self.random.random() < 0.5, self.random.random() < 0.5
         if kind == 3:
             return self._valid(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from arag_search.query.field_types import FIELD_TYPES
 from index_jobs.sources.registry import AUTO, FORMATS
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ Bm25 = Annotated[
 MetadataOption = Annotated[
     str | None,
     typer.Option(
-        help="Fields of the records to keep for queries, each with its type: keyword, number "
-        "or date. Others are ignored and counted; keys of front matter need no declaration.",
+        help="Fields of the records to keep for queries, each with its type: "
+        f"{', '.join(FIELD_TYPES)}. Others are ignored and counted; keys of front matter need no "
+        "declaration.",
         metavar="NAME:TYPE,...",
     ),
 ]

@@ -6,7 +6,7 @@ returns the documents that a node matches, ``scores`` the scores of a plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from math import prod
 from typing import assert_never
 
@@ -72,11 +72,15 @@ class Documents:
         """Return the documents that a node matches."""
         match node:
             case KeywordEquals():
-                return self._with_values(node.field, "keyword", lambda value: value == node.value)
+                return self._with_values(
+                    node.field, ("keyword", "boolean"), lambda value: value == node.value
+                )
             case NumberRange():
-                return self._with_values(node.field, "number", lambda value: _within(node, value))
+                return self._with_values(
+                    node.field, ("number",), lambda value: _within(node, value)
+                )
             case DateRange():
-                return self._with_values(node.field, "date", lambda value: _during(node, value))
+                return self._with_values(node.field, ("date",), lambda value: _during(node, value))
             case And():
                 return self._all(node.positive, [child.child for child in node.excluded])
             case Or():
@@ -169,9 +173,10 @@ class Documents:
         }
 
     def _with_values(
-        self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]
+        self, field: str, kinds: Container[MetadataType], holds: Callable[[str | float], bool]
     ) -> set[int]:
-        values = self._columns[field] if self._types.get(field) == kind else {}
+        is_one = field in self._types and self._types[field] in kinds
+        values = self._columns[field] if is_one else {}
         return set[int]().union(*(values[value] for value in values if holds(value)))
 
 

@@ -188,7 +188,7 @@ class MemoryEngine:
             if held & allowed
         }
         chunks = len(set[int]().union(*column.values()))
-        if name == DOC_ID or self._manifest.metadata[name] == "keyword":
+        if name == DOC_ID or self._manifest.metadata[name] in ("keyword", "boolean"):
             counts = [ValueCount(str(value), len(held)) for value, held in column.items()]
             counts.sort(key=lambda count: (-(count.chunks or 0), count.value))
             return FieldValues(name, chunks, len(column), tuple(counts[:most]))

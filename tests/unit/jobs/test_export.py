@@ -20,7 +20,7 @@ from index_jobs.sources.formats import Documents, Fields, PreChunked, joined
 from index_jobs.sources.metadata import MetadataReader
 from tests.support.oracle.engine import MemoryEngine
 
-METADATA: Any = {"year": "number", "lang": "keyword", "day": "date"}
+METADATA: Any = {"year": "number", "lang": "keyword", "day": "date", "draft": "boolean"}
 MANIFEST = MemoryEngine([], metadata=METADATA).manifest
 PIECES = (
     "Antonio Vivaldi was born in Venice. ", "Dr. No met J. S. Bach. ", ' He said "no. ', "\n\n",
@@ -34,6 +34,7 @@ metadata = st.fixed_dictionaries(
         "year": st.sampled_from([1678, 0.5, -3]),
         "lang": st.sampled_from([("en", "it"), "fr", "caf\u00e9"]),
         "day": st.just("1678-03"),
+        "draft": st.sampled_from([True, False, (True, False)]),
     },
 )
 
@@ -125,7 +126,8 @@ def test_the_command_builds_with_the_settings_of_the_index() -> None:
     manifest = replace(manifest_of(40), k1=0.9, b=0.4, without=("sentences",))
     assert build_command("my file.jsonl", manifest) == (
         "arag-search index 'my file.jsonl' --to INDEX --metadata "
-        "year:number,lang:keyword,day:date --chunk-tokens 40 --bm25 0.9,0.4 --without sentences"
+        "year:number,lang:keyword,day:date,draft:boolean --chunk-tokens 40 --bm25 0.9,0.4 "
+        "--without sentences"
     )
     plain = replace(manifest_of(1000), metadata={})
     assert build_command("d.jsonl", plain) == "arag-search index d.jsonl --to INDEX"

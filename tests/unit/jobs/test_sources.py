@@ -456,7 +456,7 @@ def test_the_real_corpora_are_recognised_and_read(name: str, format: str, count:
         ),
         (
             "year:integer",
-            '--metadata: "year" has the type "integer".\nAllowed: keyword, number, date',
+            '--metadata: "year" has the type "integer".\nAllowed: keyword, number, date, boolean',
         ),
         ("a:date,a:number", '--metadata: "a" is declared twice.'),
         (

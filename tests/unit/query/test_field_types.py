@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.query.field_types import date_text, period_ms
+from arag_search.query.field_types import BOOLEAN, KEYWORD, date_text, period_ms
+from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.parser import parse, parse_scope
+from arag_search.query.problems import QueryError
+from arag_search.query.tree import KeywordEquals
+
+SCHEMA = Schema({"draft": "boolean", "year": "number"})
+NOT_A_BOOLEAN = (
+    "draft is a boolean field, and this is not a boolean. Write draft:true or draft:false."
+)
 
 
 @pytest.mark.parametrize(
@@ -27,3 +36,69 @@ def test_a_moment_is_written_as_the_shortest_date_that_begins_there(text: str) -
 def test_moments_that_a_zone_moves_out_of_the_calendar_become_its_ends() -> None:
     assert date_text(period_ms("0001-01-01T00:00+05:00")[0]) == "0001"
     assert date_text(period_ms("9999-12-31T23:59-05:00")[0]) == "9999"
+
+
+# Booleans
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_boolean_is_read_from_json_and_from_text(value: bool) -> None:
+    texts = (value, str(value), str(value).upper(), str(value).lower())
+    assert [BOOLEAN.read(text) for text in texts] == [value] * 4
+    assert BOOLEAN.stored(value) == KEYWORD.read(value) == str(value).lower()
+
+
+@pytest.mark.parametrize("value", ["yes", "1", 1, 0, 1.0, "", [True], {}])
+def test_what_is_no_boolean_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="true or false, or a list of them"):
+        BOOLEAN.read(value)
+
+
+@pytest.mark.parametrize("text", ["draft:true", 'draft:"true"', "Draft:true", "draft:(true)"])
+def test_a_boolean_is_asked_for_by_its_name_in_json(text: str) -> None:
+    assert parse(text, SCHEMA).tree == KeywordEquals("draft", "true")
+    assert str(parse(text, SCHEMA).tree) == "draft:true"
+    assert parse_scope(text, SCHEMA).include == (KeywordEquals("draft", "true"),)
+    assert parse("draft:true", ANY_SCHEMA).tree == KeywordEquals("draft", "true")
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        *((f"draft:{word}", "draft:true") for word in ("True", "TRUE", "yes", "Y", "on", "1", "t")),
+        *((f"draft:{word}", "draft:false") for word in ("False", "no", "N", "off", "0", "f")),
+        ('draft:"Yes"', "draft:true"),
+        ("draft:true,", "draft:true"),
+        ("opera AND NOT draft:yes", "(opera AND NOT draft:true)"),
+        ("draft:(yes OR false)", "(draft:true OR draft:false)"),
+        ("draft:maybe", None),
+        ("draft:2", None),
+        ("opera AND draft:none", None),
+    ],
+)
+def test_another_spelling_of_a_boolean_is_refused_with_the_right_one(
+    text: str, mended: str | None
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text, SCHEMA)
+    assert [problem.message for problem in caught.value.problems] == [NOT_A_BOOLEAN]
+    assert caught.value.mended == mended
+
+
+@pytest.mark.parametrize("text", ["draft:>true", "draft:[false TO true]"])
+def test_booleans_have_no_ranges(text: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text, SCHEMA)
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "a range on the boolean field draft. Its values are matched whole; "
+        "write draft:true or draft:false."
+    )
+    assert caught.value.mended is None
+
+
+@pytest.mark.parametrize("text", ["draft = yes", "draft : yes", "draft: yes", "draft == true"])
+def test_a_spaced_clause_of_a_boolean_is_mended_whole(text: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text, SCHEMA)
+    assert caught.value.mended == "draft:true"
