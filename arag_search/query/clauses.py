@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
-from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType
-from arag_search.query.fields import FieldKind, Schema, is_field_name
+from arag_search.query.field_types import FieldType
+from arag_search.query.fields import FieldRef, Schema
 from arag_search.query.forms import keeps_symbols
+from arag_search.query.grammar import guessed
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
     MAX_APOSTROPHES,
@@ -77,26 +76,6 @@ _LOOSE_RANGE = re.compile(
     r"([\[{])\s*([^\s,]+?)\s*(?:\bto\b|,|-|–|\s)\s*([^\s,]+?)\s*([\]}])", re.I
 )
 
-FieldRefKind = FieldKind | Literal["guess", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class FieldRef:
-    """A field as a clause names it. Kind "unknown" is rejected, "guess" is of an open schema."""
-
-    name: str
-    kind: FieldRefKind
-
-    @property
-    def text_field(self) -> TextField:
-        """The field of a text leaf in it."""
-        return "title" if self.name == "title" else "content"
-
-    @property
-    def type(self) -> FieldType:
-        """The type of a metadata field; KEYWORD as long as it is guessed."""
-        return FIELD_TYPES.get(self.kind, KEYWORD)
-
 
 class ClauseReader:
     """A builder of leaves, which records problems and notes in ``findings``.
@@ -109,24 +88,13 @@ class ClauseReader:
         self.schema = schema
         self.has_additions = has_additions
         self.findings = findings
-        self._fields: dict[str, FieldRef] = {}
 
     def field(self, name: str) -> FieldRef:
-        """Return the field of this name.
-
-        It is "unknown" if the schema lacks it and is not open, or if no field may have this name.
-        """
-        if known := self._fields.get(name):
-            return known
-        typed, name = name, self.schema.named(name) or name
-        kind = self.schema.kind(name)
-        if kind is None:
-            if not (self.schema.open and is_field_name(name)):
-                return FieldRef(name, "unknown")
-            self.findings.note(fill(problems.NOTE_UNCHECKED_FIELD, name=name))
-            return FieldRef(name, "guess")
-        ref = self._fields[typed] = FieldRef(name, kind)
-        return ref
+        """Return the field of this name."""
+        field = self.schema.field(name)
+        if field.kind == "guess":
+            self.findings.note(fill(problems.NOTE_UNCHECKED_FIELD, name=field.name))
+        return field
 
     def reject_unknown(self, name: str, start: int, *, mended: bool) -> None:
         """Record that there is no such field."""
@@ -489,7 +457,7 @@ class ClauseReader:
             self.findings.reject(start, end, message, mended=False)
             return None
         if field.kind == "guess" and comparison:
-            kind = _guess(comparison[2])
+            kind = guessed(comparison[2])
         if not kind.is_ordered:
             if not text:
                 message = fill(problems.EMPTY_FIELD, name=field.name)
@@ -546,7 +514,7 @@ class ClauseReader:
         lower, upper = (
             None if match[at].strip() in ("*", "") else match[at].strip() for at in (2, 3)
         )
-        kind = _guess(lower or upper or "0") if field.kind == "guess" else field.type
+        kind = guessed(lower or upper or "0") if field.kind == "guess" else field.type
         if not kind.is_ordered:
             reject(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
             return None
@@ -668,11 +636,6 @@ def literal_text(raw: str) -> str:
     """Return the text that a word with a colon stands for, in which a path keeps its backslashes
     (``C:\\\\Users``)."""
     return raw if _LITERAL_BACKSLASH.search(raw) else unescape(raw)
-
-
-def _guess(bound: str) -> FieldType:
-    ordered = (kind for kind in FIELD_TYPES.values() if kind.is_ordered and kind.holds(bound))
-    return next(ordered, KEYWORD)
 
 
 def _number_range(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from arag_search.query.field_types import KEYWORD, MetadataType
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType, MetadataType
 
 FieldKind = MetadataType | Literal["text"]
 
@@ -31,6 +31,23 @@ _NAME = re.compile(r"[^\W\d][\w.-]*")
 def is_field_name(name: str) -> bool:
     """Return whether a field may have this name: a letter, then letters, digits and ``_.-``."""
     return _NAME.fullmatch(name) is not None
+
+
+class FieldRef(NamedTuple):
+    """A field as a clause names it. Kind "unknown" is rejected, "guess" is of an open schema."""
+
+    name: str
+    kind: FieldKind | Literal["guess", "unknown"]
+
+    @property
+    def text_field(self) -> Literal["title", "content"]:
+        """The field of a text leaf in it."""
+        return "title" if self.name == TITLE else "content"
+
+    @property
+    def type(self) -> FieldType:
+        """The type of a metadata field; KEYWORD as long as it is guessed."""
+        return FIELD_TYPES.get(self.kind, KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,18 @@ class Schema:
         fields = (*TEXT_FIELDS, DOC_ID, *self.metadata)
         meant = [field for field in fields if field.casefold() == folded]
         return meant[0] if len(meant) == 1 else None
+
+    def field(self, name: str) -> FieldRef:
+        """Return the field that is meant by ``name``.
+
+        It is "unknown" if there is none and the schema is not open, or if no field may have this
+        name.
+        """
+        name = self.named(name) or name
+        kind = self.kind(name)
+        if kind is None:
+            return FieldRef(name, "guess" if self.open and is_field_name(name) else "unknown")
+        return FieldRef(name, kind)
 
     def describe(self) -> str:
         """Return the fields in words: ``title, content, doc_id, year (number)``."""

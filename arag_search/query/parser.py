@@ -16,15 +16,15 @@ from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
-from arag_search.query.analysis import has_apostrophes, has_token
+from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
 from arag_search.query.clauses import (
     ClauseReader,
-    FieldRef,
     is_no_field,
     is_searchable,
     literal_text,
 )
-from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, Schema
+from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
+from arag_search.query.grammar import Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -85,8 +85,6 @@ _OPTION = re.compile(
     re.VERBOSE,
 )
 _WEIGHT = re.compile(r"\^[^\s()]+")
-_WORDS = re.compile(r"[A-Za-z0-9]{1,100}+|[^\x00-\x7f]|/")
-"""Each word of a text, of the longest that the analyser leaves whole, is one of these or more."""
 _SPACED_CLAUSE = re.compile(
     r"""(?P<name>[^\W\d][\w.-]*)(?:
         :\s*(?P<low>[^\s()":\[{<>]+)\s+TO\s+(?P<high>[^\s()":]+)
@@ -152,6 +150,31 @@ def parse(
 
 def parse_checked(text: str, options: Options) -> ParsedQuery:
     """Parse a query with options that were checked before; see ``parse``."""
+    findings = Findings(text)
+    tree = _read_as_it_is(text, options)
+    if tree is None:
+        findings, tree = _read_corrected(text, options)
+    if options.has_additions:
+        give_forms(tree, options.schema.language)
+        _note_question(tree, findings)
+    wanted = tuple([leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)])
+    if not wanted:
+        findings.note(problems.NOTE_UNRANKED)
+    return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), wanted)
+
+
+def _read_as_it_is(text: str, options: Options) -> Node | None:
+    """Return the tree of a text that needs no correction and no note of the reader, None for any
+    other."""
+    if "/" in text or (options.limits and len(text) > MAX_CHARACTERS):
+        return None
+    tree = read(text, options, typed=True)
+    if tree is None or isinstance(tree, tuple) or _exceeded(tree, text, options):
+        return None
+    return tree
+
+
+def _read_corrected(text: str, options: Options) -> tuple[Findings, Node]:
     reading = _read(text, options)
     if reading.findings.problems and _QUESTION.search(text):
         reading = _read_question(reading, options) or reading
@@ -161,13 +184,7 @@ def parse_checked(text: str, options: Options) -> ParsedQuery:
     if findings.problems or tree is None:
         corrected = None if tree is None else render(tree, options.operators)
         raise findings.error(_mended(reading, corrected, options))
-    if options.has_additions:
-        give_forms(tree, options.schema.language)
-        _note_question(tree, findings)
-    wanted = tuple([leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)])
-    if not wanted:
-        findings.note(problems.NOTE_UNRANKED)
-    return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), wanted)
+    return findings, tree
 
 
 def _note_question(tree: Node, findings: Findings) -> None:
@@ -259,31 +276,9 @@ def condition_error(error: QueryError) -> QueryError:
     return error
 
 
-class Options(NamedTuple):
-    """The options of ``parse``."""
-
-    schema: Schema
-    default_operator: Operator = "OR"
-    operators: bool = True
-    limits: bool = True
-    published: bool = False
-    ranked: bool = True
-
-    @property
-    def spaces_mean(self) -> Operator:
-        """What a space means."""
-        return self.default_operator if self.operators else "OR"
-
-    @property
-    def has_additions(self) -> bool:
-        """Whether PREFER and DEMOTE are operators, and words match their forms."""
-        return self.operators and not self.published
-
-
 @dataclass(slots=True)
 class _Reading:
-    """The result of reading a text. ``plain`` is the text with the signs of the language, and
-    ``lexemes`` the number of its pieces.
+    """The result of reading a text. ``plain`` is the text with the signs of the language.
 
     A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, instead of a
     tree; only a filter may be one.
@@ -291,7 +286,6 @@ class _Reading:
 
     findings: Findings
     plain: str = ""
-    lexemes: int = 0
     tree: Node | None = None
     modifiers: tuple[Modifier, ...] = ()
     span: tuple[int, int] = (0, 0)
@@ -315,7 +309,8 @@ def _read(text: str, options: Options) -> _Reading:
             if reading.tree is None and not reading.modifiers and not findings.problems:
                 findings.reject(0, len(text), problems.ONLY_DROPPED, mended=False)
         if options.limits and reading.tree is not None:
-            _check_limits(reading.tree, reading, options)
+            for message in _exceeded(reading.tree, text, options):
+                findings.reject(0, len(text), message, mended=False)
     except EndOfReadingError:
         reading.tree, reading.modifiers = None, ()
     return reading
@@ -354,30 +349,28 @@ def _check_unicode(text: str, findings: Findings) -> None:
             findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
-def _check_limits(tree: Node, reading: _Reading, options: Options) -> None:
-    """Reject a query of too many clauses or words."""
-    # Most texts have too few pieces and characters for any limit. Only a prefix, a fuzzy word, and
-    # an apostrophe, which stands for two spellings, count for more.
-    findings, text = reading.findings, reading.findings.text
-    is_short = 2 * reading.lexemes <= MAX_LEAVES and len(text) < MAX_WORDS and text.isascii()
+def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
+    """Return messages on the limits of the whole that a tree of a text exceeds."""
     is_counted = "*" in text or "~" in text or has_apostrophes(text)
-    if not is_counted and (is_short or len(_WORDS.findall(text)) <= MAX_LEAVES):
-        return
+    if not options.limits or (not is_counted and text.isascii() and len(text) < 2 * MAX_LEAVES):
+        return []
     all_leaves = leaves(tree)
-    prefixes = [leaf.text for leaf in all_leaves if isinstance(leaf, Prefix)]
+    texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
+    prefixes = [leaf.text for leaf in texts if isinstance(leaf, Prefix)]
     of_prefixes = (len(prefixes), MAX_PUBLISHED_PREFIXES, problems.TOO_MANY_PUBLISHED_PREFIXES)
     if options.has_additions:
-        prefixes += [leaf.text for leaf in all_leaves if isinstance(leaf, Fuzzy)]
+        prefixes += [leaf.text for leaf in texts if isinstance(leaf, Fuzzy)]
         shares = sum(PREFIX_SHARES.get(len(prefix), 1) for prefix in prefixes)
         of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
-    words = sum(spelled_words(leaf) for leaf in all_leaves if isinstance(leaf, TextLeaf))
-    for count, limit, message in (
+    words = 0
+    if sum(len(leaf.text) << sum(map(leaf.text.count, APOSTROPHES)) for leaf in texts) > MAX_WORDS:
+        words = sum(map(spelled_words, texts))
+    counts = (
         (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
         of_prefixes,
         (words, MAX_WORDS, problems.TOO_MANY_WORDS),
-    ):
-        if count > limit:
-            findings.reject(0, len(text), message.format(count=count, limit=limit), mended=False)
+    )
+    return [m.format(count=count, limit=limit) for count, limit, m in counts if count > limit]
 
 
 class _Reader:
@@ -395,7 +388,6 @@ class _Reader:
             self.findings.note(note)
         self.lexemes = lex(plain, patterns=has_additions)
         self.plain = reading.plain = plain
-        reading.lexemes = len(self.lexemes)
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = SPELLED if has_additions else PUBLISHED

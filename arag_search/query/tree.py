@@ -390,6 +390,7 @@ MetadataLeaf = KeywordEquals | NumberRange | DateRange
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
+MODIFIERS: dict[Operator, type[Modifier]] = {kind.operator: kind for kind in (Not, Prefer, Demote)}
 Compound = And | Or
 N = TypeVar("N", bound=Node | Modifier)
 
@@ -656,7 +657,7 @@ def _span(node: Node | Modifier) -> Span:
 
 
 _PLACES: dict[type, int] = {
-    kind: OPERATORS.index(kind.operator) + 1 for kind in (Not, Prefer, Demote)
+    kind: OPERATORS.index(operator) + 1 for operator, kind in MODIFIERS.items()
 }
 
 

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_597,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_109,
     ("arag_search/tools/",): 4_847,
     ("arag_search/agent/",): 4_227,
     ("arag_search/evaluation/",): 2_648,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_131,
-    ("tests/",): 57_257,
+    ("tests/",): 57_358,
     ("",): 1_096,  # what is in no other row
 }
-ALL = 140_916
+ALL = 141_529
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -1,0 +1,527 @@
+"""The grammar of the query language: text -> tree, or None for any other text.
+
+It is strict: it knows no messages, notes and offsets, and corrects nothing. It may refuse a text
+that ``parser`` reads as it is, but never reads one otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Literal, NamedTuple, cast
+
+from arag_search.errors import ArgumentError
+from arag_search.query import analysis
+from arag_search.query.analysis import has_few_apostrophes, has_token
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType
+from arag_search.query.fields import CONTENT, TITLE, FieldRef, Schema
+from arag_search.query.lexer import find_special, unescape
+from arag_search.query.limits import (
+    MAX_DEPTH,
+    MAX_DEPTH_WITHOUT_LIMITS,
+    MAX_WEIGHT,
+    MIN_WEIGHT,
+)
+from arag_search.query.operators import (
+    NOT,
+    NOT_SIGNS,
+    OR,
+    PUBLISHED,
+    SPELLED,
+    Operator,
+    factored,
+)
+from arag_search.query.signs import plain_signs
+from arag_search.query.tree import (
+    EXACT_MARK,
+    MODIFIERS,
+    DateRange,
+    Demote,
+    Fuzzy,
+    KeywordEquals,
+    MetadataLeaf,
+    Modifier,
+    Node,
+    NumberRange,
+    Phrase,
+    Prefix,
+    Regex,
+    Term,
+    TextField,
+    all_of,
+    any_of,
+    scores,
+    weighted,
+)
+
+DefaultOperator = Literal["AND", "OR"]
+
+NAME = r"[^\W\d][\w.-]*+"
+WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
+BLANK_OR_END = r"(?=[\s)]|$)"
+PATTERN = r"""/(?P<pattern>(?![\s/])(?:[^\\]|\\.)+?)(?:(?<!\s)|(?<=\\\s))/(?P<flag>i?)
+        (?P<end>[?!.,;]*)(?=[\s)^~]|$)"""
+_SCANNED = rf"""[^\W_]++{BLANK_OR_END}
+    | [-!]?(?:{NAME}:)?\(
+    | \)(?:\^{WEIGHT})?{BLANK_OR_END}
+    | [-!]?(?:{NAME}:)?"[^"\\*]*+(?:\\.[^"\\*]*+)*+"(?:~\d{{1,9}})?(?:\^{WEIGHT})?{BLANK_OR_END}
+    | [-!]?(?:{NAME}:)?[\[{{][^\[\]{{}}()"\\]*[\]}}]{BLANK_OR_END}
+    | (?:[^\s()"\\^~*?]|\\.)++(?:\*|~[12])?(?:\^{WEIGHT})?{BLANK_OR_END}"""
+
+
+def _scanner(scanned: str) -> re.Pattern[str]:
+    """Return a pattern that cuts text into pieces; what is none is one with all behind it."""
+    return re.compile(rf"{scanned}|\S.*", re.VERBOSE | re.DOTALL)
+
+
+_PIECE = re.compile(_SCANNED, re.VERBOSE | re.DOTALL)
+_PIECES = _scanner(_SCANNED)
+_PATTERN = r"[-!]?(?:(?:title|content):)?" + re.sub(r"\(\?P<\w+>", "(?:", PATTERN)
+_PIECE_OR_PATTERN = re.compile(rf"{_PATTERN}|{_SCANNED}", re.VERBOSE | re.DOTALL)
+_PIECES_AND_PATTERNS = _scanner(rf"{_PATTERN}|{_SCANNED}")
+
+_CLAUSE = re.compile(
+    rf"""(?P<sign>[-!])?(?:(?P<name>{NAME}):)?(?:
+        "(?P<inside>(?:[^"\\]|\\.)*)"(?:~(?P<slop>\d+))?
+      | (?P<range>[\[{{][^\\]*[\]}}])(?=$)
+      | (?P<word>(?:[^\\^~*?]|\\.)+)(?P<ending>\*|~[12])?
+    )(?:\^(?P<weight>{WEIGHT}))?""",
+    re.VERBOSE | re.DOTALL,
+)
+_SEARCHED = re.compile(rf"([-!]?)(?:(title|content):)?{PATTERN}", re.VERBOSE | re.DOTALL)
+COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
+RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
+
+# What may need a note, in a text as it was typed
+
+OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
+LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
+PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
+"""A pattern that may be meant as text: a path, or words between slashes that belong to others."""
+_NOTED_WORDS = {"TO"} | {
+    "".join(letters)
+    for operator in PUBLISHED
+    for letters in product(*zip(operator.lower(), operator, strict=True))
+    if letters != tuple(operator)
+}
+"""Operators in another case, and a word of ranges."""
+_SYMBOLS = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]|(?<!\S)\.[^\W_]")
+_OPENING_QUOTES = re.compile("[“„«]")
+_BEGINS_OTHERS = "-!+/[{"
+_COMMAS = (",", ";", "，", "；", "、")
+
+
+class Options(NamedTuple):
+    """How a text is read: the options of ``parse``."""
+
+    schema: Schema
+    default_operator: DefaultOperator = "OR"
+    operators: bool = True
+    limits: bool = True
+    published: bool = False
+    ranked: bool = True
+
+    @property
+    def spaces_mean(self) -> DefaultOperator:
+        """What a space means."""
+        return self.default_operator if self.operators else "OR"
+
+    @property
+    def has_additions(self) -> bool:
+        """Whether PREFER and DEMOTE are operators, and words match their forms."""
+        return self.operators and not self.published
+
+    @property
+    def max_depth(self) -> int:
+        """How many parentheses may be open."""
+        return MAX_DEPTH if self.limits else MAX_DEPTH_WITHOUT_LIMITS
+
+
+class _Group:
+    """The clauses read so far of the query or of open parentheses, each with the connector before
+    it, which is empty for a space; ``connector`` and ``modifier`` belong to the next one."""
+
+    __slots__ = ("connector", "connectors", "factor", "field", "has_modifiers", "modifier", "nodes")
+
+    def __init__(self, field: FieldRef | None) -> None:
+        self.field = field
+        self.nodes: list[Node | Modifier] = []
+        self.connectors: list[str] = []
+        self.connector = ""
+        self.modifier: Operator | None = None
+        self.factor: float | None = None
+        self.has_modifiers = False
+
+    def add(self, node: Node) -> None:
+        """Add a clause under the modifier before it."""
+        if self.modifier is not None:
+            kind = MODIFIERS[self.modifier]
+            self.nodes.append(kind(node) if self.factor is None else Demote(node, self.factor))
+            self.modifier = self.factor = None
+            self.has_modifiers = True
+        else:
+            self.nodes.append(node)
+        self.connectors.append(self.connector)
+        self.connector = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a clause must follow."""
+        return bool(self.connector) or self.modifier is not None or not self.nodes
+
+    def modifiers(self) -> list[Modifier]:
+        """Return the modifiers of a group of nothing else that are joined by AND or spaces."""
+        if not self.has_modifiers or OR.word in self.connectors:
+            return []
+        modifiers = [node for node in self.nodes if isinstance(node, Modifier)]
+        return modifiers if len(modifiers) == len(self.nodes) else []
+
+    def node(self, spaces_mean: str) -> Node | None:
+        """Return the node of all clauses; None if a modifier is an alternative.
+
+        Runs joined by AND (and by spaces if that is the default) are the alternatives. A run of
+        nothing but modifiers applies to the whole group if a space is before it, or after it if it
+        is the first.
+        """
+        nodes, connectors = self.nodes, self.connectors
+        if not self.has_modifiers:
+            plain = cast("list[Node]", nodes)
+            if len(plain) == 1:
+                return plain[0]
+            joined = set(connectors[1:])
+            if len(joined) == 1:
+                is_or = (joined.pop() or spaces_mean) == OR.word
+                return any_of(*plain) if is_or else all_of(*plain)
+        starts = [at for at, c in enumerate(connectors) if at and (c or spaces_mean) == OR.word]
+        alternatives: list[Node] = []
+        of_all: list[Modifier] = []
+        for start, end in zip([0, *starts], [*starts, len(nodes)], strict=True):
+            run = nodes[start:end]
+            positive = [node for node in run if not isinstance(node, Modifier)]
+            modifiers = [node for node in run if isinstance(node, Modifier)]
+            if positive:
+                alternatives.append(all_of(*positive, *modifiers))
+            elif connectors[start] if start else end == len(nodes) or connectors[end]:
+                return None
+            else:
+                of_all += modifiers
+        return all_of(any_of(*alternatives), *of_all) if alternatives else None
+
+
+def read(text: str, options: Options, *, typed: bool) -> Node | tuple[Modifier, ...] | None:
+    """Return the tree of a text of the language, or None. A text of nothing but modifiers, which
+    only a filter may be, is these.
+
+    ``typed`` is for a text as it was typed: it is None for one that may need a note too. The
+    limits of the whole are not checked.
+    """
+    if typed and plain_signs(text, options.schema)[0] is not text:
+        return None
+    try:
+        return _Reader(options, typed).read(text)
+    except ArgumentError:  # from constructors of nodes: the tree cannot be
+        return None
+
+
+class _Reader:
+    """A pass over the pieces of a text, with a stack of groups."""
+
+    __slots__ = ("covers", "has_additions", "options", "schema", "typed")
+
+    def __init__(self, options: Options, typed: bool) -> None:
+        self.options = options
+        self.schema = options.schema
+        self.has_additions = options.has_additions
+        self.typed = typed
+        self.covers = False  # whether a field was perhaps meant for the next word too
+
+    def read(self, text: str) -> Node | tuple[Modifier, ...] | None:
+        searches = self.has_additions and "/" in text
+        pieces = (_PIECES_AND_PATTERNS if searches else _PIECES).findall(text)
+        last = _PIECE_OR_PATTERN if searches else _PIECE
+        if not pieces or last.fullmatch(pieces[-1]) is None:
+            return None
+        if self.typed and not _NOTED_WORDS.isdisjoint(pieces):
+            return None
+        operators = SPELLED if self.has_additions else PUBLISHED
+        typed = self.typed
+        group = _Group(None)
+        outer: list[_Group] = []
+        for piece in pieces:
+            covers = self.covers
+            if covers:
+                self.covers = False
+            if operator := operators.get(piece):
+                if not self._takes(operator, group):
+                    return None
+            elif piece.isalnum() and group.field is None:
+                if typed and (
+                    covers
+                    or (piece.isupper() and OTHER_OPERATORS.fullmatch(piece))
+                    or (group.modifier is NOT and len(piece) == 1)
+                ):
+                    return None
+                group.add(Term(piece))
+            elif piece[0] == ")":
+                if not outer or group.is_waiting:
+                    return None
+                ended, group = group, outer.pop()
+                if not self._end(ended, piece, group):
+                    return None
+            elif piece[-1] == "(" and piece[-2:-1] != "\\":
+                if typed and len(outer) == self.options.max_depth:
+                    return None
+                inner = self._open(piece, group)
+                if inner is None:
+                    return None
+                outer.append(group)
+                group = inner
+            elif covers and typed and piece[0] not in '"-!' and ":" not in piece:
+                return None
+            elif searches and (match := _SEARCHED.fullmatch(piece)):
+                node = self._pattern(match, group)
+                if node is None:
+                    return None
+                group.add(node)
+            elif self.has_additions and (operator := factored(piece)):
+                factor = float(piece[len(operator.word) + 1 :])
+                if operator.factor is None or not self._takes(operator, group):
+                    return None
+                group.factor = factor
+            else:
+                is_alone = group.field is None and group.modifier is None
+                node = (is_alone and self._plain(piece)) or self._clause(piece, group)
+                if node is None:
+                    return None
+                group.add(node)
+        if outer or group.is_waiting:
+            return None
+        if modifiers := group.modifiers():
+            return tuple(modifiers)
+        return group.node(self.options.spaces_mean)
+
+    def _takes(self, operator: Operator, group: _Group) -> bool:
+        """Put an operator before the next clause; return whether it may stand there."""
+        options = self.options
+        if not options.operators or group.modifier is not None:
+            return False
+        if operator.joins:
+            if group.connector or not group.nodes:
+                return False
+            group.connector = operator.word
+        else:
+            group.modifier = operator
+        return options.ranked or not operator.needs_ranking
+
+    def _open(self, piece: str, group: _Group) -> _Group | None:
+        """Return the group that begins."""
+        if piece[0] in NOT_SIGNS:
+            if not self._takes(NOT, group):
+                return None
+            piece = piece[1:]
+        if piece == "(":
+            return _Group(group.field)
+        field = self.schema.field(piece[:-2])
+        is_sound = field.kind != "unknown" and not (self.typed and field.kind == "guess")
+        return _Group(field) if is_sound and group.field is None else None
+
+    def _end(self, group: _Group, piece: str, outer: _Group) -> bool:
+        """Add a group that has ended to the one around it; return whether it may stand there. One
+        of nothing but modifiers is read as if its parentheses were not there."""
+        weight = _weight(piece[2:])
+        if modifiers := group.modifiers():
+            outer.nodes += modifiers
+            outer.has_modifiers = True
+            outer.connectors += [outer.connector, *group.connectors[1:]]
+            outer.connector = ""
+            return weight == 1 and outer.modifier is None
+        node = group.node(self.options.spaces_mean)
+        if node is None or not weight:
+            return False
+        if weight != 1:
+            if not scores(node):
+                return False
+            node = weighted(node, weight)
+        outer.add(node)
+        return True
+
+    # Clauses
+
+    def _plain(self, piece: str) -> Term | Phrase | Prefix | None:
+        """Return the leaf of a phrase, a prefix or a word in a field, if it is as most are."""
+        field: TextField = None
+        if piece[0] != '"' and ":" in piece:
+            name, _, piece = piece.partition(":")
+            if name == TITLE:
+                field = TITLE
+            elif name == CONTENT:
+                field = CONTENT
+            else:
+                return None
+        if not piece:
+            return None
+        if piece[0] == '"':
+            is_plain = piece[-1] == '"' and "\\" not in piece
+            return self._phrase(piece[1:-1], 0, field, 1.0) if is_plain else None
+        self.covers = field is not None
+        if piece.isalnum():
+            return Term(piece, field)
+        stem = piece[:-1]
+        return Prefix(stem, field) if piece[-1] == "*" and stem.isalnum() else None
+
+    def _pattern(self, match: re.Match[str], group: _Group) -> Regex | None:
+        sign, name, pattern, flag, end = match.groups()
+        if end or (sign and not self._takes(NOT, group)):
+            return None
+        if self.typed and PATH.fullmatch(pattern) and has_token(pattern):
+            return None
+        field = group.field
+        if field is not None and (name or field.kind != "text"):
+            return None
+        if name:
+            field = self.schema.field(name)
+        text_field = field.text_field if field else None
+        return Regex(pattern, bool(flag), text_field)
+
+    def _clause(self, piece: str, group: _Group) -> Node | None:
+        """Return the leaf of a clause that is not a plain word."""
+        match = _CLAUSE.fullmatch(piece)
+        if match is None:
+            return None
+        sign, name, inside, slop, between, word, ending, factor = match.groups()
+        field = group.field
+        if sign and field is not None and field.kind == "number" and sign == "-" and word:
+            sign, word = "", sign + word
+        is_number = self.typed and sign and piece[1].isdigit()
+        if is_number or (sign and not self._takes(NOT, group)):
+            return None
+        if name is not None:
+            if field is None:
+                field = self.schema.field(name)
+                if field.kind == "unknown" or (self.typed and field.kind == "guess"):
+                    return None
+            elif field.kind == "text" or word is None or self.schema.named(name) is not None:
+                return None
+            else:
+                name, word = None, f"{name}:{word}"
+        if between is not None:
+            if field is not None:
+                return self._range(between, field)
+            if not between.isspace() and len(between.split()) == 1:
+                word = between
+            else:
+                return None
+        raw = inside if word is None else word
+        text = unescape(raw)
+        if self.typed and text is not raw and text not in SPELLED and LITERAL_BACKSLASH.search(raw):
+            return None
+        if field is not None and field.kind != "text":
+            if slop or ending or factor:
+                return None
+            if inside is not None:
+                is_term = not field.type.is_ordered and field.type.holds(text)
+                return KeywordEquals(field.name, text) if is_term else _value(text, field)
+            is_bare = text is raw and raw[-1] not in _COMMAS and raw[0] not in "=≥≤"
+            if not is_bare or (self.typed and _OPENING_QUOTES.search(raw)):
+                return None
+            return _value(text, field) if name or has_token(raw) else None
+        if self.typed and len(text) == 1 and group.modifier is NOT and field is None:
+            return None
+        weight = _weight(factor)
+        if not weight or not has_few_apostrophes(text):
+            return None
+        text_field = field.text_field if field else None
+        if inside is not None:
+            return self._phrase(text, int(slop or 0), text_field, weight)
+        self.covers = name is not None
+        return self._word(raw, text, ending, text_field, weight, is_bare=name is None)
+
+    def _phrase(self, text: str, slop: int, field: TextField, weight: float) -> Phrase | None:
+        words = text.removeprefix(EXACT_MARK) if self.has_additions else text
+        if self.typed and _SYMBOLS.search(words):
+            return None
+        if slop and len(analysis.terms(text)) < 2:
+            return None
+        return Phrase(text, slop, field, weight)
+
+    def _word(
+        self,
+        raw: str,
+        text: str,
+        ending: str | None,
+        field: TextField,
+        weight: float,
+        *,
+        is_bare: bool,
+    ) -> Term | Prefix | Fuzzy | None:
+        """Return the leaf of a word, ``raw`` as typed."""
+        if raw[0] in _BEGINS_OTHERS and self._begins_other(raw, is_bare=is_bare and field is None):
+            return None
+        if find_special(raw, ":") >= 0 or (self.typed and is_bare and _is_noted(raw)):
+            return None
+        if ending == "*":
+            return Prefix(text, field, weight)
+        if ending is not None:
+            return Fuzzy(text, int(ending[1]), field, weight) if self.has_additions else None
+        return None if self.typed and _SYMBOLS.search(text) else Term(text, field, weight)
+
+    def _begins_other(self, raw: str, *, is_bare: bool) -> bool:
+        """Return whether a word begins like something else: signs, a range, or a pattern."""
+        if raw[0] in "[{":
+            return not is_bare or raw[-1] not in "]}"
+        return raw[0] != "/" or (raw[-1] == "/" and len(raw) > 2)
+
+    def _range(self, text: str, field: FieldRef) -> MetadataLeaf | None:
+        match = RANGE.fullmatch(text)
+        if match is None:
+            return None
+        lower, upper = (None if match[at] == "*" else match[at] for at in (2, 3))
+        return _between(field, lower, upper, match[1] == "[", match[4] == "]")
+
+
+def _weight(text: str | None) -> float:
+    """Return a weight; 0 for one that is out of bounds."""
+    weight = float(text) if text else 1.0
+    return weight if MIN_WEIGHT <= weight <= MAX_WEIGHT else 0.0
+
+
+def _is_noted(word: str) -> bool:
+    """Return whether a word may be meant as an operator."""
+    is_word = word in _NOTED_WORDS or word in SPELLED
+    return is_word or OTHER_OPERATORS.fullmatch(word) is not None
+
+
+# Values of metadata
+
+
+def _value(text: str, field: FieldRef) -> MetadataLeaf | None:
+    """Return the leaf of a value or a comparison."""
+    comparison = COMPARISON.fullmatch(text)
+    if comparison is None:
+        if field.type.is_ordered:
+            return _between(field, text, text, True, True)
+        return KeywordEquals(field.name, text) if field.type.holds(text) else None
+    sign, bound = comparison[1], comparison[2]
+    low, high = (bound, None) if sign[0] == ">" else (None, bound)
+    return _between(field, low, high, "=" in sign, "=" in sign)
+
+
+def _between(
+    field: FieldRef, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
+) -> MetadataLeaf | None:
+    """Return the leaf of a range; None is open."""
+    kind = guessed(lower or upper or "0") if field.kind == "guess" else field.type
+    if not kind.is_ordered or any(
+        kind.problem(b, field.name) for b in (lower, upper) if b is not None
+    ):
+        return None
+    if kind.storage == "long":
+        return DateRange(field.name, lower, upper, include_lower, include_upper)
+    low, high = (None if bound is None else float(bound) for bound in (lower, upper))
+    return NumberRange(field.name, low, high, include_lower, include_upper)
+
+
+def guessed(bound: str) -> FieldType:
+    """Return the type of a field that has such a value."""
+    ordered = (kind for kind in FIELD_TYPES.values() if kind.is_ordered and kind.holds(bound))
+    return next(ordered, KEYWORD)
