@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from arag_search.errors import AragError
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
-    from arag_search.search.index import Index, open_index
-    from arag_search.search.results import SearchHit, SearchResult
+    from arag_search.search.hits import SearchHit
+    from arag_search.search.index import Index
+    from arag_search.search.opening import open_index
+    from arag_search.search.results import SearchResult
 
 __all__ = [
     "AragError",
@@ -40,9 +42,9 @@ _HOMES = {
     "Document": "corpus",
     "Index": "search.index",
     "QueryError": "query.problems",
-    "SearchHit": "search.results",
+    "SearchHit": "search.hits",
     "SearchResult": "search.results",
-    "open_index": "search.index",
+    "open_index": "search.opening",
     "parse": "query.parser",
 }
 

@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from arag_search.search.index import open_index
+from arag_search import open_index
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_in
 from bench.replay.against import BENCH_THEN, Side, environment, exported

@@ -16,7 +16,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import check_compact
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.durable import write_atomically
 from arag_search.system.progress import PlainProgress
 from bench import BenchError

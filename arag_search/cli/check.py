@@ -49,7 +49,7 @@ def check_command(
     """
     schema = ANY_SCHEMA
     if index is not None:
-        from arag_search.search.index import open_index
+        from arag_search.search.opening import open_index
 
         with open_index(index) as opened:
             schema = opened.manifest.query_schema

@@ -17,7 +17,8 @@ from arag_search.cli.output.printing import print_text
 from arag_search.cli.trajectories import answer_text, step_line, totals_line
 from arag_search.errors import BuildError, IndexExistsError
 from arag_search.questions.files import load_questions
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.cache import cache_folder
 from arag_search.tools.base import ReadSet
 from index_jobs.build.new_index import build_index

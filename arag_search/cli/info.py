@@ -25,7 +25,8 @@ from arag_search.errors import (
 )
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.forms import NONE
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import counted
 from arag_search.vectors.storage.files import check_contents, check_sizes
 from arag_search.vectors.storage.folders import (

@@ -20,7 +20,7 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.parser import suggest_presets
 from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.errors import ArgumentError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.tools.preset import DocumentSettings, Preset
 
 

@@ -13,14 +13,16 @@ from arag_search.cli.output.printing import print_json, print_result, print_text
 from arag_search.engines.opensearch.schema import ENGINE
 from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.search.documents import IndexDocument
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
+from arag_search.search.shown.writing import header_line
 from arag_search.system.progress import counted, open_progress
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import chunk_header
 from arag_search.tools.open_lines import OpenLines
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.references import NamedDocuments
-from arag_search.tools.rendering import header_line, metadata_text
+from arag_search.tools.rendering import metadata_text
 from index_jobs.build.export import build_command, record_of
 
 DEFAULT_LINES = 60

@@ -16,7 +16,7 @@ from arag_search.cli.output.score_tables import details_text, measures_text, sco
 from arag_search.evaluation.judging.judge import read_labels
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.score import score
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 
 
 @with_groups

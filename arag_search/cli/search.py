@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Annotated, Any, Literal, NamedTuple
+from collections import namedtuple
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -14,9 +17,19 @@ from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import print_json, print_result, print_text, problem_list
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
-from arag_search.search.index import Index
-from arag_search.search.results import MAX_REACH, SearchHit, SearchResult, Show
-from arag_search.tools.base import MAX_TOOL_TOP_K, ReadSet
+from arag_search.search.asked import (
+    MAX_REACH,
+    MAX_TOOL_TOP_K,
+    OPTIONS,
+    Hybrid,
+    Keywords,
+    Meaning,
+    Naive,
+    Search,
+)
+from arag_search.search.hits import SearchHit
+from arag_search.search.results import SearchResult
+from arag_search.tools.base import ReadSet
 from arag_search.tools.document_search import DocumentSearch
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, DocumentSettings, plain_preset
 from arag_search.tools.references import NamedDocuments
@@ -24,28 +37,25 @@ from arag_search.tools.registry import SEARCH_TOOLS
 from arag_search.tools.search import WHOLE_UP_TO_TOKENS, reply
 
 _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
-_BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
-_OF_TOOLS = {
-    ("logical", "keyword"): ("explain", "show"),
-    ("hybrid",): ("meaning",),
-    _BY_VECTORS: ("vectors", "encoder", "where"),
-    ("logical",): ("sort", "per_document", "granularity", "after"),
+_KINDS: Mapping[str, type[Any]] = {
+    "logical": Search,
+    "keyword": Keywords,
+    "semantic": Meaning,
+    "hybrid": Hybrid,
+    "naive": Naive,
 }
-"""The options that have an effect with some tools only."""
+_OF_PAGES = ("top_k", "offset")
 _OF_PASSAGES = (
-    "offset",
-    "explain",
+    "granularity",
     "where",
     "meaning",
+    "explain",
     "sort",
     "per_document",
     "show",
-    "granularity",
     "after",
 )
 MAX_DOCUMENTS = 20
-
-Granularity = Literal["chunk", "sentence"]
 
 # Engines, tools and tokens are imported in the commands that need them, to keep --help fast.
 
@@ -57,8 +67,47 @@ def tool_name(text: str) -> str:
     return text
 
 
+def _tools_with(name: str) -> list[str]:
+    """Return the tools whose searches have a field. The vectors of an index are for those that take
+    a condition."""
+    name = "where" if name in ("vectors", "encoder") else name
+    return [
+        tool
+        for tool, kind in _KINDS.items()
+        if name in (part.name for part in fields(kind)) and name in OPTIONS
+    ]
+
+
+def _asked_options() -> Any:
+    """Return the group of the options that are fields of searches, as a NamedTuple."""
+    names = (*_OF_PAGES, *_OF_PASSAGES)
+    hints: dict[str, Any] = {}
+    defaults: list[Any] = []
+    for name in names:
+        tools = _tools_with(name)
+        kind = _KINDS[tools[0]]
+        says, help, metavar, *_ = OPTIONS[name]
+        if len(tools) < len(_KINDS):
+            text = help or says
+            help = f"With --tool {' or '.join(tools)}: {text[0].lower()}{text[1:]}"
+        default = next(part.default for part in fields(kind) if part.name == name)
+        flags = (f"--{name}",) if isinstance(default, bool) else ()
+        option = typer.Option(*flags, help=help or says, metavar=metavar)
+        hints[name] = Annotated[get_type_hints(kind)[name], option]
+        defaults.append(default)
+    group: Any = namedtuple("AskedOptions", names, defaults=defaults)  # pyright: ignore[reportUntypedNamedTuple]
+    group.__annotations__ = hints
+    return group
+
+
+if TYPE_CHECKING:
+    AskedOptions = Any
+else:
+    AskedOptions = _asked_options()
+
+
 class SearchOptions(NamedTuple):
-    """The options of a search, for any tool."""
+    """How to search, and what to print."""
 
     tool: Annotated[
         str,
@@ -69,64 +118,6 @@ class SearchOptions(NamedTuple):
             autocompletion=suggest_tools,
         ),
     ] = "logical"
-    top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.", metavar="N")] = 5
-    offset: Annotated[
-        int, typer.Option(help="Passages to skip; offset + top-k is at most 10,000.", metavar="N")
-    ] = 0
-    granularity: Annotated[
-        Granularity,
-        typer.Option(help="Judge the conditions on whole passages, or on single sentences."),
-    ] = "chunk"
-    where: Annotated[
-        str | None,
-        typer.Option(
-            help="With --tool semantic, hybrid or naive: a logical query that passages must match; "
-            "it does not rank.",
-            metavar="QUERY",
-        ),
-    ] = None
-    meaning: Annotated[
-        str | None,
-        typer.Option(
-            help="With --tool hybrid: a sentence for the vectors; QUERY is then a logical query.",
-            metavar="TEXT",
-        ),
-    ] = None
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
-    ] = False
-    json: Json = False
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            help="With --tool logical: order by a metadata field, such as year:asc or year:desc, "
-            "instead of by score. Passages without a value come last.",
-            metavar="FIELD[:asc|desc]",
-        ),
-    ] = None
-    per_document: Annotated[
-        int | None,
-        typer.Option(
-            help="With --tool logical: show at most this many passages of a document, 1 to 1,000.",
-            metavar="N",
-        ),
-    ] = None
-    show: Annotated[
-        Show,
-        typer.Option(
-            help="titles lists ids and titles, lines each sentence that matches, with the name of "
-            "its entry. Both count all passages; more than 10,000 are listed in corpus order with "
-            "--tool logical."
-        ),
-    ] = "text"
-    after: Annotated[
-        str | None,
-        typer.Option(
-            help="With --show titles or lines: go on after the passage with this id, in corpus "
-            "order.",
-            metavar="ID",
-        ),
-    ] = None
     documents: Annotated[
         bool,
         typer.Option(
@@ -135,61 +126,34 @@ class SearchOptions(NamedTuple):
             "--top-k then counts documents, at most 20.",
         ),
     ] = False
+    json: Json = False
 
-    def check(self, opening: Opening) -> None:
+    def check(self, asked: AskedOptions, opening: Opening) -> None:
         """Raise ArgumentError for an option without effect."""
         passages = "passages, without --documents"
-        given = {
-            name
-            for options in (self, opening)
-            for name, value in options._asdict().items()
-            if value != options._field_defaults[name]
-        }
-        rules: list[tuple[bool, tuple[str, ...], str]] = [
-            *(
-                (self.tool not in tools, names, f"--tool {' or '.join(tools)}")
-                for tools, names in _OF_TOOLS.items()
-            ),
-            (self.documents, _OF_PASSAGES, passages),
-        ]
-        for applies, names, needs in rules:
-            for name in names:
-                if applies and name in given:
-                    raise _without_effect(f"--{name.replace('_', '-')}", needs)
+        for options in (asked, opening):
+            for name, value in options._asdict().items():
+                if value == options._field_defaults[name]:
+                    continue
+                option, tools = f"--{name.replace('_', '-')}", _tools_with(name)
+                if tools and self.tool not in tools:
+                    raise _without_effect(option, f"--tool {' or '.join(tools)}")
+                if self.documents and name in ("offset", *_OF_PASSAGES):
+                    raise _without_effect(option, passages)
         if self.documents and self.tool == "keyword":
             raise _without_effect("--tool keyword", passages)
-        if self.documents and not 1 <= self.top_k <= MAX_DOCUMENTS:
+        if self.documents and not 1 <= asked.top_k <= MAX_DOCUMENTS:
             raise ArgumentError(
-                f"--top-k is {self.top_k:,}.", allowed=f"1 to {MAX_DOCUMENTS} documents"
+                f"--top-k is {asked.top_k:,}.", allowed=f"1 to {MAX_DOCUMENTS} documents"
             )
 
-    def search(self, index: Index, words: list[str]) -> SearchResult:
-        """Run a query, and get everything that a model would get."""
-        page: dict[str, Any] = {"top_k": self.top_k, "offset": self.offset}
-        query = " ".join(words)
-        if self.tool == "keyword":
-            return index.keyword_search(
-                words, **page, explain=self.explain, branches=True, show=self.show
-            )
-        if self.tool == "logical":
-            return index.logical_search(
-                query,
-                **page,
-                granularity=self.granularity,
-                explain=self.explain,
-                sort=self.sort,
-                per_document=self.per_document,
-                relax=True,
-                branches=True,
-                show=self.show,
-                after=self.after,
-            )
-        by_vectors: dict[str, Any] = {**page, "where": self.where, "names": True, "relax": True}
-        if self.tool == "semantic":
-            return index.semantic_search(query, **by_vectors)
-        if self.tool == "hybrid":
-            return index.hybrid_search(query, **by_vectors, meaning=self.meaning)
-        return index.naive_embedding_search(query, **by_vectors)
+    def asked(self, options: AskedOptions, words: list[str]) -> Any:
+        """Return the search for words that gets everything that a model would get."""
+        kind = _KINDS[self.tool]
+        more = {"relax": True, "branches": True, "names": True} | options._asdict()
+        known = {part.name for part in fields(kind)}
+        given = {name: value for name, value in more.items() if name in known}
+        return kind(words if self.tool == "keyword" else " ".join(words), **given)
 
 
 @with_groups
@@ -205,6 +169,7 @@ def search_command(
     ] = None,
     *,
     options: SearchOptions,
+    asked: AskedOptions,
     opening: Opening,
 ) -> int:
     """Search an index and print the reply that a model would see. The tools semantic, hybrid and
@@ -235,9 +200,9 @@ def search_command(
             "There is no query.",
             do="Write: arag-search search INDEX 'QUERY'",
         )
-    options.check(opening)
+    options.check(asked, opening)
     run = _run_documents if options.documents else _run_one
-    return run(index, query, options, opening)
+    return run(index, query, options, asked, opening)
 
 
 def _without_effect(name: str, needs: str) -> ArgumentError:
@@ -246,13 +211,16 @@ def _without_effect(name: str, needs: str) -> ArgumentError:
     )
 
 
-def _run_one(location: str, words: list[str], options: SearchOptions, opening: Opening) -> int:
+def _run_one(
+    location: str, words: list[str], options: SearchOptions, asked: AskedOptions, opening: Opening
+) -> int:
     with opening.open(location) as index:
+        search = options.asked(asked, words)
         try:
-            result = options.search(index, words)
+            result = index.search(search)
         except QueryError as error:
             if options.json:
-                print_json(_problems_json(error, options.offset), pretty=True)
+                print_json(_problems_json(error, search), pretty=True)
                 return 2
             raise
     if options.json:
@@ -261,18 +229,18 @@ def _run_one(location: str, words: list[str], options: SearchOptions, opening: O
     keys: dict[str, Any] = {"relax": True, "whole_up_to_tokens": WHOLE_UP_TO_TOKENS}
     if options.tool == "naive":
         keys |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
-    if options.top_k > MAX_TOOL_TOP_K:
+    if search.top_k > MAX_TOOL_TOP_K:
         keys["max_result_tokens"] = sys.maxsize
     preset = plain_preset(**keys)
-    shown = reply(result, preset, ReadSet(), max_offset=MAX_REACH - options.top_k)
+    shown = reply(result, preset, ReadSet(), max_offset=MAX_REACH - search.top_k)
     print_linked(shown.text, result.hits, index.manifest)
-    if options.explain and result.hits:
+    if asked.explain and result.hits:
         print_text(explanation_text(result.hits))
     return 0
 
 
 def _run_documents(
-    location: str, words: list[str], options: SearchOptions, opening: Opening
+    location: str, words: list[str], options: SearchOptions, asked: AskedOptions, opening: Opening
 ) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
@@ -282,7 +250,7 @@ def _run_documents(
     query = " ".join(words)
     with opening.open(location) as index:
         search = DocumentSearch(index, preset)
-        search.results_per_query = options.top_k
+        search.results_per_query = asked.top_k
         if options.tool == "semantic":
             search.vectors = "sentence"
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
@@ -309,10 +277,10 @@ def _run_documents(
     return 2 if result.status == "error" else 0
 
 
-def _problems_json(error: QueryError, offset: int) -> dict[str, Any]:
-    refused = SearchResult(error.query, "", 0, True, "passages", offset, (), (), None, None, 0.0)
+def _problems_json(error: QueryError, asked: Any) -> dict[str, Any]:
     return {
-        **refused.to_dict(),
+        **SearchResult(asked, "", total=0).to_dict(),
+        "query": error.query,
         "understood": None,
         "problems": problem_list(error),
         "mended": error.mended,

@@ -16,7 +16,7 @@ from arag_search.cli.output.printing import print_result, print_text
 from arag_search.cli.trajectories import trajectory_text
 from arag_search.errors import ArgumentError, RunError
 from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, read_description, read_records
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import counted
 from arag_search.viewer.view import view
 

@@ -11,8 +11,8 @@ from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, locate
 from arag_search.cli.output.printing import print_result
 from arag_search.query.field_types import FIELD_TYPES
 from arag_search.search.fields import FieldSummary
-from arag_search.search.index import open_index
 from arag_search.search.nearest import values_json
+from arag_search.search.opening import open_index
 from arag_search.tools.words import fields_text, words_text
 
 

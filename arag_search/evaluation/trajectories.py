@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import cast
 
 from arag_search.agent.record import Record, Step
-from arag_search.tools.base import DEFAULT_TOP_K
+from arag_search.search.asked import Asked
 from arag_search.tools.registry import FOUND_BY_SEARCH
 
 _SIZES = ("top_k", "max_results")
@@ -108,7 +108,7 @@ def asked_for(step: Step) -> int:
     """Return how many passages a search asked for."""
     given = arguments_of(step)
     sizes = [size for name in _SIZES if isinstance(size := given.get(name), int) and size > 0]
-    return sizes[0] if sizes else DEFAULT_TOP_K
+    return sizes[0] if sizes else Asked().top_k
 
 
 def _overlap(pairs: Sequence[tuple[Step, Step]]) -> Overlap:

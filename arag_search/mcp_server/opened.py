@@ -11,7 +11,8 @@ from arag_search.errors import AragError
 from arag_search.mcp_server.folders import ServedFolder
 from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
-from arag_search.search.index import Index, IndexOpening
+from arag_search.search.index import Index
+from arag_search.search.opening import IndexOpening
 from arag_search.tools.preset import Preset
 
 _logger = logging.getLogger(__name__)

@@ -72,7 +72,7 @@ from arag_search.query.tree import (
 )
 from arag_search.system.arguments import checked
 
-Operator = Literal["AND", "OR"]
+Operator = Literal["OR", "AND"]
 Connector = Literal["START", "SPACE", "AND", "OR"]
 ModifierName = Literal["NOT", "PREFER", "DEMOTE"]
 

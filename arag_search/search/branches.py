@@ -33,8 +33,8 @@ from arag_search.query.tree import (
     positive_leaves,
 )
 from arag_search.search.feedback import ClauseCount, exclusion_note, without_exclusions
+from arag_search.search.hits import BranchHit, hit_of
 from arag_search.search.judging import meeting
-from arag_search.search.results import BranchHit, hit_of
 from arag_search.search.snippets import Snippets
 
 MAX_COUNTED = 8

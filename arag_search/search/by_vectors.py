@@ -33,19 +33,13 @@ from arag_search.query.tree import (
     any_of,
     give_forms,
 )
+from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
+from arag_search.search.hits import HybridRanks, SearchHit, hit_of
 from arag_search.search.keywords import missing_names_note
 from arag_search.search.patterns import scope_with_matches, with_matches
-from arag_search.search.results import (
-    Conditions,
-    HybridRanks,
-    SearchHit,
-    SearchResult,
-    check_page,
-    conditions,
-    hit_of,
-    search_result,
-)
+from arag_search.search.results import SearchResult
+from arag_search.search.scope import Conditions, conditions
 from arag_search.search.snippets import NearPassage, NearPassages, Snippets, near_passages
 from arag_search.vectors.base import FloatArray, Selection, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
@@ -135,62 +129,39 @@ class VectorSearch:
             with self._calls:
                 self.open().encoder.encode_queries(list(dict.fromkeys(texts)))
 
-    def nearest(
-        self,
-        query: str,
-        unit: VectorUnit,
-        top_k: int,
-        offset: int,
-        filter: str | None,
-        where: str | None,
-        snippets: bool,
-        names: bool,
-    ) -> SearchResult:
-        """Return the passages nearest to a query by the vectors of a unit: see
-        Index.semantic_search and Index.naive_embedding_search."""
+    def search(self, asked: Meaning) -> SearchResult:
+        """Return the passages nearest to a query: see the methods of ``Index``."""
+        if isinstance(asked, Hybrid):
+            return self._fused(asked)
+        return self._nearest(asked, "passage" if isinstance(asked, Naive) else "sentence")
+
+    def _nearest(self, asked: Meaning, unit: VectorUnit) -> SearchResult:
         started = time.perf_counter()
-        check_page(top_k, offset)
-        text, asked = self._understood(query, filter, where)
-        end = offset + top_k
+        text, within = self._understood(asked.query, asked.filter, asked.where)
         with self._calls:
-            opened = self.open()
-            near = self._near(opened, unit, text, end, asked)
-            shown = near.passages[offset:]
+            near = self._near(self.open(), unit, text, asked.offset + asked.top_k, within)
+            shown = near.passages[asked.offset :]
             proofs = {passage.ordinal: passage for passage in shown}
-            hits, missing = self._hits(shown, proofs, asked.scope, snippets)
-        end_of_all = len(near.passages) - missing if near.complete else None
+            hits, missing = self._hits(shown, proofs, within.scope, asked.snippets)
         notes = [
             *self._left_out(missing),
-            *asked.notes,
-            *self._on_names(text, asked.scope, names and bool(hits)),
+            *within.notes,
+            *self._on_names(text, within.scope, asked.names and bool(hits)),
         ]
-        return search_result(query, asked.words, offset, hits, notes, started, passages=end_of_all)
+        end_of_all = len(near.passages) - missing if near.complete else None
+        return SearchResult.of(asked, within.words, hits, notes, started, passages=end_of_all)
 
-    def hybrid(
-        self,
-        query: str,
-        top_k: int,
-        offset: int,
-        filter: str | None,
-        where: str | None,
-        meaning: str | None,
-        unit: VectorUnit,
-        snippets: bool,
-        full_text: bool,
-        names: bool,
-    ) -> SearchResult:
-        """See Index.hybrid_search."""
+    def _fused(self, asked: Hybrid) -> SearchResult:
         started = time.perf_counter()
-        check_page(top_k, offset)
-        wanted = self._hybrid(query, meaning)
-        text, asked = self._understood(wanted.text, filter, where)
-        scope = asked.scope
-        notes = [*asked.notes, *wanted.notes]
+        wanted = self._hybrid(asked.query, asked.meaning)
+        text, within = self._understood(wanted.text, asked.filter, asked.where)
+        scope = within.scope
+        notes = [*within.notes, *wanted.notes]
         with self._calls:
             opened = self.open()
             by_words = self._pool.submit(self._by_words, wanted, scope)
             try:
-                near = self._near(opened, unit, text, FUSION_DEPTH, asked)
+                near = self._near(opened, asked.vectors, text, FUSION_DEPTH, within)
             finally:  # a call ends before the engine may be closed
                 wait([by_words])
             ordinals = by_words.result()
@@ -198,24 +169,21 @@ class VectorSearch:
                 notes.append(NO_MATCH)
             merge = fuse_logical if wanted.logical else fuse
             fused = merge(ordinals, [passage.ordinal for passage in near.passages])
-            shown = fused[offset : offset + top_k]
+            shown = fused[asked.offset : asked.offset + asked.top_k]
             ranks = [HybridRanks(*item.ranks) for item in shown]
             proofs = {passage.ordinal: passage for passage in near.passages}
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
-            is_chosen = snippets and not full_text and wanted.tree is not None
+            is_chosen = asked.snippets and not asked.full_text and wanted.tree is not None
             chooser = Snippets(self._marked(wanted)) if is_chosen else None
-            hits, missing = self._hits(passages, proofs, scope, snippets, ranks, chooser)
+            hits, missing = self._hits(passages, proofs, scope, asked.snippets, ranks, chooser)
         notes = [
             *self._left_out(missing),
             *notes,
-            *self._on_names(text, scope, names and bool(hits)),
+            *self._on_names(text, scope, asked.names and bool(hits)),
         ]
-        understood = (
-            f"{wanted.logical} with meaning {asked.words}" if wanted.logical else asked.words
-        )
-        return search_result(
-            query, understood, offset, hits, notes, started, passages=len(fused) - missing
-        )
+        meant = f"{wanted.logical} with meaning " if wanted.logical else ""
+        understood, end = f"{meant}{within.words}", len(fused) - missing
+        return SearchResult.of(asked, understood, hits, notes, started, passages=end)
 
     def _by_words(self, wanted: _Hybrid, scope: Scope | None) -> list[int]:
         """Return the ordinals of the first passages by BM25; none for a text without words."""

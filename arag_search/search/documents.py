@@ -1,4 +1,4 @@
-"""The documents of an index, put together from their passages."""
+"""The passages and documents of an index, as they are read."""
 
 from __future__ import annotations
 
@@ -8,15 +8,45 @@ from difflib import get_close_matches
 from itertools import accumulate, groupby
 from typing import Any
 
-from arag_search.corpus import Chunk, MetadataValue
-from arag_search.errors import IndexDamagedError, UnknownDocumentError
-from arag_search.search.results import metadata_dict
+from arag_search.corpus import Chunk, MetadataValue, is_unicode, nfc
+from arag_search.engines.base import Deadline, FieldsRequest, SearchEngine
+from arag_search.errors import IndexDamagedError, UnknownChunkError, UnknownDocumentError
+from arag_search.query.fields import DOC_ID
+from arag_search.query.tree import KeywordEquals, Scope, any_of
+from arag_search.search.hits import metadata_dict, outline_dict
+from arag_search.search.scope import joined
 
 MAX_COMPARED = 5_000
 """The passages of the largest index whose ids are compared with an id that is unknown."""
 
-_NEAREST = 3
+_MOST = 3
 _SIMILARITY = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk in full, with the ids of its neighbours (None if there is none)."""
+
+    chunk: Chunk
+    previous_id: str | None
+    next_id: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the chunk in types of JSON, as ``arag-search read --json`` prints it."""
+        chunk = self.chunk
+        return {
+            "id": chunk.id,
+            "doc_id": chunk.doc_id,
+            "title": chunk.title,
+            **outline_dict(chunk.outline),
+            "part": chunk.part,
+            "parts": chunk.parts,
+            "content": chunk.content,
+            "sentences": chunk.sentences(),
+            "metadata": metadata_dict(chunk.metadata),
+            "previous_id": self.previous_id,
+            "next_id": self.next_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +124,70 @@ def documents_of(chunks: Iterable[Chunk], location: str) -> Iterator[IndexDocume
         yield document
 
 
+def read_chunks(
+    engine: SearchEngine, location: str, ids: Sequence[str], scope: Scope | None
+) -> list[ReadChunk]:
+    """Return chunks with their neighbours. Raises UnknownChunkError naming every id that the scope
+    does not hold."""
+    ids = [nfc(id_) for id_ in ids]
+    chunks = engine.read(ids, scope)
+    unknown = [id_ for id_, chunk in zip(ids, chunks, strict=True) if chunk is None]
+    if unknown:
+        raise unknown_chunks(unknown, location)
+    return [
+        ReadChunk(chunk, *engine.neighbours(chunk, scope)) for chunk in chunks if chunk is not None
+    ]
+
+
+def document_of(
+    engine: SearchEngine,
+    location: str,
+    doc_id: str,
+    scope: Scope | None,
+    timeout_s: float | None,
+) -> IndexDocument:
+    """Return the document with an id. Raises UnknownDocumentError, which suggests ids."""
+    doc_id = nfc(doc_id)
+    for document in documents_with_ids(engine, location, [doc_id], scope):
+        return document
+    nearest = _nearest(engine, doc_id, scope, timeout_s) if doc_id and is_unicode(doc_id) else []
+    raise unknown_document(doc_id, location, nearest)
+
+
+def documents_with_ids(
+    engine: SearchEngine, location: str, doc_ids: Sequence[str], scope: Scope | None
+) -> Iterator[IndexDocument]:
+    """Yield the documents with these ids that are in the scope, in corpus order."""
+    wanted = [KeywordEquals(DOC_ID, id) for id in doc_ids if id and is_unicode(id)]
+    if wanted:
+        within = joined(scope, Scope((any_of(*wanted),)))
+        yield from documents_of(engine.scan(within), location)
+
+
+def _nearest(
+    engine: SearchEngine, doc_id: str, scope: Scope | None, timeout_s: float | None
+) -> list[str]:
+    """Return the ids of documents that may be meant by an unknown id."""
+    passage = engine.read([doc_id], scope)[0]
+    if passage is not None:
+        return [passage.doc_id]
+    counted = FieldsRequest((), 0, scope, deadline=Deadline.after(timeout_s))
+    if engine.field_values(counted).chunks > MAX_COMPARED:
+        return []
+    return nearest_ids(doc_id, (chunk.doc_id for chunk in engine.scan(scope)))
+
+
+def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
+    """Return the error for ids that an index does not hold."""
+    named = ", ".join(f'"{id_}"' for id_ in ids)
+    return UnknownChunkError(
+        f"No chunk has the id {named}." if len(ids) == 1 else f"No chunks have the ids {named}.",
+        where=location,
+        allowed="ids as searches show them in brackets",
+        do="Search first, and copy the id.",
+    )
+
+
 def unknown_document(doc_id: str, location: str, nearest: Sequence[str]) -> UnknownDocumentError:
     """Return the error for an id that no document has."""
     suggestion = f"Did you mean {', '.join(map(_quoted, nearest))}? " if nearest else ""
@@ -112,8 +206,8 @@ def nearest_ids(doc_id: str, ids: Iterable[str]) -> list[str]:
     wanted = doc_id.strip().casefold()
     containing = [known_id for known_id in known if wanted and wanted in known_id.casefold()]
     if containing:
-        return sorted(containing, key=len)[:_NEAREST]
-    return get_close_matches(doc_id, known, _NEAREST, _SIMILARITY)
+        return sorted(containing, key=len)[:_MOST]
+    return get_close_matches(doc_id, known, _MOST, _SIMILARITY)
 
 
 def _quoted(doc_id: str) -> str:

@@ -12,11 +12,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from arag_search.errors import AragError, IndexClosedError
+from arag_search.search.asked import Asked
+from arag_search.search.state import IndexState
 
 KEPT_STATES = 16
 """The maximum number of old states that are kept for further pages."""
@@ -145,3 +147,34 @@ class Follower(Generic[_T]):
             state.close()
         if is_end:
             self._on_end()
+
+
+Use = Callable[[Asked | None, tuple[str, ...]], AbstractContextManager[IndexState]]
+"""Use one state of an index during the block. All pages of what is asked, within filters, have the
+state of its first page. Raises IndexClosedError."""
+
+
+def followed(follower: Follower[IndexState]) -> Use:
+    """Return the use of the newest state of an index, call by call."""
+    return lambda asked, within: (
+        follower.use()
+        if asked is None
+        else follower.use((within, asked.result), continues=asked.is_continued)
+    )
+
+
+def part_of(use: Use, filter: str) -> Use:
+    """Return the use of the part of an index that a filter admits, which is made once for each
+    state. The use raises QueryError for the filter."""
+    last: tuple[IndexState, IndexState] | None = None
+
+    @contextmanager
+    def use_part(asked: Asked | None, within: tuple[str, ...]) -> Generator[IndexState]:
+        nonlocal last
+        with use(asked, (filter, *within)) as whole:
+            known = last
+            if known is None or known[0] is not whole:
+                known = last = whole, whole.within(filter)
+            yield known[1]
+
+    return use_part

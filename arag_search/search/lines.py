@@ -17,9 +17,10 @@ from functools import cached_property
 from itertools import accumulate
 
 from arag_search.corpus import Chunk, MetadataValue, nfc
+from arag_search.engines.base import SearchEngine
 from arag_search.query.regexes import MAX_QUERY_S, places
 from arag_search.query.tree import Regex, Scope
-from arag_search.search.documents import IndexDocument
+from arag_search.search.documents import IndexDocument, documents_with_ids
 
 MAX_DOCUMENTS = 64
 """The most documents whose lines are kept for an open index."""
@@ -175,15 +176,32 @@ class LinesCache:
         self._characters = 0
         self._lock = threading.Lock()
 
-    def get(self, scope: Scope | None, doc_id: str) -> DocumentLines | None:
-        """Return the lines of a document, which may have changed since; None if they are not
-        kept."""
+    def of(
+        self, engine: SearchEngine, location: str, doc_ids: Sequence[str], scope: Scope | None
+    ) -> list[DocumentLines | None]:
+        """See ``Index.document_lines``."""
+        ids = list(dict.fromkeys(map(nfc, doc_ids)))
+        kept = {id: lines for id in ids if (lines := self._get(scope, id)) is not None}
+        firsts = engine.read([lines.passages[0] for lines in kept.values()], scope)
+        for (id, lines), first in zip(list(kept.items()), firsts, strict=True):
+            if not is_current(lines, first):
+                del kept[id]
+                with self._lock:
+                    self._drop((scope, id))
+        missing = [id for id in ids if id not in kept]
+        for document in documents_with_ids(engine, location, missing, scope):
+            lines = DocumentLines.of(document, engine.manifest.fold_characters)
+            kept[document.id] = lines
+            self._put(scope, lines)
+        return [kept.get(nfc(id)) for id in doc_ids]
+
+    def _get(self, scope: Scope | None, doc_id: str) -> DocumentLines | None:
         with self._lock:
             if (scope, doc_id) in self._kept:
                 self._kept.move_to_end((scope, doc_id))
             return self._kept.get((scope, doc_id))
 
-    def put(self, scope: Scope | None, lines: DocumentLines) -> None:
+    def _put(self, scope: Scope | None, lines: DocumentLines) -> None:
         """Keep the lines of a document, and drop those that were used longest ago."""
         with self._lock:
             self._drop((scope, lines.doc_id))
@@ -193,11 +211,6 @@ class LinesCache:
                 len(self._kept) > MAX_DOCUMENTS or self._characters > MAX_CHARACTERS
             ):
                 self._drop(next(iter(self._kept)))
-
-    def drop(self, scope: Scope | None, doc_id: str) -> None:
-        """Forget the lines of a document."""
-        with self._lock:
-            self._drop((scope, doc_id))
 
     def _drop(self, key: _Key) -> None:
         lines = self._kept.pop(key, None)

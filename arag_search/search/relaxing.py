@@ -23,8 +23,8 @@ from arag_search.query.tree import (
     has_patterns,
     leaves,
 )
+from arag_search.search.hits import NearestHit, hit_of
 from arag_search.search.judging import meeting
-from arag_search.search.results import NearestHit, hit_of
 from arag_search.search.snippets import Snippets
 
 MAX_CLAUSES = 8

@@ -9,7 +9,7 @@ order, so that every engine has the same ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TypeGuard
@@ -17,10 +17,10 @@ from typing import TypeGuard
 from arag_search.engines.base import Deadline, Granularity, Page, SearchEngine, SearchRequest
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query import analysis
-from arag_search.query.fields import CONTENT, TITLE
+from arag_search.query.fields import CONTENT, TITLE, Schema
 from arag_search.query.matching import Words, patterns_of
 from arag_search.query.operators import SPELLED
-from arag_search.query.parser import ParsedQuery
+from arag_search.query.parser import ParsedQuery, parse
 from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import (
@@ -71,7 +71,7 @@ class WordSummary:
 def words_of(
     engine: SearchEngine,
     words: Sequence[str],
-    parse: Callable[[str], ParsedQuery],
+    schema: Schema,
     scope: Scope | None,
     deadline: Deadline | None,
 ) -> tuple[WordSummary, ...]:
@@ -79,7 +79,7 @@ def words_of(
     nearest words. Raises QueryError, ArgumentError for their number, and QueryTimeoutError."""
     if not 1 <= len(words) <= MAX_WORDS:
         raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_WORDS}")
-    parsed = _parsed(words, parse)
+    parsed = _parsed(words, schema)
     trees = [
         with_matches(condition_of(query.tree), engine, "chunk", scope, deadline) for query in parsed
     ]
@@ -109,7 +109,7 @@ def words_of(
     return tuple(summaries)
 
 
-def _parsed(words: Sequence[str], parse: Callable[[str], ParsedQuery]) -> list[ParsedQuery]:
+def _parsed(words: Sequence[str], schema: Schema) -> list[ParsedQuery]:
     """Parse all words; those of a phrase need no quotes. Raises QueryError with all problems."""
     parsed: list[ParsedQuery] = []
     errors: list[QueryError] = []
@@ -117,7 +117,7 @@ def _parsed(words: Sequence[str], parse: Callable[[str], ParsedQuery]) -> list[P
         parts = word.split()
         is_plain = all(part.isalnum() and part not in SPELLED for part in parts)
         try:
-            parsed.append(parse(quoted(word) if is_plain and len(parts) > 1 else word))
+            parsed.append(parse(quoted(word) if is_plain and len(parts) > 1 else word, schema))
         except QueryError as error:
             errors.append(error)
     if errors:

@@ -16,12 +16,15 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, ParamSpec, TypeVar, Union
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, TypeVar, Union, cast
 
 from arag_search.errors import ArgumentError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_S = TypeVar("_S")
+_A = TypeVar("_A")
 
 _PLAIN: tuple[Any, ...] = (str, bytes, int, float, bool, types.NoneType, Any)
 
@@ -32,10 +35,41 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     A flag is not a number, and a string is not a sequence of strings. Items of an iterator are not
     checked, because that would consume it. O(items) for each call.
     """
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-    written = {name: str(kind).split(" | ") for name, kind in function.__annotations__.items()}
-    defaults = function.__kwdefaults__ or {}
+    return _checked(function, function, 0)
+
+
+def takes(
+    kind: Callable[_P, _A],
+) -> Callable[[Callable[[_S, _A], _R]], Callable[Concatenate[_S, _P], _R]]:
+    """Give a method that takes one value of a dataclass the arguments of that class instead, which
+    are checked as ``checked`` does."""
+
+    def decorate(method: Callable[[_S, _A], _R]) -> Callable[Concatenate[_S, _P], _R]:
+        made = _checked(kind, method, 1)
+
+        @functools.wraps(method)
+        def call(self: _S, /, *arguments: _P.args, **options: _P.kwargs) -> _R:
+            return method(self, made(*arguments, **options))
+
+        its, (own, *_) = signature(kind), signature(method).parameters.values()
+        returned = signature(method).return_annotation
+        call.__dict__["__signature__"] = its.replace(
+            parameters=[own, *its.parameters.values()], return_annotation=returned
+        )
+        return call
+
+    return decorate
+
+
+def _checked(function: Callable[_P, _R], named: Callable[..., Any], own: int) -> Callable[_P, _R]:
+    """Return a function or class that is checked; errors call it as ``named``. Its first ``own``
+    parameters are none of a caller's."""
+    is_class = isinstance(function, type)
+    initial = cast(Any, function.__init__ if is_class else function)
+    code = initial.__code__
+    names = code.co_varnames[own : code.co_argcount]
+    written = {name: str(kind).split(" | ") for name, kind in initial.__annotations__.items()}
+    defaults: dict[str, Any] = initial.__kwdefaults__ or {}
     validators: dict[str, Any] = {}
 
     @functools.wraps(function)
@@ -45,8 +79,8 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
             if given in written.get(name, (given,)) or value is defaults.get(name, written):
                 continue  # before pydantic, which takes long to import
             if not validators:
-                validators.update(_validators(function))
-            _check(function, name, value, validators[name])
+                validators.update(_validators(initial))
+            _check(named, name, value, validators[name])
         return function(*arguments, **options)
 
     return call

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag_search.errors import QueryTimeoutError
 from arag_search.search.index import Index
-from arag_search.search.results import MAX_REACH
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import described
 from arag_search.tools.lenient import taken
@@ -30,11 +29,6 @@ from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_a
 
 Status = Literal["ok", "empty", "error"]
 
-DEFAULT_TOP_K = 5
-MAX_TOOL_TOP_K = 20
-MAX_TITLES = 200
-"""The passages of a list of titles."""
-MAX_TOOL_OFFSET = MAX_REACH - MAX_TITLES
 _SHOWN_CHARACTERS = 80
 
 

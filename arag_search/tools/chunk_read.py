@@ -8,8 +8,9 @@ from pydantic import Field
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.query.forms import is_code
+from arag_search.search.documents import ReadChunk
 from arag_search.search.occurrences import Sentences
-from arag_search.search.results import ReadChunk
+from arag_search.search.shown.writing import header_line, meant_id
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
@@ -27,8 +28,6 @@ from arag_search.tools.rendering import (
     NOT_SHOWN,
     PassageSpan,
     cut_to,
-    header_line,
-    meant_id,
     metadata_text,
     names,
     retrieved_tokens,

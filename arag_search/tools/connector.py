@@ -23,8 +23,10 @@ from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import Phrase, Prefix, Term, leaves, positive_leaves
 from arag_search.search.by_vectors import words_query
+from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
-from arag_search.search.results import SearchHit, SearchResult
+from arag_search.search.results import SearchResult
+from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     Arguments,
@@ -34,14 +36,7 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
 )
-from arag_search.tools.rendering import (
-    cut_to,
-    shown_heading,
-    shown_path,
-    shown_title,
-    texts_of,
-    value_text,
-)
+from arag_search.tools.rendering import cut_to, texts_of, value_text
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)

@@ -13,10 +13,13 @@ from pydantic import Field
 from arag_search.corpus import nfc, split_at
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
+from arag_search.search.asked import OPTIONS
 from arag_search.search.by_vectors import fuse, words_query
+from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
-from arag_search.search.results import SearchHit, SearchResult, narrowed
+from arag_search.search.results import SearchResult
+from arag_search.search.scope import narrowed
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.system.progress import counted
 from arag_search.tokens import CUT_MARK, count_up_to, cut_to
@@ -39,7 +42,6 @@ from arag_search.tools.rendering import (
     metadata_text,
     retrieved_tokens,
 )
-from arag_search.tools.vector_search import FILTER, none_if_empty
 from arag_search.vectors.base import VectorUnit
 
 _LONG_TOKENS = 100
@@ -269,14 +271,14 @@ class DocumentSearchArguments(Arguments):
         max_length=MAX_QUERIES,
         description="One to five wordings of what is needed, or several needs, each a query.",
     )
-    filter: str = Field("", description=FILTER)
+    filter: str = Field("", description=OPTIONS["filter"].says)
 
 
 class SingleSearchArguments(Arguments):
     """The arguments of search without several queries (section 5.5)."""
 
     query: str = Field(min_length=1, max_length=MAX_CHARACTERS, description="What is needed.")
-    filter: str = Field("", description=FILTER)
+    filter: str = Field("", description=OPTIONS["filter"].says)
 
 
 @dataclass(slots=True)
@@ -338,7 +340,7 @@ class DocumentSearch(Tool):
     def _call(
         self, arguments: DocumentSearchArguments | SingleSearchArguments, read_set: ReadSet
     ) -> ToolResult:
-        filter = none_if_empty(arguments.filter)
+        filter = arguments.filter.strip() or None
         try:
             narrowed(None, filter, self.index.manifest.query_schema)
         except QueryError as error:

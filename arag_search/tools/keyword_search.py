@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from arag_search.errors import ArgumentError
+from arag_search.search.asked import Keywords
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
-from arag_search.search.results import SearchResult
+from arag_search.search.shown.registry import shows
 from arag_search.tools.base import (
-    DEFAULT_TOP_K,
-    MAX_TITLES,
     Arguments,
     ReadSet,
     ToolResult,
@@ -21,31 +20,28 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
-from arag_search.tools.search import Offset, SearchTool, ShowAs, TopK
+from arag_search.tools.search import SearchTool, argument_of, arguments_of
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
 
-class KeywordSearchArguments(Arguments):
-    """The arguments of keyword_search."""
-
-    keywords: list[Keyword] = Field(
-        min_length=1, max_length=MAX_KEYWORDS, description="Exact words or short phrases."
+def _arguments(description: str) -> type[Arguments]:
+    keywords = Field(min_length=1, max_length=MAX_KEYWORDS, description=description)
+    return arguments_of(
+        Keywords,
+        "keywords",
+        "top_k",
+        "offset",
+        "show",
+        keywords=(list[Keyword], keywords),
+        show=argument_of(Keywords, "show", description=shows("keywords")[0]),
     )
-    top_k: TopK = DEFAULT_TOP_K
-    offset: Offset = 0
-    show: ShowAs = "text"
 
 
-class PaperKeywordArguments(KeywordSearchArguments):
-    """The arguments in presets that reproduce A-RAG: the description repeats the limit of words."""
-
-    keywords: list[Keyword] = Field(
-        min_length=1,
-        max_length=MAX_KEYWORDS,
-        description='Keywords of one to three words, such as ["Antonio Vivaldi", "oratorio", '
-        '"1735"].',
-    )
+PAPER_ARGUMENTS = _arguments(
+    'Keywords of one to three words, such as ["Antonio Vivaldi", "oratorio", "1735"].'
+)
+"""The arguments in presets that reproduce A-RAG: the description repeats the limit of words."""
 
 
 class KeywordSearch(SearchTool):
@@ -53,12 +49,13 @@ class KeywordSearch(SearchTool):
     "substring" it scans as A-RAG's own code does."""
 
     name = "keyword_search"
-    arguments = KeywordSearchArguments
+    asked = Keywords
+    arguments = _arguments("Exact words or short phrases.")
     of_paper = ("keywords", "top_k")
 
     def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
         if preset.reproduces is not None:
-            self.arguments = PaperKeywordArguments
+            self.arguments = PAPER_ARGUMENTS
         super().__init__(index, preset)
 
     def _hidden(self) -> tuple[str, ...]:
@@ -70,17 +67,11 @@ class KeywordSearch(SearchTool):
             self.name, self.index, preset.reproduces, whole=preset.full_text, ours=preset.explains
         )
 
-    def _search(self, arguments: KeywordSearchArguments) -> SearchResult:
-        return self.index.keyword_search(
-            arguments.keywords,
-            top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,
-            offset=arguments.offset,
-            show=arguments.show,
-            matching=self.preset.matching,
-            branches=self.preset.explains,
-        )
+    def _options(self, arguments: Any) -> dict[str, Any]:
+        del arguments  # the preset has all
+        return {"matching": self.preset.matching, "branches": self.preset.explains}
 
-    def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         try:
             return super()._call(arguments, read_set)
         except ArgumentError as error:

@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import Any, ClassVar
 
 from arag_search.errors import ArgumentError, UnknownChunkError
-from arag_search.query.limits import MAX_CHARACTERS
-from arag_search.search.results import SearchResult
+from arag_search.search.asked import Search
+from arag_search.search.shown.writing import meant_id
 from arag_search.tools.base import (
-    DEFAULT_TOP_K,
-    MAX_TITLES,
-    MAX_TOOL_TOP_K,
-    Arguments,
     ReadSet,
     ToolResult,
     error_result,
     not_run,
 )
 from arag_search.tools.index_description import described
-from arag_search.tools.rendering import meant_id
-from arag_search.tools.search import Offset, SearchTool, ShowAs, TopK
-
-
-class LogicalSearchArguments(Arguments):
-    """The arguments of logical_search."""
-
-    query: str = Field(description=f"The logical query, at most {MAX_CHARACTERS:,} characters.")
-    default_operator: Literal["OR", "AND"] = Field(
-        "OR", description="What a space between clauses means."
-    )
-    top_k: TopK = DEFAULT_TOP_K
-    offset: Offset = 0
-    granularity: Literal["chunk", "sentence"] = Field(
-        "chunk", description="Judge the conditions on a whole passage, or on one sentence."
-    )
-    sort: str = Field("", description="Order: FIELD:asc or FIELD:desc (metadata); empty for rank.")
-    per_document: int = Field(
-        0,
-        ge=0,
-        le=MAX_TOOL_TOP_K,
-        description="Most passages per document; 0 for any number.",
-    )
-    show: ShowAs = "text"
-    after: str = Field("", description="Id to go on after.")
+from arag_search.tools.search import SearchTool, arguments_of
 
 
 class LogicalSearch(SearchTool):
@@ -57,7 +27,11 @@ class LogicalSearch(SearchTool):
     """
 
     name = "logical_search"
-    arguments = LogicalSearchArguments
+    asked = Search
+    arguments = arguments_of(
+        Search, "query", "default_operator", "top_k", "offset", "granularity", "sort",
+        "per_document", "show", "after",
+    )  # fmt: skip
     of_paper: ClassVar[Collection[str]] = ("query", "default_operator")
 
     def _hidden(self) -> list[str]:
@@ -87,7 +61,7 @@ class LogicalSearch(SearchTool):
             text += f"\nFields of this index: {self.index.manifest.query_schema.describe()}."
         return text
 
-    def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         try:
             return super()._call(arguments, read_set)
         except (ArgumentError, UnknownChunkError) as error:
@@ -98,21 +72,14 @@ class LogicalSearch(SearchTool):
             return id or None
         return meant_id(id)
 
-    def _search(self, arguments: LogicalSearchArguments) -> SearchResult:
-        return self.index.logical_search(
-            arguments.query,
-            top_k=arguments.top_k if arguments.show == "text" else MAX_TITLES,
-            offset=arguments.offset,
-            default_operator=arguments.default_operator,
-            granularity=arguments.granularity,
-            operators=self.preset.operators,
-            full_text=self.preset.full_text,
-            sort=arguments.sort or None,
-            per_document=arguments.per_document or None,
-            relax=self.preset.relax,
-            branches=self.preset.explains,
-            feedback=self.preset.explains,
-            show=arguments.show,
-            after=self._after(arguments.after),
-            published=self.preset.reproduces is not None,
-        )
+    def _options(self, arguments: Any) -> dict[str, Any]:
+        preset = self.preset
+        return {
+            "operators": preset.operators,
+            "full_text": preset.full_text,
+            "relax": preset.relax,
+            "branches": preset.explains,
+            "feedback": preset.explains,
+            "published": preset.reproduces is not None,
+            "after": self._after(arguments.after),
+        }

@@ -9,26 +9,18 @@ import re
 import zlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import NamedTuple
 
-from arag_search.corpus import NO_OUTLINE, PATH_MARK, Chunk, PassageOutline, split_at
+from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline, split_at
 from arag_search.query import analysis
 from arag_search.query.problems import shortened
 from arag_search.search.feedback import ClauseCount, count_text
-from arag_search.search.results import SearchHit, SearchResult
+from arag_search.search.hits import SearchHit
+from arag_search.search.results import SearchResult
+from arag_search.search.shown.writing import header_line, shown_id, shown_title
 from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import ReadSet
-from arag_search.tools.rendering import (
-    Block,
-    Kind,
-    LeftOut,
-    PassageSpan,
-    header_line,
-    one_line,
-    shown_id,
-    shown_title,
-)
+from arag_search.tools.rendering import Block, Kind, LeftOut, PassageSpan
 
 WHOLE_DOCUMENT = "whole document"
 WHOLE_PART = "whole part"
@@ -352,8 +344,8 @@ def _entries(
     return added
 
 
-class LineBlock(MarkedBlock):
-    """A passage in a list: each sentence on a line with its number and the name of its unit."""
+class ListBlock(MarkedBlock):
+    """A hit in a list: its sentences as the form of reply writes them, a line for each."""
 
     __slots__ = ("written",)
 
@@ -364,55 +356,19 @@ class LineBlock(MarkedBlock):
         return "\n".join(self.written)
 
 
-def line_blocks(result: SearchResult) -> list[MarkedBlock]:
-    """Return the passages of a list of lines, those of a document together, below its title. A text
-    that is that of the line before it is not repeated."""
+def list_blocks(result: SearchResult) -> list[MarkedBlock]:
+    """Return the hits of a list in its order."""
+    at = {hit.id: number for number, hit in enumerate(result.hits)}
     blocks: list[MarkedBlock] = []
-    documents: dict[str, list[tuple[int, SearchHit]]] = {}
-    for at, hit in enumerate(result.hits):
-        documents.setdefault(hit.doc_id, []).append((at, hit))
-    before = ""
-    for passages in documents.values():
-        intro = shown_title(passages[0][1].title)
-        for at, hit in sorted(passages, key=lambda passage: passage[1].part):
-            sentences = split_at(hit.content, hit.sentence_ends)
-            shown = [number for number in hit.sentences if sentences[number].strip()]
-            header = f"[{shown_id(hit.id)}]"
-            block = LineBlock(hit.id, hit.title, header, sentences, shown, kind="lines", at=at)
-            block.intro, intro = intro and f"{intro}:", ""
-            written: list[str] = []
-            for number, name, text in _lines(result, hit, sentences, shown):
-                text = "" if text == name else SAME_TEXT if text == before and name else text
-                before = before if text in ("", SAME_TEXT) else text
-                written.append(f"{number}: {': '.join(filter(None, (name, text)))}")
-            block.written = written
-            blocks.append(block)
+    for hit, header, intro, shown, lines in result.asked.form.entries(
+        result.hits, result.first_match
+    ):
+        sentences = split_at(hit.content, hit.sentence_ends)
+        block = ListBlock(hit.id, hit.title, header, sentences, list(shown), at=at[hit.id])
+        block.kind = "lines" if lines else "title"
+        block.intro, block.written = intro, lines
+        blocks.append(block)
     return blocks
-
-
-def _lines(
-    result: SearchResult, hit: SearchHit, sentences: Sequence[str], shown: Sequence[int]
-) -> Iterator[tuple[int, str, str]]:
-    """Yield for each sentence the number of its line or, in a document that is no file, its own;
-    the name of its unit; and its text from the beginning of what matches."""
-    starts = list(accumulate(map(len, sentences), initial=0))
-    path = hit.outline.path.rpartition(PATH_MARK)[2]
-    for number in shown:
-        unit = hit.outline.unit_of(number)
-        line = hit.outline.line + hit.content.count("\n", 0, starts[number])
-        text = one_line(sentences[number]).lstrip("# ")
-        start = _clause_start(text, result.first_match(text, hit.doc_id))
-        text = cut_to(text[start:], LINE_TOKENS)
-        name = cut_to(unit.name if unit else path, LINE_TOKENS // 2)
-        yield line if hit.outline.line else number + 1, name, text
-
-
-def _clause_start(text: str, match: int) -> int:
-    """Return where a line begins that shows the match in a sentence: after the last mark before it
-    or, if that is far away, some words before it."""
-    start = max((mark.end() for mark in _CLAUSE_END.finditer(text, 0, match)), default=0)
-    far = text.find(" ", match - LINE_TOKENS) + 1 if match - start > 2 * LINE_TOKENS else start
-    return max(start, far) if far <= match else start
 
 
 def _has_text(title: str, sentences: Iterable[str]) -> bool:

@@ -12,18 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import Chunk, split_at
-from arag_search.search.results import SearchHit, join_sentences
+from arag_search.search.hits import SearchHit, join_sentences
+from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tools.base import ReadSet, ToolResult, error_result
 from arag_search.tools.preset import ReplyPaper
-from arag_search.tools.rendering import (
-    Block,
-    PassageSpan,
-    fit,
-    names,
-    retrieved_tokens,
-    shown_id,
-    shown_title,
-)
+from arag_search.tools.rendering import Block, PassageSpan, fit, names, retrieved_tokens
 
 NOTHING_FOUND = "Nothing was found."
 NOT_READABLE = "Query not run: it cannot be parsed."

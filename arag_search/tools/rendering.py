@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
 
-from arag_search.corpus import NO_OUTLINE, PATH_MARK, MetadataValue, PassageOutline
+from arag_search.corpus import MetadataValue
 from arag_search.query.field_types import scalar_text
-from arag_search.search.results import join_sentences
+from arag_search.search.hits import join_sentences
+from arag_search.search.shown.writing import one_line, shown_id, shown_title
 from arag_search.tokens import CHARACTERS_PER_TOKEN, count_all, count_tokens, cut_to
 
 Kind = Literal["hit", "nearest", "branch", "lines", "title"]
@@ -148,7 +149,6 @@ def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:
 NOT_SHOWN = "Not shown for want of room: "
 """The beginning of the line that names what was left out."""
 
-MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
 """The minimum to which the text of a hit is cut."""
 _MAX_NAME_TOKENS = 40
@@ -210,52 +210,6 @@ class Block(ABC):
         return f"{self.header}\n{body}" if body else self.header
 
 
-_BRACKETS = {"[": "［", "]": "］"}
-_SHOWN_BRACKETS = str.maketrans(_BRACKETS)
-_OWN_BRACKETS = str.maketrans({shown: own for own, shown in _BRACKETS.items()})
-
-
-def shown_id(id: str) -> str:
-    """Return an id as it stands in brackets: its own brackets are of full width there, so that the
-    first one ends it."""
-    return id.translate(_SHOWN_BRACKETS)
-
-
-def meant_id(id: str) -> str:
-    """Return the id that ``shown_id`` may have been given."""
-    return id.translate(_OWN_BRACKETS)
-
-
-def header_line(
-    chunk_id: str, title: str, part: int, parts: int, outline: PassageOutline = NO_OUTLINE
-) -> str:
-    """``[881.2] Antonio Vivaldi > Life, part 2 of 3, line 40``; the part only if there are several.
-
-    A title that is the id of the document, as of code, is not repeated.
-    """
-    is_in_id = chunk_id in (title, f"{title}.{part}")
-    heading = shown_heading("" if is_in_id else shown_title(title), outline.path)
-    pieces = [heading] if heading else []
-    if parts > 1:
-        pieces.append(f"part {part} of {parts}")
-    if outline.line > 1:
-        pieces.append(f"line {outline.line}")
-    return f"[{shown_id(chunk_id)}] {', '.join(pieces)}".rstrip()
-
-
-def shown_heading(title: str, path: str) -> str:
-    """Return a title that is shown, and the path as ``shown_path`` does; either may be empty."""
-    return PATH_MARK.join(filter(None, (title, shown_path(path))))
-
-
-def shown_path(path: str) -> str:
-    """Return a path at most MAX_TITLE_TOKENS long, without its beginning if it is too long."""
-    names = one_line(path).split(PATH_MARK)
-    while len(names) > 1 and count_tokens(PATH_MARK.join(names)) > MAX_TITLE_TOKENS:
-        del names[0]
-    return cut_to(PATH_MARK.join(names), MAX_TITLE_TOKENS)
-
-
 def metadata_text(metadata: Mapping[str, MetadataValue]) -> str:
     """``year: 1678; lang: en, it``: the fields on one line, in their order."""
     return "; ".join(f"{name}: {value_text(value)}" for name, value in metadata.items())
@@ -270,18 +224,6 @@ def texts_of(value: object) -> list[str]:
     """Return the value of a metadata field, or its values, as texts; none if it is absent."""
     values = cast(Sequence[object], value if isinstance(value, tuple | list) else (value,))
     return [scalar_text(item) for item in values if item is not None]
-
-
-def shown_title(title: str) -> str:
-    """Return the title on one line, at most MAX_TITLE_TOKENS long."""
-    name = one_line(title)
-    is_short = name.isascii() and len(name) <= MAX_TITLE_TOKENS
-    return name if is_short else cut_to(name, MAX_TITLE_TOKENS)
-
-
-def one_line(text: str) -> str:
-    """Return the text without line breaks, so that it cannot look like another line of a reply."""
-    return " ".join(text.split())
 
 
 def names(ids: Sequence[str], max_tokens: int, form: str = '"{}"') -> str:

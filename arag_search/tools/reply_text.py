@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from arag_search.search.shown.writing import shown_title
 from arag_search.tokens import count_tokens
 from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
 from arag_search.tools.marked import (
@@ -26,7 +27,7 @@ from arag_search.tools.marked import (
     WHOLE_DOCUMENT,
     WHOLE_PART,
 )
-from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan, shown_title
+from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan
 from arag_search.tools.search import MORE
 
 NUDGE = "Note: the last "

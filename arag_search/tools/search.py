@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
+from dataclasses import MISSING, fields, replace
 from itertools import accumulate
-from typing import Annotated, Any, ClassVar
+from types import NoneType
+from typing import Any, ClassVar, get_args, get_type_hints
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from arag_search.query.problems import QueryError
+from arag_search.search.asked import MAX_TOOL_OFFSET, OPTIONS, Asked
 from arag_search.search.index import Index
-from arag_search.search.results import CORPUS_ORDER, SearchResult, Show
+from arag_search.search.results import CORPUS_ORDER, SearchResult
+from arag_search.search.shown.form import MAX_LISTED
+from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import (
-    MAX_TITLES,
-    MAX_TOOL_OFFSET,
-    MAX_TOOL_TOP_K,
-    ReadSet,
-    Tool,
-    ToolResult,
-    error_result,
-)
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.marked import (
     LOWERED,
     MarkedBlock,
@@ -30,32 +27,15 @@ from arag_search.tools.marked import (
     blocks_beside,
     branch_counts,
     join_near_duplicates,
-    line_blocks,
+    list_blocks,
     marked_block,
     note_seen,
 )
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, PaperBlock
 from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
-from arag_search.tools.rendering import (
-    Block,
-    Fitted,
-    cut_to,
-    fit,
-    one_line,
-    retrieved_tokens,
-    shown_id,
-)
+from arag_search.tools.rendering import Block, Fitted, cut_to, fit, retrieved_tokens
 
-TopK = Annotated[int, Field(ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")]
-Offset = Annotated[int, Field(ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")]
-ShowAs = Annotated[
-    Show,
-    Field(
-        description=f'"titles": a list of {MAX_TITLES} ids and titles; "lines": of all sentences '
-        "that match."
-    ),
-]
-_SHARE_OF_TITLES = 5 / 8
+_SHARE_OF_LIST = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
 WHOLE_UP_TO_TOKENS = 64
@@ -69,6 +49,9 @@ _NO_FURTHER = ": there are no further ones."
 
 class SearchTool(Tool):
     """A tool that searches for passages."""
+
+    asked: ClassVar[type[Any]]
+    """The kind of search."""
 
     of_paper: ClassVar[Collection[str]] = ()
     """The arguments that the tool has in its paper."""
@@ -88,9 +71,44 @@ class SearchTool(Tool):
             return error_result(str(error) if self.preset.explains else NOT_READABLE)
         return reply(result, self.preset, read_set, self.max_offset)
 
-    @abstractmethod
     def _search(self, arguments: Any) -> SearchResult:
         """Search the index. Raises QueryError for a query that the model can correct."""
+        given: dict[str, Any] = {}
+        for part in fields(self.asked):
+            value = getattr(arguments, part.name, part.default)
+            is_empty = not (value.strip() if isinstance(value, str) else value)
+            if value is not part.default:
+                given[part.name] = None if part.default is None and is_empty else value
+        asked = self.asked(**(given | self._options(arguments)))
+        if asked.form.is_list:
+            asked = replace(asked, top_k=MAX_LISTED)
+        return self.index.search(asked)
+
+    @abstractmethod
+    def _options(self, arguments: Any) -> dict[str, Any]:
+        """Return the fields of a search that the preset decides, or that are named or written
+        otherwise in the arguments."""
+
+
+def arguments_of(asked: type[Asked], *names: str, **own: tuple[Any, Any]) -> type[Arguments]:
+    """Return the arguments of a tool: the fields of a search with these names, unless the tool has
+    its ``own``. An empty text or 0 stands for None."""
+    made: Any = {name: own.get(name) or argument_of(asked, name) for name in names}
+    return create_model(f"{asked.__name__}Arguments", __base__=Arguments, **made)
+
+
+def argument_of(asked: type[Asked], name: str, **changed: Any) -> tuple[Any, Any]:
+    """Return the type of an argument, and what is said of it."""
+    kind = get_type_hints(asked)[name]
+    default = next(part.default for part in fields(asked) if part.name == name)
+    option = OPTIONS[name]
+    says: dict[str, Any] = {"description": option.says, "ge": option.least, "le": option.most}
+    if default is None:
+        (kind,) = set(get_args(kind)) - {NoneType}
+        default = kind()
+    if default is not MISSING:
+        says["default"] = default
+    return kind, Field(**(says | changed))
 
 
 def reply(
@@ -149,6 +167,11 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
 
 
 def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence[MarkedBlock]:
+    if result.asked.form.is_list:
+        listed = list_blocks(result)
+        used = accumulate(count_tokens(str(block)) + 1 for block in listed)
+        fitting = [n <= _SHARE_OF_LIST * preset.max_result_tokens for n in used].count(True)
+        return listed[: max(fitting, 1)]
     whole_up_to = None if preset.full_text else preset.whole_up_to_tokens
     wholes = are_whole(result.hits, whole_up_to)
     hits = [
@@ -160,17 +183,6 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
             block.rank = f"cosine {hit.score:.2f}"
         elif hit.lowered:
             block.rank = LOWERED
-    if result.show != "text":
-        if result.show == "lines":
-            hits = line_blocks(result)
-        else:
-            for block in hits:
-                block.kind = "title"
-        used = accumulate(count_tokens(str(block)) + 1 for block in hits)
-        fitting = [n <= _SHARE_OF_TITLES * preset.max_result_tokens for n in used].count(True)
-        hits = hits[: max(fitting, 1)]
-        if result.show == "lines":
-            return hits
     return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
 
 
@@ -181,7 +193,7 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
     first, last = result.offset + 1, result.offset + shown
     page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
     from_start = not result.offset or not shown
-    if result.total_unit == "sentences":
+    if result.asked.unit == "sentences":
         which = f"{shown} {'passage' if shown == 1 else 'passages'}" if from_start else page
         sentences = "1 sentence matches" if total == "1" else f"{total} sentences match"
         return f"{which} for {understood}: {sentences}"
@@ -210,7 +222,7 @@ def _order(result: SearchResult) -> str:
     by = "in" if result.sort == CORPUS_ORDER else "sorted by"
     order = f", {by} {result.sort}" if result.sort else ""
     most = result.per_document
-    if most == 1 and result.show == "titles" and result.passages is not None:
+    if most == 1 and result.asked.form.is_list and result.passages is not None:
         return f"{order}, 1 of each of {counted(result.passages, 'document')}"
     return f"{order}, at most {most} of a document" if most is not None else order
 
@@ -235,7 +247,7 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
         if result.per_document is not None:
             match = "passage is shown for" if number == 1 else "passages are shown for"
         return [f"Only {number:,} {match} {understood}{_NO_FURTHER}"]
-    unit = "sentence" if result.total_unit == "sentences" else "passage"
+    unit = "sentence" if result.asked.unit == "sentences" else "passage"
     lines = [f"No {unit} matches {understood}."]
     if result.feedback is not None:
         lines.append(str(result.feedback))
@@ -245,7 +257,7 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
 def _footer(result: SearchResult, kept: Sequence[Block], shown: int, max_offset: int) -> str:
     reached = result.offset + max(shown, 1)
     end = result.passages
-    counts_pages = result.total_unit == "passages" and result.per_document is None
+    counts_pages = result.asked.unit == "passages" and result.per_document is None
     if result.total is not None and counts_pages and result.total_is_exact:
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)

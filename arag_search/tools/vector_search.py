@@ -11,16 +11,13 @@ from typing import Any
 from pydantic import Field
 
 from arag_search.query.limits import MAX_CHARACTERS
+from arag_search.search.asked import Hybrid, Meaning, Naive
 from arag_search.search.index import Index
-from arag_search.search.results import SearchResult
-from arag_search.tools.base import DEFAULT_TOP_K, Arguments
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
-from arag_search.tools.search import Offset, SearchTool, TopK
+from arag_search.tools.search import SearchTool, argument_of, arguments_of
 
-QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
-WHERE = "A logical query that every passage must match; it does not rank. Empty for none."
-FILTER = "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
+_QUERY = str, Field(description=f"A question or statement, at most {MAX_CHARACTERS:,} characters.")
 
 
 class VectorSearchTool(SearchTool):
@@ -45,113 +42,65 @@ class VectorSearchTool(SearchTool):
             text += f"\nFields for filter: {schema.describe()}."
         return text
 
-    def _shared(self, arguments: Any) -> dict[str, Any]:
-        return {
-            "where": none_if_empty(arguments.where),
-            "names": self.preset.explains,
-            "relax": self.preset.relax,
-        }
-
-
-def none_if_empty(text: str) -> str | None:
-    """Return an optional argument, or None if it was left empty."""
-    return text if text.strip() else None
-
-
-class SemanticSearchArguments(Arguments):
-    """The arguments of semantic_search."""
-
-    query: str = Field(description=QUERY)
-    top_k: TopK = DEFAULT_TOP_K
-    offset: Offset = 0
-    where: str = Field("", description=WHERE)
-    filter: str = Field("", description=FILTER)
+    def _options(self, arguments: Any) -> dict[str, Any]:
+        del arguments
+        return {"names": self.preset.explains, "relax": self.preset.relax}
 
 
 class SemanticSearch(VectorSearchTool):
     """A search that shows, of each passage, the sentences nearest to the query."""
 
     name = "semantic_search"
-    arguments = SemanticSearchArguments
+    asked = Meaning
+    arguments = arguments_of(Meaning, "query", "top_k", "offset", "where", "filter", query=_QUERY)
     of_paper = ("query", "top_k")
 
-    def _search(self, arguments: SemanticSearchArguments) -> SearchResult:
-        return self.index.semantic_search(
-            arguments.query,
-            top_k=arguments.top_k,
-            offset=arguments.offset,
-            filter=none_if_empty(arguments.filter),
-            **self._shared(arguments),
-        )
 
-
+_HYBRID = ("query", "max_results", "offset", "where", "filter")
+_MAX_RESULTS = argument_of(Hybrid, "top_k")
 LOGICAL_QUERY = (
     f"The logical query, at most {MAX_CHARACTERS:,} characters; empty for the words of meaning."
 )
-MEANING = "A question or statement; empty for the words of query."
-
-
-class HybridSearchArguments(Arguments):
-    """The arguments of hybrid_search."""
-
-    query: str = Field(description=QUERY)
-    max_results: TopK = DEFAULT_TOP_K
-    offset: Offset = 0
-    where: str = Field("", description=WHERE)
-    filter: str = Field("", description=FILTER)
-
-
-class LogicalHybridSearchArguments(HybridSearchArguments):
-    """The arguments of hybrid_search with a logical query and a meaning."""
-
-    query: str = Field("", description=LOGICAL_QUERY)
-    meaning: str = Field("", description=MEANING)
+LOGICAL_ARGUMENTS = arguments_of(
+    Hybrid,
+    *_HYBRID,
+    "meaning",
+    query=(str, Field("", description=LOGICAL_QUERY)),
+    max_results=_MAX_RESULTS,
+)
+"""The arguments of hybrid_search with a logical query and a meaning."""
 
 
 class HybridSearch(VectorSearchTool):
     """A search by words and vectors of passages."""
 
     name = "hybrid_search"
-    arguments = HybridSearchArguments
+    asked = Hybrid
+    arguments = arguments_of(Hybrid, *_HYBRID, query=_QUERY, max_results=_MAX_RESULTS)
     of_paper = ("query", "max_results")
 
     def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
         if preset.meaning:
-            self.arguments = LogicalHybridSearchArguments
+            self.arguments = LOGICAL_ARGUMENTS
         super().__init__(index, preset)
 
-    def _search(self, arguments: HybridSearchArguments) -> SearchResult:
-        return self.index.hybrid_search(
-            arguments.query,
-            top_k=arguments.max_results,
-            offset=arguments.offset,
-            filter=none_if_empty(arguments.filter),
-            meaning=getattr(arguments, "meaning", None),
-            full_text=self.preset.full_text,
-            **self._shared(arguments),
-        )
-
-
-class NaiveEmbeddingSearchArguments(Arguments):
-    """The arguments of naive_embedding_search."""
-
-    query: str = Field(description=QUERY)
-    top_k: TopK = DEFAULT_TOP_K
-    where: str = Field("", description=WHERE)
+    def _options(self, arguments: Any) -> dict[str, Any]:
+        return {
+            **super()._options(arguments),
+            "meaning": getattr(arguments, "meaning", None),
+            "full_text": self.preset.full_text,
+            "top_k": arguments.max_results,
+        }
 
 
 class NaiveEmbeddingSearch(VectorSearchTool):
     """A search by passage vectors that shows the first page of whole passages."""
 
     name = "naive_embedding_search"
-    arguments = NaiveEmbeddingSearchArguments
+    asked = Naive
+    arguments = arguments_of(Naive, "query", "top_k", "where", query=_QUERY)
     of_paper = ("query", "top_k")
     max_offset = 0
 
     def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
         super().__init__(index, preset.model_copy(update={"full_text": True}))
-
-    def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
-        return self.index.naive_embedding_search(
-            arguments.query, top_k=arguments.top_k, **self._shared(arguments)
-        )

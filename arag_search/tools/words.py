@@ -10,6 +10,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
+from arag_search.search.shown.writing import one_line
 from arag_search.search.words import MAX_WORDS, WordSummary
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
@@ -21,7 +22,6 @@ from arag_search.tools.base import (
     error_result,
     not_run,
 )
-from arag_search.tools.rendering import one_line
 
 MAX_FIELDS_TOKENS = 800
 _MANY_VALUES = 50

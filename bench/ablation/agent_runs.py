@@ -31,7 +31,8 @@ from arag_search.questions.files import Question, load_questions, questions_fing
 from arag_search.runs.folder import COMPARED, read_records
 from arag_search.runs.prices import Prices
 from arag_search.runs.run import RunOptions, run
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.base import tool_class

@@ -23,7 +23,7 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.bulk import BULK_TIMEOUT_S, MAX_BULK_BYTES, SENDERS
 from arag_search.engines.opensearch.client import Client
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.cluster.cluster import local_cluster

@@ -28,7 +28,8 @@ from arag_search.engines.base import Granularity
 from arag_search.query import analysis
 from arag_search.query.printing import quoted
 from arag_search.query.tree import Node
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet
 from bench import BenchError

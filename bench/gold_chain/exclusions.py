@@ -19,7 +19,8 @@ from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.query.printing import quoted
 from arag_search.questions.files import Question, load_questions
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from arag_search.evaluation.resolution import Passages, resolve_hops
 from arag_search.questions.files import Question
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.vectors.base import Encoder
 from bench import BenchError
 from bench.gold_chain.chain import Chain, Evidence, Link, evidence_of

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.toolbox import tools_of
+from arag_search.search.asked import Keywords, Meaning
+from arag_search.search.asked import Search as LogicalQuery
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
+from arag_search.search.shown.writing import shown_title
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import DEFAULT_RESULT_TOKENS, FULL_TEXT_RESULT_TOKENS, Preset
-from arag_search.tools.rendering import shown_title
 from arag_search.tools.reply_text import offers_more, passages_at
+from arag_search.vectors.opening import OpenVectors
 from bench import BenchError
 from bench.gold_chain.chain import Chain
 from bench.gold_chain.model import GoldChainModel
@@ -57,25 +58,22 @@ class RememberedIndex(Index):
 
     def __init__(self, index: Index) -> None:
         super().__init__(index.engine, index.location, index.scope)
-        self._found: dict[Any, SearchResult] = {}
-        for name in ("logical_search", "keyword_search", "semantic_search", "hybrid_search"):
-            setattr(self, name, partial(self._remembered, getattr(index, name)))
-        for name in ("open_vectors", "encode_queries"):
-            setattr(self, name, getattr(index, name))
+        self._found: dict[object, SearchResult] = {}
+        self._index = index
 
     def close(self) -> None:
         """Clear the cache; the other index is not closed."""
         self._found.clear()
 
-    def _remembered(
-        self, search: Callable[..., SearchResult], asked: str | Sequence[str], **options: Any
-    ) -> SearchResult:
+    def open_vectors(self) -> OpenVectors:
+        """See Index."""
+        return self._index.open_vectors()
+
+    def search(self, asked: LogicalQuery | Keywords | Meaning) -> SearchResult:
         """Search, or return what the same search has found."""
-        asked = asked if isinstance(asked, str) else tuple(asked)
-        key = (search.__name__, asked, *sorted(options.items()))
-        if key not in self._found:
-            self._found[key] = search(asked, **options)
-        return self._found[key]
+        if asked not in self._found:
+            self._found[asked] = self._index.search(asked)
+        return self._found[asked]
 
 
 class Searcher:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.questions.files import read_questions
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import open_progress
 from bench import BenchError
 from bench.data import INDEX, questions_in

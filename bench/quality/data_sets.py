@@ -12,7 +12,8 @@ from arag_search.engines.base import check_compact
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.questions.files import Question
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import open_progress
 from arag_search.vectors.base import Encoder
 from bench.workbench import kept_index

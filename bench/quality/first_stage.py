@@ -13,8 +13,8 @@ from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampl
 from arag_search.evaluation.text_match import evidence_recall, gold_names, title_names
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import Question
+from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
-from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.quality.question_words import content_words, words_query

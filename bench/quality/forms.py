@@ -31,8 +31,9 @@ from arag_search.query import analysis
 from arag_search.query.forms import folded, normal_terms, parts_of
 from arag_search.query.tree import Term
 from arag_search.questions.files import Question, load_questions
-from arag_search.search.index import Index, open_index
-from arag_search.search.results import SearchHit
+from arag_search.search.hits import SearchHit
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in

@@ -17,8 +17,8 @@ from arag_search.evaluation.measures import parse_measures
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
+from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
-from arag_search.search.results import SearchHit
 from bench import BenchError
 from bench.data import corpus_file
 from bench.quality.data_sets import drawn, open_kept

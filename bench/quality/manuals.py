@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, TypeVar
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.bootstrap import SEED
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult
 from bench import BenchError

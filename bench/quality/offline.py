@@ -18,8 +18,9 @@ from arag_search.agent.presets import load_preset
 from arag_search.evaluation.score import QuestionScore, score_question
 from arag_search.evaluation.text_match import evidence_recall
 from arag_search.questions.files import Question, load_questions
-from arag_search.search.index import Index, open_index
-from arag_search.search.results import SearchHit
+from arag_search.search.hits import SearchHit
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from bench.arguments import BenchParser, positive
 from bench.data import sets_in

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest
 from arag_search.questions.files import load_questions
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest, rows_of
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for

@@ -23,7 +23,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import AragError
 from arag_search.query import analysis
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.cluster.cluster import LocalCluster, local_cluster
 from bench.quality.question_words import words_query

@@ -30,7 +30,8 @@ from arag_search.evaluation.evidence import sightings_by_title
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.marked import checksum

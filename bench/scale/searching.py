@@ -14,7 +14,8 @@ from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.engines.opensearch.address import is_address
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.tools.logical_search import LogicalSearch
 from bench import BenchError
 from bench.report.rounds import percentile, timed

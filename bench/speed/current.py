@@ -28,7 +28,8 @@ from statistics import median
 
 import anyio
 
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive

@@ -24,7 +24,8 @@ from pathlib import Path
 
 import orjson
 
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.vectors.base import EncoderIdentity, FloatArray
 from arag_search.vectors.faiss_index import lists_for
 from bench import BenchError

@@ -24,7 +24,8 @@ from arag_search.errors import (
     VectorsVersionError,
 )
 from arag_search.manifest import fingerprint_hex
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.arguments import checked
 from arag_search.system.durable import full_disk_advice
 from arag_search.system.extras import check_extra

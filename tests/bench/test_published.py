@@ -18,7 +18,7 @@ from pyarrow import parquet
 from arag_search.errors import AragError, SourceError
 from arag_search.evaluation.resolution import Passages, resolve_evidence
 from arag_search.questions.files import load_questions
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from bench.__main__ import main
 from bench.data import own_index, questions_in, set_folder
 from bench.published import bright

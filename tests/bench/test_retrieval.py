@@ -13,7 +13,7 @@ import pytest
 
 from arag_search.evaluation.bootstrap import Interval, intervals, resampled_means
 from arag_search.questions.files import Question
-from arag_search.search.results import SearchHit
+from arag_search.search.hits import SearchHit
 from bench import BenchError
 from bench.quality.first_stage import (
     MACRO,

@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from arag_search.query.tree import Prefix, leaves
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.replay import against, rates, session, speed
 from bench.replay.recorded import drawn_queries

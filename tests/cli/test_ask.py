@@ -18,7 +18,7 @@ from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.presets import load_preset, preset_fingerprint
 from arag_search.cli.app import run
 from arag_search.errors import ModelAccessError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from tests.support.commands import SAMPLE, Command, CommandResult
 from tests.support.scripted_model import ScriptedModel
 

@@ -2,7 +2,7 @@
 
 import urllib.request
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from bench.cluster.parity import differences
 from tests.support.containers import FOLDER, STAND_IN, Corpus, Stack, running, until
 from tests.support.patience import PATIENCE_S

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from bench.cluster.parity import differences
 from tests.support.containers import (
     FOLDER,

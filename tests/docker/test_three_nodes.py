@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from tests.support.containers import FOLDER, STAND_IN, Corpus, Stack, ask_over_mcp, docker, running
 from tests.support.faults import Clients
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsLockedError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.storage.folders import sidecars
 from arag_search.vectors.storage.shards import shard_file, vectors_role

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import VectorsMismatchError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.search.snippets import NearPassage
 from arag_search.vectors.base import row_key, rows_of
 from index_jobs.build.new_index import build_index

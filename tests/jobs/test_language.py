@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.errors import IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError, MissingExtraError, SourceError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport

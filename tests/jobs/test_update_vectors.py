@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import AragError, VectorsMismatchError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from index_jobs.build.report import AddReport

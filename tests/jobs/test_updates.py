@@ -18,7 +18,7 @@ from arag_search.errors import (
     IndexProblemError,
     SourceError,
 )
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

@@ -12,7 +12,7 @@ import pytest
 
 from arag_search.cli.app import run
 from arag_search.errors import IndexLockedError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from index_jobs.updates import addition, watching
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher, watch_state

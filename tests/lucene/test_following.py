@@ -8,7 +8,8 @@ import pytest
 
 from arag_search.errors import IndexClosedError, VectorsError
 from arag_search.search import following
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors.storage import folders
 from index_jobs.build.new_index import build_index
@@ -128,11 +129,10 @@ def test_the_state_before_is_searched_while_the_vectors_of_new_texts_are_made(
         assert index.semantic_search("sea").hits
         return embed(update, progress)
 
+    monkeypatch.setattr(following, "_PAUSE_S", 0.0)
     monkeypatch.setattr(VectorUpdate, "embed", observed)
     publish(1)
     assert seen == [{"state0."}]
-    monkeypatch.setattr(following, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(index._follower, "_next_look_s", 0.0)  # type: ignore[attr-defined]
     assert "state1" in index.semantic_search("sea state1").hits[0].snippet
 
     monkeypatch.setattr(VectorUpdate, "embed", lambda update, progress: 0)  # it is killed

@@ -7,7 +7,8 @@ import pytest
 
 from arag_search.query.problems import QueryError
 from arag_search.search import patterns
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.cluster import parity
 from bench.cluster.cluster import LocalCluster

@@ -8,7 +8,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from bench.replay import rates
 from bench.replay.recorded import drawn_queries
 from bench.workbench import set_up

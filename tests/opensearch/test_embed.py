@@ -3,7 +3,7 @@
 import pytest
 
 from arag_search.errors import SourceError, VectorsMismatchError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, add_documents

@@ -23,7 +23,7 @@ from arag_search.errors import (
 from arag_search.query.limits import MAX_DEPTH
 from arag_search.query.parser import parse
 from arag_search.query.tree import Node, NumberRange, Phrase, Scope, Term, all_of, any_of
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import LONG, Server
 from tests.support.oracle.engine import MemoryEngine

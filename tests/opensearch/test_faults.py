@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from bench.cluster.cluster import LocalCluster
 from bench.cluster.parity import Question
 from tests.support import faults

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.search import index as search_index
-from arag_search.search.index import open_index
+from arag_search.search import opening
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import sync_documents
@@ -23,9 +23,9 @@ def test_updates_and_new_builds_are_followed_and_the_server_is_asked_once_in_a_w
 ) -> None:
     monkeypatch.chdir(tmp_path)
     build_index(write("first", 3), opensearch.address)
-    monkeypatch.setattr(search_index, "SERVER_LOOKS_S", 3_600.0)
+    monkeypatch.setattr(opening, "SERVER_LOOKS_S", 3_600.0)
     with open_index(opensearch.address, refresh="auto") as patient:
-        monkeypatch.setattr(search_index, "SERVER_LOOKS_S", 0.0)
+        monkeypatch.setattr(opening, "SERVER_LOOKS_S", 0.0)
         with open_index(opensearch.address, refresh="auto") as index:
             sync_documents(write("second", 4), opensearch.address)
             assert index.logical_search("second").total == 4

@@ -14,7 +14,7 @@ from arag_search.engines.opensearch.address import ConnectionOptions, parse_addr
 from arag_search.engines.opensearch.client import Client
 from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from bench.cluster.cluster import LocalCluster
 from index_jobs.build.new_index import build_index

@@ -12,7 +12,7 @@ from arag_search.engines.opensearch.address import ConnectionOptions, parse_addr
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import fault_of_tls
 from arag_search.errors import AccessError, ArgumentError, EngineError, IndexNotFoundError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from tests.support.commands import Command
 from tests.support.unruly_server import Answer, UnrulyServer, unruly, version
 

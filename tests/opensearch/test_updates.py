@@ -14,7 +14,7 @@ from arag_search.engines.opensearch.update import OpenSearchUpdate
 from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.engines.write import UpdateRecord
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

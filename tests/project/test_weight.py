@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_109,
-    ("arag_search/tools/",): 4_847,
-    ("arag_search/agent/",): 4_227,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_604,
+    ("arag_search/tools/",): 4_650,
+    ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_983,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_984,
     ("arag_search/engines/opensearch/",): 4_662,
     ("arag_search/engines/",): 6_974,
-    ("arag_search/mcp_server/",): 2_295,
-    ("arag_search/cli/",): 4_353,
+    ("arag_search/mcp_server/",): 2_297,
+    ("arag_search/cli/",): 4_327,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_137,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_832,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_866,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_131,
-    ("tests/",): 57_358,
-    ("",): 1_096,  # what is in no other row
+    ("bench/",): 18_143,
+    ("tests/",): 57_373,
+    ("",): 1_098,  # what is in no other row
 }
-ALL = 141_529
+ALL = 141_868
 
 
 def _counts() -> Counter[tuple[str, ...]]:

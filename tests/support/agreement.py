@@ -48,7 +48,7 @@ from arag_search.search.hints import FrequentWords
 from arag_search.search.index import Index
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
-from arag_search.search.results import documents_with
+from arag_search.search.shown.form import documents_with
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import open_encoder

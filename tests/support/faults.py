@@ -13,7 +13,8 @@ from random import Random
 
 from arag_search.engines.opensearch.address import REQUEST_BUDGET_S
 from arag_search.errors import AragError
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
 from bench.cluster import parity
 from bench.cluster.cluster import LocalCluster

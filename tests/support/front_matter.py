@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport

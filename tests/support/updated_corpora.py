@@ -16,7 +16,8 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.errors import AragError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

@@ -25,7 +25,8 @@ from arag_search.errors import (
     VectorsNotFoundError,
 )
 from arag_search.query.fields import MetadataType
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit, row_key, rows_of

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.commands import Command, file_of
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from arag_search.cli.app import run
-from arag_search.search.index import Index, open_index
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from tests.support.commands import SAMPLE
 
 ARTICLES = 12

@@ -19,7 +19,8 @@ from arag_search.engines.opensearch.faults import (
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.search.index import Index, IndexOpening
+    from arag_search.search.index import Index
+    from arag_search.search.opening import IndexOpening
     from index_jobs.updates.folder_index import FolderIndex
 
 IndexFolder = Annotated[
@@ -115,7 +116,7 @@ class Opening(NamedTuple):
     def opening(self, location: str, is_long: bool = False) -> IndexOpening:
         """Return how the index at a location is opened. ``is_long`` says that it may be searched
         thousands of times."""
-        from arag_search.search.index import IndexOpening
+        from arag_search.search.opening import IndexOpening
         from index_jobs.updates.folder_index import folder_bytes
 
         if not is_long and folder_bytes(Path(location)) < _SMALL_BYTES:

@@ -14,8 +14,9 @@ from arag_search.query import analysis
 from arag_search.query.forms import HOLE
 from arag_search.query.matching import Words, patterns_of
 from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
-from arag_search.search.results import SearchHit, SearchResult
+from arag_search.search.results import SearchResult
 from tests.support.oracle.engine import LANGUAGE
 from tests.support.passages import chunk, index_of
 from tests.support.strategies import AWKWARD, COMMON, WORDS, queried_keywords, trees

@@ -11,7 +11,7 @@ from arag_search.engines.base import FieldsPage, FieldsRequest, Page, SearchRequ
 from arag_search.errors import IndexClosedError, UnknownDocumentError
 from arag_search.query.problems import QueryError
 from arag_search.query.tree import Scope
-from arag_search.search import index as index_module
+from arag_search.search import documents
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, index_of
@@ -76,7 +76,7 @@ def test_lines_that_the_whole_index_keeps_are_not_those_of_a_part() -> None:
 def test_ids_are_suggested_in_a_small_part_of_a_large_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(index_module, "MAX_COMPARED", 3)
+    monkeypatch.setattr(documents, "MAX_COMPARED", 3)
     index = index_of(*VIVALDI)
     with pytest.raises(UnknownDocumentError) as raised:
         index.document_read("griseldo")

@@ -16,8 +16,8 @@ from arag_search.query.fields import Schema
 from arag_search.query.matching import Pattern, patterns_of
 from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Prefix, Term
+from arag_search.search.hits import join_sentences
 from arag_search.search.occurrences import Sentences
-from arag_search.search.results import join_sentences
 from arag_search.search.snippets import Snippets, keyword_sentences
 from tests.support.examples import examples
 

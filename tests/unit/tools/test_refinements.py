@@ -69,7 +69,7 @@ def test_a_list_by_document_names_each_document_once() -> None:
 def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("arag_search.search.index.MAX_REACH", 450)
+    monkeypatch.setattr("arag_search.search.shown.form.MAX_REACH", 450)
     many = [chunk(n, f"d[{n}]", "T", "opera " * (n % 7 + 1)) for n in range(451)]
     index = index_of(*many)
     tool = LogicalSearch(index, plain_preset(loop_guards=True))

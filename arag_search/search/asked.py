@@ -1,0 +1,228 @@
+"""What a search is asked for: a value for each kind of search, with its checks.
+
+The keyword arguments of Python, the arguments of tools and the options of the command line are made
+from the fields of these values. ``Index`` says what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Literal, NamedTuple
+
+from arag_search.engines.base import Granularity, Matching
+from arag_search.errors import ArgumentError
+from arag_search.query.limits import MAX_CHARACTERS
+from arag_search.query.parser import Operator
+from arag_search.search.keywords import checked_keywords
+from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
+from arag_search.search.shown.registry import FORMS, Show, shows
+from arag_search.vectors.base import VectorUnit
+
+MAX_TOP_K = 1_000
+MAX_TOOL_TOP_K = 20
+MAX_TOOL_OFFSET = MAX_REACH - MAX_LISTED
+
+Unit = Literal["passages", "sentences"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A page of the hits of a search. Raises ArgumentError for a page out of bounds."""
+
+    top_k: int = 5
+    offset: int = 0
+    filter: str | None = None
+    snippets: bool = True
+
+    def __post_init__(self) -> None:
+        check_page(self.top_k, self.offset)
+
+    @property
+    def result(self) -> Asked:
+        """The same for the first hit: all pages of a result are of one state of an index."""
+        after = {"after": None} if isinstance(self, Search) else {}
+        return replace(self, top_k=1, offset=0, **after)
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether this is a further page of a result."""
+        return self.offset > 0 or bool(getattr(self, "after", None))
+
+    @property
+    def form(self) -> Form:
+        """The form of the reply."""
+        return FORMS[getattr(self, "show", "text")]
+
+    @property
+    def unit(self) -> Unit:
+        """What the total counts."""
+        by_sentence = getattr(self, "granularity", "chunk") == "sentence"
+        return "sentences" if by_sentence else "passages"
+
+
+@dataclass(frozen=True, slots=True)
+class Search(Asked):
+    """A logical search."""
+
+    query: str
+    _: KW_ONLY
+    default_operator: Operator = "OR"
+    granularity: Granularity = "chunk"
+    operators: bool = True
+    full_text: bool = False
+    explain: bool = False
+    feedback: bool = True
+    sort: str | None = None
+    per_document: int | None = None
+    relax: bool = False
+    branches: bool = False
+    published: bool = False
+    show: Show = "text"
+    after: str | None = None
+
+    def __post_init__(self) -> None:
+        Asked.__post_init__(self)
+        if self.per_document is not None and not 1 <= self.per_document <= MAX_TOP_K:
+            raise ArgumentError(
+                f"per_document is {self.per_document}.",
+                allowed=f"1 to {MAX_TOP_K:,}",
+                do="Leave it out for any number of passages of a document.",
+            )
+        if self.after is not None and (self.in_ranks or not self.form.in_corpus_order):
+            raise ArgumentError(
+                "after goes on with a list in corpus order.",
+                allowed='show "titles" or "lines" without sort, per_document and offset',
+                do="Leave the others out.",
+            )
+        self.form.check(self)
+
+    @property
+    def in_ranks(self) -> bool:
+        """Whether an order or a place in it is asked for, which a list in corpus order lacks."""
+        return bool(self.sort or self.per_document or self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords(Asked):
+    """A search for keywords. Raises ArgumentError for those that are not allowed, too."""
+
+    keywords: Sequence[str]
+    _: KW_ONLY
+    matching: Matching = "token"
+    explain: bool = False
+    branches: bool = False
+    show: Show = "text"
+
+    def __post_init__(self) -> None:
+        Asked.__post_init__(self)
+        object.__setattr__(self, "keywords", checked_keywords(self.keywords))
+        self.form.check(self)
+
+    @property
+    def query(self) -> str:
+        """The keywords in quotation marks."""
+        return ", ".join(f'"{keyword}"' for keyword in self.keywords)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning(Asked):
+    """A search by vectors of sentences."""
+
+    query: str
+    _: KW_ONLY
+    where: str | None = None
+    names: bool = False
+    relax: bool = False
+
+
+class Naive(Meaning):
+    """A search by vectors of passages."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid(Meaning):
+    """A search by words and by vectors."""
+
+    _: KW_ONLY
+    meaning: str | None = None
+    vectors: VectorUnit = "passage"
+    full_text: bool = False
+
+
+class Option(NamedTuple):
+    """What a model reads about an argument, and a user of the command line, if that is another
+    text; and the bounds of a tool, which asks for no more than a reply can show."""
+
+    says: str
+    help: str = ""
+    metavar: str | None = None
+    least: int | None = None
+    most: int | None = None
+
+
+OPTIONS: Mapping[str, Option] = {
+    "query": Option(f"The logical query, at most {MAX_CHARACTERS:,} characters."),
+    "top_k": Option(
+        "Passages to show.", f"Passages to show, 1 to {MAX_TOP_K:,}.", "N", 1, MAX_TOOL_TOP_K
+    ),
+    "offset": Option(
+        "Passages to skip.",
+        f"Passages to skip; offset + top-k is at most {MAX_REACH:,}.",
+        "N",
+        0,
+        MAX_TOOL_OFFSET,
+    ),
+    "filter": Option(
+        "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
+    ),
+    "default_operator": Option("What a space between clauses means."),
+    "granularity": Option("Judge the conditions on a whole passage, or on one sentence."),
+    "explain": Option("", "Show the score of each hit by leaf and field."),
+    "sort": Option(
+        "Order: FIELD:asc or FIELD:desc (metadata); empty for rank.",
+        "Order by a metadata field, such as year:asc or year:desc, instead of by score. Passages "
+        "without a value come last.",
+        "FIELD[:asc|desc]",
+    ),
+    "per_document": Option(
+        "Most passages per document; 0 for any number.",
+        f"Show at most this many passages of a document, 1 to {MAX_TOP_K:,}.",
+        "N",
+        0,
+        MAX_TOOL_TOP_K,
+    ),
+    "show": Option(*shows("query")),
+    "after": Option(
+        "Id to go on after.",
+        "With --show titles or lines: go on after the passage with this id, in corpus order.",
+        "ID",
+    ),
+    "where": Option(
+        "A logical query that every passage must match; it does not rank. Empty for none.",
+        "A logical query that passages must match; it does not rank.",
+        "QUERY",
+    ),
+    "meaning": Option(
+        "A question or statement; empty for the words of query.",
+        "A sentence for the vectors; QUERY is then a logical query.",
+        "TEXT",
+    ),
+}
+"""What is said of arguments, by name."""
+
+
+def check_page(top_k: int, offset: int) -> None:
+    """Raise ArgumentError for a page out of bounds."""
+    if not 1 <= top_k <= MAX_TOP_K:
+        do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
+        raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
+    if offset < 0 or offset + top_k > MAX_REACH:
+        do = "Narrow the query instead of paging further." if offset > 0 else ""
+        raise ArgumentError(
+            f"offset is {offset} with top_k {top_k}.",
+            allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
+            do=do,
+        )

@@ -1,0 +1,61 @@
+"""The search of A-RAG for keywords (Eq. 1 and Eq. 2)."""
+
+from __future__ import annotations
+
+import time
+
+from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.query import analysis
+from arag_search.query.tree import Phrase, any_of
+from arag_search.search.asked import Keywords
+from arag_search.search.branches import keyword_counts
+from arag_search.search.hints import KEYWORD_NARROWING
+from arag_search.search.hits import hit_of
+from arag_search.search.keywords import keyword_notes, keyword_scores
+from arag_search.search.results import SearchResult
+from arag_search.search.shown.form import counted_all
+from arag_search.search.snippets import Highlighter, keyword_sentences
+from arag_search.search.state import IndexState
+
+
+def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
+    """See ``Index.keyword_search``."""
+    started = time.perf_counter()
+    engine, form, wanted, matching = state.engine, asked.form, asked.keywords, asked.matching
+    shows_text = asked.snippets and form.reads_text
+    scope, within = state.narrowed(asked.filter)
+    with state.timed(lambda: KEYWORD_NARROWING[matching]) as deadline:
+        page = engine.keyword_search(
+            KeywordRequest(
+                tuple(wanted),
+                asked.top_k,
+                asked.offset,
+                matching,
+                scope,
+                shows_text or asked.explain,
+                deadline,
+            )
+        )
+        phrases = [Phrase(word) for word in wanted if analysis.terms(word)]
+        if form.is_list and phrases:
+            counted = SearchRequest(any_of(*phrases), scope=scope, deadline=deadline)
+            page = counted_all(engine, page, counted)
+    hits = [
+        hit_of(
+            hit,
+            keyword_sentences(hit, wanted, matching) if shows_text else (),
+            tuple(keyword_scores(hit, wanted, matching)) if asked.explain else None,
+        )
+        for hit in page.hits
+    ]
+    has_counts = asked.branches and matching == "token" and bool(hits)
+    return SearchResult.of(
+        asked,
+        f"{asked.query}{within}",
+        hits,
+        keyword_notes(wanted) if matching == "token" else [],
+        started,
+        page,
+        branches=keyword_counts(engine, wanted, scope, deadline) if has_counts else (),
+        highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
+    )

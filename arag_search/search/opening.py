@@ -1,0 +1,171 @@
+"""Opening an index, once or to follow builds and updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, check_search_timeout
+from arag_search.engines.open import open_engine
+from arag_search.engines.opensearch.address import is_address
+from arag_search.errors import AragError
+from arag_search.query.parser import parse_filter
+from arag_search.search.following import (
+    FollowedState,
+    Follower,
+    UnfinishedStateError,
+    followed,
+)
+from arag_search.search.index import Index
+from arag_search.system.arguments import checked
+from arag_search.vectors.base import Encoder, EncoderIdentity
+from arag_search.vectors.opening import sidecar_source
+
+SERVER_LOOKS_S = 1.0
+"""The shortest time between two requests that ask a server whether an index has changed."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOpening:
+    """Where an index is, and how it is opened; see ``open_index``."""
+
+    location: str
+    filter: str | None = None
+    ca_certs: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    vectors: str | Path | None = None
+    encoder: Encoder | str | None = None
+    nprobe: int | None = None
+    search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
+
+    def open(
+        self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
+    ) -> Index:
+        """Open the index as it is now. Unless this ``is_first``, vectors that do not fit it are an
+        error only when they are searched. ``shared`` is as in ``sidecar_source``."""
+        check_search_timeout(self.search_timeout_s)
+        name, engine, release, is_outdated = open_engine(
+            self.location, self.ca_certs, self.client_cert, self.client_key
+        )
+        try:
+            manifest = engine.manifest
+            scope = (
+                None if self.filter is None else parse_filter(self.filter, manifest.query_schema)
+            )
+            source = sidecar_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
+            if self.vectors is not None and is_first:
+                source.open_vectors()
+                if self.encoder is not None and not isinstance(self.encoder, str):
+                    source.open()
+        except BaseException:
+            engine.close()
+            release()
+            raise
+        return Index(
+            engine,
+            name,
+            scope,
+            release,
+            source,
+            self.search_timeout_s,
+            is_outdated,
+        )
+
+    def is_growing(self, placement: str) -> bool:
+        """Return whether vectors of the state with this placement are being made by an update."""
+        from arag_search.vectors.storage.folders import is_growing, vectors_root
+
+        try:
+            return is_growing(vectors_root(self.location, self.vectors), placement)
+        except (AragError, OSError):  # a search by vectors says what is wrong
+            return False
+
+    def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
+        """Open the index, and again whenever another state of it is published. ``prepared`` makes
+        what is used of each state. All states share the models. The state before stays in use while
+        the vectors of new texts are made, for a minute at most. Raises what it and ``open`` raise.
+        """
+        shared: dict[EncoderIdentity, Encoder] = {}
+        is_first = True
+
+        def open_newest() -> FollowedState[_T]:
+            nonlocal is_first
+            index = self.open(shared, is_first=is_first)
+            if not is_first and self.is_growing(index.manifest.placement):
+                index.close()
+                raise UnfinishedStateError
+            try:
+                value = prepared(index)
+            except BaseException:
+                index.close()
+                raise
+            is_first = False
+            return FollowedState(value, index.is_outdated, index.close)
+
+        def close_models() -> None:
+            for encoder in shared.values():
+                encoder.close()
+
+        every_s = SERVER_LOOKS_S if is_address(self.location) else 0.0
+        return Follower(open_newest, every_s, close_models)
+
+
+@checked
+def open_index(
+    location: str | Path,
+    *,
+    filter: str | None = None,
+    ca_certs: str | None = None,
+    client_cert: str | None = None,
+    client_key: str | None = None,
+    vectors: str | Path | None = None,
+    encoder: Encoder | str | None = None,
+    nprobe: int | None = None,
+    search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
+    refresh: Literal["auto"] | None = None,
+) -> Index:
+    """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
+
+    ``filter`` is a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that
+    every search, count and read obeys. For a server, user and password are taken from
+    ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
+    authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
+    ``client_key`` are files for a server that asks for a certificate (default:
+    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``).
+
+    ``vectors`` is the folder that ``arag-search embed`` wrote to (default: ``ARAG_VECTORS``, else
+    ``vectors`` in the folder of the index). If it is named, the vectors are opened and compared
+    with the index at once, otherwise by the first search that needs them. ``encoder`` is an open
+    encoder or a name (default: the encoder that made the vectors). ``nprobe`` is the number of
+    lists that a search of approximate vectors probes (default: that of the vectors). A query that
+    takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
+    None is no limit.
+
+    An open index stays as it was when it was opened. With ``refresh`` "auto" it follows builds and
+    updates (on a server, within a second): every call is answered from one state of the index, the
+    newest, and further pages of a result (``offset``, ``after``) from the state of its first page.
+
+    Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
+    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
+    EngineError.
+    """
+    opening = IndexOpening(
+        str(location),
+        filter,
+        ca_certs,
+        client_cert,
+        client_key,
+        vectors,
+        encoder,
+        nprobe,
+        search_timeout_s,
+    )
+    if refresh == "auto":
+        follower = opening.follow(lambda index: index.state)
+        return Index.over(followed(follower), follower.close)
+    return opening.open()

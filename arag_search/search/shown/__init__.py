@@ -1,0 +1,1 @@
+"""The forms of a reply: what a search shows of what it finds."""

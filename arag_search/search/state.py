@@ -1,0 +1,76 @@
+"""One state of an index, and the part of it that is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from arag_search.engines.base import Deadline, SearchEngine
+from arag_search.manifest import Manifest
+from arag_search.query.fields import Schema
+from arag_search.query.tree import Scope
+from arag_search.search.by_vectors import VectorSearch
+from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
+from arag_search.search.hints import FrequentWords, advising_on_timeout
+from arag_search.search.lines import LinesCache
+from arag_search.search.scope import narrowed
+from arag_search.search.spelling import Spelling
+
+
+@dataclass(frozen=True, eq=False)
+class IndexState:
+    """An open engine and the vectors of the same texts, within a scope, and what is known of them;
+    see ``Index``."""
+
+    engine: SearchEngine
+    location: str
+    scope: Scope | None
+    by_vectors: VectorSearch
+    search_timeout_s: float | None
+    is_outdated: Callable[[], bool]
+    frequent_words: FrequentWords
+    spelling: Spelling
+    lines: LinesCache = field(default_factory=LinesCache)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of the whole index."""
+        return self.engine.manifest
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The fields of the index."""
+        return self.manifest.query_schema
+
+    @cached_property
+    def metadata_fields(self) -> tuple[FieldSummary, ...]:
+        """See ``Index``."""
+        return metadata_fields(self.engine, self.scope, Deadline.after(self.search_timeout_s))
+
+    @cached_property
+    def contents(self) -> Contents:
+        """See ``Index``."""
+        return contents_of(self.engine, self.manifest, self.scope, self.search_timeout_s)
+
+    def within(self, filter: str) -> IndexState:
+        """Return the part that a filter admits. Raises QueryError."""
+        scope, _ = self.narrowed(filter)
+        return replace(self, scope=scope, by_vectors=self.by_vectors.within(scope))
+
+    def narrowed(self, filter: str | None) -> tuple[Scope | None, str]:
+        """Return the scope of a call, and the words for its filter; see ``narrowed``."""
+        return narrowed(self.scope, filter, self.schema)
+
+    @contextmanager
+    def timed(self, advice: Callable[[], str]) -> Generator[Deadline | None]:
+        """Begin the time of a query. One that takes too long is told the limit, and the advice."""
+        deadline = Deadline.after(self.search_timeout_s)
+        with advising_on_timeout(deadline, self.location, advice):
+            yield deadline
+
+    def close(self) -> None:
+        """Wait for searches in flight, and close engine and vectors."""
+        self.by_vectors.close()
+        self.engine.close()
