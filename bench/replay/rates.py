@@ -28,6 +28,7 @@ from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.cluster.cluster import LocalCluster, local_cluster
 from bench.quality.question_words import words_query
+from bench.replay.hybrid import TOP, packed
 from bench.replay.peers import Bm25s, Pyserini, check_bm25s
 from bench.replay.prebuilt import READER, TOP_K, for_lucene, for_opensearch
 from bench.replay.recorded import RecordedQueries
@@ -58,6 +59,7 @@ SCANNED = 20
 OURS, REPLY, LUCENE = "ours", "tool reply", "bare Lucene"
 SERVED, CLIENT = "ours on OpenSearch", "bare OpenSearch"
 WORDS, LUCENE_WORDS, PYSERINI, BM25S = "ours, words", "bare Lucene, words", "Pyserini", "bm25s"
+HYBRID = "hybrid"
 KEYWORDS, SCAN = "keyword_search", "A-RAG's scan"
 PAIRS = (
     (OURS, LUCENE),
@@ -66,6 +68,7 @@ PAIRS = (
     (WORDS, LUCENE_WORDS),
     (WORDS, PYSERINI),
     (WORDS, BM25S),
+    (WORDS, HYBRID),
     (KEYWORDS, SCAN),
 )
 """The sides that take the same input: ours, and the other."""
@@ -155,9 +158,14 @@ class BareClient:
 
 
 def measure(
-    passages: Passages, rivals: Rivals, clients: Sequence[int], rounds: int, warm_up: int
+    passages: Passages,
+    rivals: Rivals,
+    clients: Sequence[int],
+    rounds: int,
+    warm_up: int,
+    encoder: str | None = None,
 ) -> Figure:
-    """Measure all sides with each number of clients.
+    """Measure all sides with each number of clients; with an encoder, hybrid search too.
 
     Raises BenchError if a bare client finds other passages than ours.
     """
@@ -165,6 +173,8 @@ def measure(
         stack.enter_context(without_query_cache())
         sides = _Sides(stack, passages, rivals, max(clients))
         sides.open()
+        if encoder is not None:
+            sides.open_hybrid(encoder)
         count = len(passages.asked.queries)
         say(f"rates: {count:,} queries, {warm_up} + {rounds} rounds")
         latencies = Latencies()
@@ -197,6 +207,7 @@ class _Sides:
     clients: int
     players: dict[str, Player] = field(default_factory=dict[str, Player])
     built_s: dict[str, float] = field(default_factory=dict[str, float])
+    recalls: list[Row] = field(default_factory=list[Row])
 
     def open(self) -> None:
         """Open all sides."""
@@ -216,6 +227,17 @@ class _Sides:
             self._bm25s()
         if "scan" in self.rivals.names:
             self._scan()
+
+    def open_hybrid(self, encoder: str) -> None:
+        """Open hybrid search on packed vectors of this encoder."""
+        words = [" ".join(query.words) for query in self.passages.asked.queries]
+        vectors = self.passages.folder / "vectors"
+        say(f"rates: vectors of {encoder}")
+        opened = self.stack.enter_context(
+            packed(self.passages.index.location, encoder, vectors, words)
+        )
+        self.recalls.append(Row(f"{HYBRID}, recall@{TOP} of {opened.factory}", opened.recall, ""))
+        self.players[HYBRID] = opened.player(words, TOP_K)
 
     def _add(self, name: str, ask: Ask, count: int | None = None) -> None:
         self.players[name] = threads(ask, count or len(self.passages.asked.queries))
@@ -342,7 +364,7 @@ def _figure(
     passages: Passages,
     clients: Sequence[int],
 ) -> Figure:
-    rows: list[Row] = []
+    rows = [*sides.recalls]
     for ours, rival in PAIRS:
         for number in clients if ours in sides.players and rival in sides.players else ():
             ratio = timings.paired(_of(rival, number), _of(ours, number))

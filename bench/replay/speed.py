@@ -82,6 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_default("--warm-up", int, WARM_UP, "rounds of rates that do not count")
     rivals = ",".join(RIVALS)
     add("--without", type=names_from(RIVALS), default=(), help=f"leave out some of {rivals}")
+    add("--encoder", metavar="NAME", help="measure hybrid search with its vectors, packed (IVF-PQ)")
     add(
         "--pyserini-python",
         default=sys.executable,
@@ -128,7 +129,8 @@ def _beside_rivals(
     options: argparse.Namespace, passages: Passages, rivals: Rivals, services: ExitStack
 ) -> Iterator[Figure]:
     if "rates" in options.only:
-        yield rates.measure(passages, rivals, options.clients, options.rounds, options.warm_up)
+        asked = (options.clients, options.rounds, options.warm_up, options.encoder)
+        yield rates.measure(passages, rivals, *asked)
     services.close()  # servers that do nothing take time of sessions
     if "session" in options.only:
         bare = bare_lucene(passages.index, passages.folder / "bare")

@@ -311,14 +311,18 @@ def test_sessions_are_compared_with_bare_lucene_and_with_a_commit(
     assert all(row.value > 0 for figure in figures.values() for row in figure.rows)
 
 
-def test_generated_passages_are_asked_generated_queries(tmp_path: Path) -> None:
-    pytest.importorskip("numpy")
+def test_generated_passages_are_asked_generated_queries_by_hybrid_search_too(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("faiss")
     results = tmp_path / "speed.json"
-    command = ["--passages", "100", "--only", "rates", "--queries", "5", "--rounds", "1"]
-    more = ["--warm-up", "0", "--without", "OpenSearch,pyserini,bm25s,scan", "--clients", "1"]
-    assert speed.main([*command, *more, "--json", str(results), "--work", str(tmp_path)]) == 0
-    figure = read_results(results)["rates, 100 passages"]
-    assert figure.details["asked"] == 5
+    command = ["--passages", "300", "--only", "rates", "--queries", "5", "--rounds", "1"]
+    more = ["--without", "OpenSearch,pyserini,bm25s,scan", "--encoder", "hashing:64"]
+    to = ["--warm-up", "0", "--json", str(results), "--work", str(tmp_path)]
+    assert speed.main([*command, *more, *to]) == 0
+    recall = read_results(results)["rates, 300 passages"].rows[0]
+    assert recall.what == "hybrid, recall@10 of IVF4,PQ8"
+    assert 0.5 < recall.value <= 1
 
 
 @pytest.fixture

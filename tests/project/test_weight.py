@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_866,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_143,
-    ("tests/",): 57_373,
+    ("bench/",): 18_242,
+    ("tests/",): 57_377,
     ("",): 1_098,  # what is in no other row
 }
-ALL = 141_868
+ALL = 141_971
 
 
 def _counts() -> Counter[tuple[str, ...]]:
