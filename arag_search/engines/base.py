@@ -232,7 +232,7 @@ class LeafScore:
 
 @dataclass(frozen=True, slots=True)
 class FieldsRequest:
-    """A request for the values of fields, over all chunks in scope.
+    """A request for the values of fields, over all chunks, or sentences, in scope.
 
     ``fields`` are text fields, ``doc_id`` or declared metadata. Of a keyword field, the ``values``
     most frequent values are returned. ``quick`` limits the work on a cluster to one round trip:
@@ -245,6 +245,7 @@ class FieldsRequest:
     scope: Scope | None = None
     quick: bool = False
     deadline: Deadline | None = field(default=None, compare=False)
+    granularity: Granularity = "chunk"
 
 
 MAX_QUICK_VALUES = 1_000

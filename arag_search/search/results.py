@@ -140,6 +140,7 @@ class SearchResult:
             "total_text": self.total_text,
             "total_unit": self.asked.unit,
             "offset": self.offset,
+            **({"documents": self.passages} if self.asked.form.of_documents else {}),
             **({"sort": self.sort} if self.sort else {}),
             **({} if self.per_document is None else {"per_document": self.per_document}),
             "hits": [self._hit_dict(hit) for hit in self.hits],

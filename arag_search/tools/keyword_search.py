@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from arag_search.errors import ArgumentError
 from arag_search.search.asked import Keywords
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
-from arag_search.search.shown.registry import shows
+from arag_search.search.shown.registry import forms_with, shows
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
@@ -20,7 +20,7 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
-from arag_search.tools.search import SearchTool, argument_of, arguments_of
+from arag_search.tools.search import SearchTool, arguments_of
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
@@ -34,7 +34,10 @@ def _arguments(description: str) -> type[Arguments]:
         "offset",
         "show",
         keywords=(list[Keyword], keywords),
-        show=argument_of(Keywords, "show", description=shows("keywords")[0]),
+        show=(
+            Literal[tuple(forms_with("keywords"))],
+            Field("text", description=shows("keywords")[0]),
+        ),
     )
 
 

@@ -85,7 +85,8 @@ _LIKE_OURS = re.compile(
     |(?:Alone|Best[ ]|Go[ ]on|More|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
        |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
     |(?:This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
-       |Only[ ][\d,]+[ ]passages?|[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?passages?[ ]for)[ ])""",
+       |Only[ ][\d,]+[ ](?:document|passage)s?
+       |[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?(?:passage|sentence)s?[ ]for)[ ])""",
     re.VERBOSE,
 )
 """A line that begins like one that a tool writes: a header, the neighbours of a passage, a

@@ -190,6 +190,10 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
     if result.total is None:
         return _nearest(result, understood, shown)
     total = result.total_text
+    if result.asked.form.of_documents:
+        unit = result.asked.unit.removesuffix("s" if total == "1" else "")
+        which = f"{result.offset + 1} to {result.offset + shown} of {result.passages:,}"
+        return f"{total} {unit} for {understood}: documents {which}"
     first, last = result.offset + 1, result.offset + shown
     page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
     from_start = not result.offset or not shown
@@ -243,7 +247,8 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
         return [f"Only {some} found for {understood}{_NO_FURTHER}"]
     if result.total:
         number = result.passages or result.total
-        match = "passage matches" if number == 1 else "passages match"
+        kind = "document" if result.asked.form.of_documents else "passage"
+        match = f"{kind} matches" if number == 1 else f"{kind}s match"
         if result.per_document is not None:
             match = "passage is shown for" if number == 1 else "passages are shown for"
         return [f"Only {number:,} {match} {understood}{_NO_FURTHER}"]
@@ -257,7 +262,8 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
 def _footer(result: SearchResult, kept: Sequence[Block], shown: int, max_offset: int) -> str:
     reached = result.offset + max(shown, 1)
     end = result.passages
-    counts_pages = result.asked.unit == "passages" and result.per_document is None
+    is_limited = result.per_document is not None or result.asked.form.of_documents
+    counts_pages = result.asked.unit == "passages" and not is_limited
     if result.total is not None and counts_pages and result.total_is_exact:
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)

@@ -234,6 +234,16 @@ def test_titles_are_listed_with_an_exact_total_and_go_on_in_corpus_order(arag: C
     assert keywords.lines[0] == '5 of 18 passages for "opera", "Vivaldi"'
 
 
+def test_documents_are_counted(arag: Command) -> None:
+    counts = ("search", "my-index", "opera OR vivaldi", "--show", "counts")
+    lines = arag(*counts, "--top-k", "2").lines
+    assert lines[0] == "18 passages for (opera OR vivaldi): documents 1 to 2 of 18"
+    assert lines[1] == "[griselda-vivaldi.1] Griselda (Vivaldi): 1"
+    result = arag(*counts, "--json").json
+    assert (result["documents"], result["hits"][0]["matches"]) == (18, 1)
+    assert arag("search", "my-index", "--tool", "keyword", "opera", "--show", "counts").code == 1
+
+
 def test_fields_are_listed_with_their_values(arag: Command) -> None:
     assert arag("words", "my-index", "--values", "2") == CommandResult(
         0,

@@ -27,7 +27,7 @@ build_index(sys.argv[1:2], sys.argv[2], BuildOptions())
 SEARCH = """
 import sys
 from arag_search.engines.lucene import jvm
-from arag_search.search.index import open_index
+from arag_search.search.opening import open_index
 if sys.argv[2:]:
     jvm.start(f"-XX:AOTCache={jvm.aot_cache(jvm.class_path())}", *sys.argv[2:])
 with open_index(sys.argv[1]) as index:

@@ -49,6 +49,7 @@ from arag_search.search.index import Index
 from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
 from arag_search.search.shown.form import documents_with
+from arag_search.search.shown.registry import FORMS
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long
@@ -406,7 +407,8 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
 
 
 def agree_on_lists(pairs: Sequence[Pair]) -> None:
-    """Check for the same passages in corpus order, from any passage on, and number of documents."""
+    """Check for the same passages in corpus order, from any passage on, and for the same documents
+    with the same numbers of matches."""
     listed: list[int] = []
 
     @run_on_examples(
@@ -438,9 +440,25 @@ def agree_on_lists(pairs: Sequence[Pair]) -> None:
         assert ordinals == sorted(ordinals)
         assert all(ordinal >= first for ordinal in ordinals)
         assert documents_with(tested, verified(request, tested)) == documents_with(right, request)
+        documents = _counted_documents(right, request)
+        assert _counted_documents(tested, request) == documents
+        everything = replace(request, top_k=_EVERYTHING, from_ordinal=None)
+        of_chunk = [(hit, len(hit.matched_sentences) or 1) for hit in right.search(everything).hits]
+        for doc_id, matches in documents[0]:
+            assert matches == sum(number for hit, number in of_chunk if hit.doc_id == doc_id)
         listed.append(len(ordinals))
 
     assert sum(map(bool, listed)) >= 0.3 * len(listed)
+
+
+def _counted_documents(
+    engine: SearchEngine, request: SearchRequest
+) -> tuple[list[tuple[str, int]], int, int | None]:
+    """Return the first documents with their matches, and how many match and documents there are."""
+    request = replace(verified(request, engine), per_document=1, from_ordinal=None)
+    _, page, matches = FORMS["counts"].fetch(engine, request, engine.search(request))
+    counted = zip((hit.doc_id for hit in page.hits), matches, strict=True)
+    return list(counted), page.count, page.passages
 
 
 def agree_on_words(pairs: Sequence[Pair]) -> None:

@@ -179,7 +179,8 @@ class LuceneEngine:
             metadata = self._manifest.metadata
             query = self._scope(request.scope) or ""
             fields = fields_text(request, metadata)
-            data = self._chunks.field_values(query, fields, request.values, request.deadline)
+            index = self._index(request.granularity)
+            data = index.field_values(query, fields, request.values, request.deadline)
             return fields_page(data, request, metadata)
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:

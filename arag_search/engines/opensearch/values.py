@@ -50,7 +50,7 @@ class FieldReader:
             *(self._body(_aggregation(name, self._storage(name))) for name in request.fields),
         ]
         answers = self._searcher.searches(
-            [("chunk", body) for body in bodies], deadline=request.deadline
+            [(request.granularity, body) for body in bodies], deadline=request.deadline
         )
         fields = tuple(
             self._values(name, answer["aggregations"]["with"])
@@ -121,7 +121,7 @@ class FieldReader:
         body = self._body({"values": {"composite": composite}})
         deadline = self._request.deadline
         while True:
-            answer = self._searcher.search("chunk", body, deadline=deadline)
+            answer = self._searcher.search(self._request.granularity, body, deadline=deadline)
             values = answer["aggregations"]["values"]
             for bucket in values["buckets"]:
                 yield bucket["key"]["value"], int(bucket["doc_count"])

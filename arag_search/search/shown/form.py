@@ -64,8 +64,8 @@ class Form:
         for name in self.without:
             if getattr(asked, name, None):
                 raise ArgumentError(
-                    f"{name} does not go with this value of show.",
-                    allowed=f'{name} with show "text"',
+                    f'{name} does not go with show "{getattr(asked, "show", "")}".',
+                    allowed=f'{name} with show "text" or "titles"',
                     do="Leave one of them out.",
                 )
 

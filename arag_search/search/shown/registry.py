@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from arag_search.search.shown.counts import Counts
 from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
 from arag_search.search.shown.lines import Lines
 
-Show = Literal["text", "titles", "lines"]
+Show = Literal["text", "titles", "lines", "counts"]
 """What a search shows of what it finds."""
 FORMS: Mapping[str, Form] = {
     "text": Form(is_list=False, in_corpus_order=False),
@@ -17,6 +18,14 @@ FORMS: Mapping[str, Form] = {
         "all sentences that match",
         "each sentence that matches, with the name of its entry",
         reads_whole=True,
+    ),
+    "counts": Counts(
+        "documents, with their matches",
+        "documents, each with the number of its matches, by their best passages",
+        in_corpus_order=False,
+        reads_text=False,
+        of_documents=True,
+        without=("keywords", "per_document", "after"),
     ),
 }
 

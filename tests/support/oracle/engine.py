@@ -174,17 +174,22 @@ class MemoryEngine:
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine."""
-        allowed = self._documents("chunk", request.deadline).within(request.scope)
-        fields = tuple(self._values_of(name, allowed, request.values) for name in request.fields)
+        documents = self._documents(request.granularity, request.deadline)
+        allowed = documents.within(request.scope)
+        fields = tuple(
+            self._values_of(documents, name, allowed, request.values) for name in request.fields
+        )
         return FieldsPage(len(allowed), fields)
 
-    def _values_of(self, name: str, allowed: set[int], most: int) -> FieldValues:
-        """Return the values of a field in the allowed chunks."""
+    def _values_of(
+        self, documents: Documents, name: str, allowed: set[int], most: int
+    ) -> FieldValues:
+        """Return the values of a field in the allowed documents."""
         if name in TEXT_FIELDS:
-            return FieldValues(name, len(self._by_chunk.with_words(name) & allowed))
+            return FieldValues(name, len(documents.with_words(name) & allowed))
         column = {
             value: held & allowed
-            for value, held in self._by_chunk.column(name).items()
+            for value, held in documents.column(name).items()
             if held & allowed
         }
         chunks = len(set[int]().union(*column.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
@@ -64,6 +65,59 @@ def test_a_list_by_document_names_each_document_once() -> None:
     assert "More:" not in result.text
     page = index_of(*many).logical_search("opera", show="titles", top_k=2, per_document=1)
     assert (page.total, page.passages, len(page.hits)) == (9, 3, 2)
+
+
+def test_documents_are_counted_in_the_order_of_their_best_passages() -> None:
+    texts = [("song opera opera", "opera"), ("opera opera opera", "A song."), ("opera", "opera")]
+    many = [
+        chunk(2 * n + at, f"d{n}", "T", f"{text} ", f"An opera ({at}). ", part=at + 1, parts=2)
+        for n, parts in enumerate(texts)
+        for at, text in enumerate(parts)
+    ]
+    index = index_of(*many)
+    tool = LogicalSearch(index, plain_preset(loop_guards=True))
+    by_text = index.logical_search("opera", per_document=1).hits
+    result = tool.run({"query": "opera", "show": "counts"})
+    lines = result.text.splitlines()
+    assert lines[0] == "6 passages for opera: documents 1 to 3 of 3"
+    assert lines[1:] == [f"[{hit.id}] T: 2" for hit in by_text]
+    assert (result.ids, result.total) == (tuple(hit.id for hit in by_text), 6)
+    assert tool.run({"query": "opera", "show": "counts", "offset": 2}).text.splitlines() == [
+        "6 passages for opera: documents 3 to 3 of 3", lines[3]
+    ]  # fmt: skip
+    assert tool.run({"query": "opera", "show": "counts", "offset": 3}).text == (
+        "Only 3 documents match opera: there are no further ones."
+    )
+    sentences = {"query": "song", "show": "counts", "granularity": "sentence"}
+    assert tool.run(sentences).text.splitlines()[0] == (
+        "2 sentences for song: documents 1 to 2 of 2"
+    )
+    part = index.within("doc_id:d1").logical_search("opera", show="counts")
+    assert [(hit.doc_id, hit.matches) for hit in part.hits] == [("d1", 2)]
+    assert part.to_dict()["documents"] == 1
+    assert part.to_dict()["hits"][0]["matches"] == 2
+
+
+def test_counts_of_more_documents_than_one_request_returns_are_exact() -> None:
+    many = [
+        chunk(n, f"d{n // 2:04}", "T", f"{'opera ' * (n % 5)}opera. ", part=n % 2 + 1, parts=2)
+        for n in range(2400)
+    ]
+    result = index_of(*many).logical_search("opera", show="counts", top_k=10, offset=1150)
+    assert (result.passages, result.total, len(result.hits)) == (1200, 2400, 10)
+    assert {hit.matches for hit in result.hits} == {2}
+
+
+def test_counts_are_of_logical_queries_and_of_all_passages_of_a_document(index: Index) -> None:
+    tool = LogicalSearch(index, plain_preset(loop_guards=True))
+    assert tool.run({"query": "opera", "show": "counts", "per_document": 2}).text == (
+        'Tool not run: 1 problem.\n1. per_document does not go with show "counts". '
+        'Allowed: per_document with show "text" or "titles".'
+    )
+    keywords = KeywordSearch(index, plain_preset(loop_guards=True))
+    assert "counts" not in keywords.parameters["properties"]["show"]["enum"]
+    with pytest.raises(ArgumentError, match="keywords does not go with"):
+        index.keyword_search(["opera"], show="counts")
 
 
 def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(

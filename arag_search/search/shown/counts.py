@@ -1,0 +1,63 @@
+"""Documents with the numbers of their matches, like ``grep -c``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from arag_search.engines.base import (
+    MAX_QUICK_VALUES,
+    FieldsRequest,
+    Page,
+    SearchEngine,
+    SearchRequest,
+)
+from arag_search.query.fields import DOC_ID
+from arag_search.query.tree import KeywordEquals, Scope, any_of, condition_of, unweighted
+from arag_search.search.hits import SearchHit
+from arag_search.search.scope import joined
+from arag_search.search.shown.form import Entry, Form, Listing
+from arag_search.search.shown.writing import header_line
+
+
+class Counts(Form):
+    """The documents in the order of their best passages: counts would rank long documents first.
+
+    All numbers are exact. They take one call of the engine besides the page, and one more if more
+    than MAX_QUICK_VALUES documents match.
+    """
+
+    __slots__ = ()
+
+    def fetch(self, engine: SearchEngine, request: SearchRequest, page: Page) -> Listing:
+        """See Form. The passages of the page are the documents."""
+        if not page.count:
+            return Listing(request, page)
+        condition = Scope((unweighted(condition_of(request.query)),))
+        asked = FieldsRequest(
+            (DOC_ID,),
+            MAX_QUICK_VALUES,
+            joined(request.scope, condition),
+            deadline=request.deadline,
+            granularity=request.granularity,
+        )
+        counted = engine.field_values(asked)
+        ids = [hit.doc_id for hit in page.hits]
+        matches = dict(counted.fields[0].frequent)
+        if not matches.keys() >= set(ids):
+            shown = Scope((any_of(*(KeywordEquals(DOC_ID, id) for id in ids)),))
+            within = replace(asked, scope=joined(asked.scope, shown))
+            matches = dict(engine.field_values(within).fields[0].frequent)
+        documents = counted.fields[0].distinct
+        page = replace(page.with_count(counted.chunks), passages=documents)
+        return Listing(request, page, [matches[id] or 0 for id in ids])
+
+    def entries(
+        self, hits: Sequence[SearchHit], first_match: Callable[[str, str], int]
+    ) -> list[Entry]:
+        """See Form. The id is that of the best passage."""
+        del first_match
+        return [
+            Entry(hit, f"{header_line(hit.id, hit.title, hit.part, 1)}: {hit.matches:,}")
+            for hit in hits
+        ]
